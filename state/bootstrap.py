@@ -1,6 +1,7 @@
 """Bootstrap: what an agent reads at session start, MEMORY.md within its budget and the pending notes."""
 
 import heapq
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -57,7 +58,7 @@ class Bootstrap:
 
     `more`: there are more than `left_out` older notes, which were not read. `everywhere` is what the global workspace
     says, `attention` the one line for a person, `lines` how many rows and notes are given, headings apart,
-    and `most` how many characters it may have altogether (0: no limit).
+    and `most` how many characters it may have altogether (0: no limit). `digest`: of all of MEMORY.md, `digest_of`.
     """
 
     memory: str
@@ -70,6 +71,7 @@ class Bootstrap:
     lines: int = 0
     most: int = 0
     cut: Cut = field(default_factory=Cut)
+    digest: str = ""
 
     @property
     def text(self) -> str:
@@ -84,6 +86,11 @@ class Bootstrap:
             parts.append("\n".join(rows))
         parts += [self.attention] if self.attention else []
         return _BETWEEN.join(parts) + "\n" if parts else ""
+
+
+def digest_of(memory: str) -> str:
+    """A short digest that tells one MEMORY.md from another, no proof of it: eight hexadecimal signs."""
+    return f"{zlib.crc32(memory.encode(errors='replace')):08x}"
 
 
 def budget_for(context_window: int) -> int:

@@ -1,5 +1,6 @@
 """Elsewhere: what the global workspace and the other workspaces of this user say of a thing."""
 
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
@@ -10,9 +11,15 @@ from daemon.config.registry import known
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.session_start import global_memory, is_global
 from state.document.document import parse
+from state.dream import Decision
 from state.errors import DreamdError
+from state.scratch import Note
+from state.stores.database.connection import open_unmigrated, require_ours
+from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Change, Changes
+from state.stores.history.segments import Segments
 from state.text.words import normalise
 
 # So many other workspaces are looked at, and so much of each.
@@ -29,6 +36,33 @@ def global_lines(workspace: Workspace, wanted: str, environment: Mapping[str, st
             for block in part.lines:
                 if wanted in block.key:
                     yield part.name.value if part.name else "", block.raw
+
+
+def global_notes(workspace: Workspace, wanted: str, environment: Mapping[str, str]) -> Iterator[Note]:
+    """The pending notes of the global workspace that hold this, but for what was forgotten there."""
+    with suppress(DreamdError, OSError):
+        if (own := _global(workspace, environment)) is not None:
+            found = [note for note in Segments(own).newest().notes if wanted in normalise(note.text)]
+            without = tombstones_in(own.database).without if found else str
+            yield from (note for note in found if without(note.text) == note.text)
+
+
+def global_changes(workspace: Workspace, wanted: str, environment: Mapping[str, str]) -> Iterator[Change]:
+    """The changes that wait for the owner in the global workspace and hold this."""
+    with suppress(DreamdError, OSError, sqlite3.Error):
+        own = _global(workspace, environment)
+        if own is not None and own.database.exists():
+            with open_unmigrated(own.database) as connection:
+                require_ours(connection, own.database)
+                found = Changes(connection).open()
+            for one in found:
+                if one.decision is Decision.WAITING and wanted in normalise(one.change.operation.text):
+                    yield one
+
+
+def _global(workspace: Workspace, environment: Mapping[str, str]) -> Workspace | None:
+    """The global workspace; None from within it, and without one."""
+    return None if is_global(workspace, environment) else global_memory(environment)[1]
 
 
 def holding(wanted: str, workspace: Workspace, environment: Mapping[str, str]) -> Path | None:

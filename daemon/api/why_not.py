@@ -5,17 +5,18 @@ was given, in MEMORY.md, among notes, changes, lines that left, crystals, in the
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
-from daemon.api.elsewhere import global_lines, holding
+from daemon.api.elsewhere import global_changes, global_lines, global_notes, holding
 from daemon.api.provenance import LineHistory, why
-from daemon.workspace.document import read_document
+from daemon.workspace.document import document_of, lines_with, read_document, without_lines
 from daemon.workspace.redaction import shown_of
-from daemon.workspace.session_start import session
+from daemon.workspace.session_start import is_global, session
 from daemon.workspace.stores import Store, utc_now
 from state.agents import Reader
 from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
@@ -34,6 +35,8 @@ _SHOWN_CHARACTERS = 300
 _LOOKED_AT = 4 * BUDGETS[0][1]
 # Of so many crystals that hold the words, those are meant that hold them as they were asked for.
 _CRYSTALS = 50
+# What dreamd does to a memory; in the global workspace such a command needs the option.
+_COMMAND = re.compile("'(dreamd (?:dream|review|restore|supersede|forget|note)(?![^']*--global)[^']*)'")
 # Refusals are looked for in the records of so many versions that have some.
 _RECORDS = 3
 _LEAST_WINDOW = 32_000
@@ -54,6 +57,7 @@ class Absence(StrEnum):
     REFUSED = "refused"
     DELETED = "deleted"
     EVERYWHERE = "global"
+    UNCERTAIN = "not kept"
     CRYSTAL = "crystal"
     FORGOTTEN = "forgotten"
     FOREIGN = "foreign"
@@ -97,7 +101,7 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
         raise NotFoundError("no bootstrap of this session is known", "leave it out, and the last one is meant")
     if store.crystals.forgotten.holds(text):
         advice = "'dreamd forget --lift' with the words lets it be learnt again"
-        return Answer((Reason(Absence.FORGOTTEN, "it was forgotten for good", advice),), 0, receipt)
+        return Answer((_advised(store, Reason(Absence.FORGOTTEN, "it was forgotten for good", advice)),), 0, receipt)
     life = store.lineage.life(text.strip().upper())
     asked = _Asked(store, normalise(life.text if life else text), text.strip(), receipt, shown_of(store))
     found = list(asked.reasons()) if asked.wanted else []
@@ -105,7 +109,15 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
     found.sort(key=lambda one: order.index(one.code))
     if not found:
         found.append(_unheard(store, asked.wanted))
-    return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt)
+    reasons = tuple(_advised(store, one) for one in found[:MOST_REASONS])
+    return Answer(reasons, len(found[MOST_REASONS:]), receipt)
+
+
+def _advised(store: Store, reason: Reason) -> Reason:
+    """The reason with the commands as they are in this workspace: in the global one they need its option."""
+    if not is_global(store.workspace, os.environ):
+        return reason
+    return replace(reason, advice=_COMMAND.sub(r"'\1 --global'", reason.advice))
 
 
 def _unheard(store: Store, wanted: str) -> Reason:
@@ -126,6 +138,7 @@ class _Asked:
     text: str
     receipt: BootstrapReceipt | None
     shown: Callable[[str], str]
+    then: str | None = None
 
     def reasons(self) -> Iterator[Reason]:
         """Each thing that is meant."""
@@ -152,15 +165,18 @@ class _Asked:
     def _standing(self) -> Iterator[Reason]:
         """What stands in MEMORY.md, then or now."""
         now_text, _ = read_document(self.store)
-        then_text = self._as_given(now_text)
-        now = dict(_lines_with(now_text, self.wanted))
+        now = dict(lines_with(now_text, self.wanted))
         if self.receipt is None:
             for text, at in now.items():
                 what = f"no agent has read this memory yet; it stands in line {at} of MEMORY.md"
                 yield Reason(Absence.LATER, what, "'dreamd init' shows how to connect one", self._short(text), at)
             return
+        then_text = self.then = document_of(self.store, self.receipt, now_text, without_lines(now_text, now))
+        if then_text is None:
+            yield from self._uncertain(now)
+            return
         last = self._last_line(then_text)
-        for text, at in _lines_with(then_text, self.wanted):
+        for text, at in lines_with(then_text, self.wanted):
             left = "" if text in now else ", which has left since"
             if at <= last:
                 what = f"it was given at {self._when()}: line {at} of MEMORY.md{left}"
@@ -175,21 +191,25 @@ class _Asked:
                 advice = f"the next session start gives it; {_SEARCH} now"
                 yield Reason(Absence.LATER, what, advice, self._short(text), at)
 
-    def _as_given(self, text: str) -> str:
-        """MEMORY.md as the agent was given it: the file if nobody wrote it since, else the version of then."""
+    def _uncertain(self, now: dict[str, int]) -> Iterator[Reason]:
+        """What stands in MEMORY.md or stood there, where its text of then is not kept."""
         one = self.receipt
-        if one is None:
-            return text
-        try:
-            written = self.store.workspace.document.stat().st_mtime
-        except OSError:
-            written = float("inf")
-        if written <= (one.at + timedelta(seconds=1)).timestamp():
-            return text
-        try:
-            return self.store.journal.text(one.version) if one.version else ""
-        except (NotFoundError, StorageError):  # the record is gone
-            return text
+        stood: dict[str, int] = {}
+        with suppress(NotFoundError, StorageError):  # the record is gone
+            if one is not None and one.version:
+                stood = dict(lines_with(self.store.journal.text(one.version), self.wanted))
+        kept = f"what MEMORY.md said when the agent read it ({self._when()}) is not kept"
+        why = f"{kept}, so whether it was given is unknown"
+        for text, at in now.items():
+            what, advice = (
+                f"it stands in line {at} of MEMORY.md now; {why}",
+                f"the next session start reads it; {_SEARCH}",
+            )
+            yield Reason(Absence.UNCERTAIN, what, advice, self._short(text), at)
+        for text, at in stood.items():
+            if text not in now:
+                what = f"version {one.version if one else 0} has it in line {at}, and MEMORY.md no longer; {why}"
+                yield Reason(Absence.UNCERTAIN, what, "write it again to have it back", self._short(text))
 
     def _last_line(self, text: str) -> int:
         """The last line of MEMORY.md that was given."""
@@ -239,10 +259,19 @@ class _Asked:
 
     def _everywhere(self) -> Iterator[Reason]:
         """What the global workspace says."""
+        for note in global_notes(self.store.workspace, self.wanted, os.environ):
+            waits = f"it is a note of {note.at:%Y-%m-%d %H:%M} UTC that waits in the global workspace"
+            what = f"{waits}, and only what a dream has folded in there is read everywhere"
+            if self.shown(note.text):
+                yield Reason(Absence.NOTE_WAITS, what, "run 'dreamd dream --global'", self._short(note.text))
+        for one in global_changes(self.store.workspace, self.wanted, os.environ):
+            what = (
+                f"it is change {one.number} of the global workspace; it waits for the owner since {one.at:%Y-%m-%d}"
+            )
+            text = self._short(one.change.operation.text)
+            yield Reason(Absence.APPROVAL, what, "'dreamd review --global' shows and decides it", text)
         lines = list(global_lines(self.store.workspace, self.wanted, os.environ))
-        if not lines:
-            return
-        given = self._given_everywhere()
+        given = self._given_everywhere() if lines else ""
         for section, raw in lines:
             text, where = self._short(raw), f"the global workspace, in {section or 'no section'}"
             if section not in (SectionName.BOND, SectionName.PHENOTYPE):
@@ -254,7 +283,7 @@ class _Asked:
                 yield Reason(Absence.GIVEN, f"it is given in every project: it stands in {where}", "", text)
             else:
                 what = f"it stands in {where}, whose share of the bootstrap is a third at most"
-                yield Reason(Absence.EVERYWHERE, what, "shorten that memory: 'dreamd dream' in it", text)
+                yield Reason(Absence.EVERYWHERE, what, "shorten that memory, and run 'dreamd dream --global'", text)
 
     def _given_everywhere(self) -> str:
         """What of the global workspace an agent like the last one is given now."""
@@ -283,6 +312,23 @@ class _Asked:
         for one in histories:
             if one.ending is not None and one.ending.version <= version:
                 yield self._left(one)
+            elif one.writing is not None and one.writing.version <= version and not self._stood(one.text):
+                yield self._taken_out(one)
+
+    def _stood(self, text: str) -> bool:
+        """Whether this line was in MEMORY.md when the agent read it, as far as that is known."""
+        if self.then is None:
+            return True
+        then = parse(self.store.config.secrets.redaction.of(self.then))
+        return normalise(text) in {block.key for part in then.parts for block in part.lines}
+
+    def _taken_out(self, line: LineHistory) -> Reason:
+        """What a hand had changed or taken out before the agent read, and no version said so yet."""
+        ending = line.ending
+        now = f"; it says now: {self._short(ending.successor)}" if ending and ending.successor else ""
+        what = f"it had left MEMORY.md by hand when the agent read it ({self._when()}){now}"
+        code = Absence.CHANGED if now else Absence.DELETED
+        return Reason(code, what, "write it again to have it back", self._short(line.text))
 
     def _left(self, line: LineHistory) -> Reason:
         ending = line.ending
@@ -321,7 +367,7 @@ class _Asked:
         """What became of a crystal, and what to do."""
         if row.dreamt_in is not None:
             taken = f"the dream of version {row.dreamt_in}" if row.dreamt_in else "a dream"
-            what = f"it is a crystal that {taken} took in, and no line was written of it"
+            what = f"it is a crystal that {taken} took in, and MEMORY.md does not say it in these words"
             return what, f"{_SEARCH}; 'dreamd note' with a higher importance says it again"
         before, waiting = self.store.crystals.place_among_undreamt(row.place.key)
         what = f"it is a crystal, and no dream has chosen it yet: {before + 1} of {waiting} by importance"
@@ -339,14 +385,3 @@ class _Asked:
                     what = f"the guards refused it in version {version}: {one.guard}: {self.shown(one.figures)}"
                     text = self._short(one.operation.text)
                     yield Reason(Absence.REFUSED, what, "write the line by hand, or note it with its ground", text)
-
-
-def _lines_with(text: str, wanted: str) -> Iterator[tuple[str, int]]:
-    """The lines that hold this, each with the number of its first row."""
-    at = 1
-    for part in parse(text).parts:
-        at += part.heading.count("\n")
-        for block in part.blocks:
-            if block.content and wanted in block.key:
-                yield block.raw, at
-            at += block.raw.count("\n")

@@ -7,14 +7,14 @@ whatever cannot be read beside the workspace's own memory is a notice.
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 
 from daemon.config.paths import global_root
 from daemon.workspace.adoption import open_workspace
 from state.agents import Reader
-from state.bootstrap import Bootstrap, bootstrap, budget_for, room_taken
+from state.bootstrap import Bootstrap, bootstrap, budget_for, digest_of, room_taken
 from state.errors import DreamdError
 from state.secrets.policy import Redaction
 from state.stores.disk.disk import Disk
@@ -77,7 +77,7 @@ def session(
         most_bytes=limits.size if limits else None,
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
-    return Session(ready, tuple(notices))
+    return Session(replace(ready, digest=digest_of(memory)), tuple(notices))
 
 
 def project_budget(

@@ -30,7 +30,7 @@ HOW = ("command line", "hook", "MCP", "HTTP")
 _LEAST_BYTES = 150
 _TRIES, _POLL_SECONDS = 20, 0.005
 _HEX = frozenset("0123456789abcdef-")
-_LONGEST_SESSION = 64
+_LONGEST_SESSION, _DIGEST = 64, 8
 _REASONS = ("budget", "host", "host_notes", "everywhere", "same", "forgotten")
 _WRITTEN = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -43,8 +43,9 @@ class BootstrapReceipt:
     and the `budget` in characters; `characters` are those of the whole text, with its `notes`. `left_out`: older
     pending notes; `more`: there were even older ones. `lines` are the rows and notes that were given, `tokens` about
     how many a model counts, `most` the characters that whoever carried it takes (0: no limit), and `cut` what was
-    not given and why: with these and the version it can be computed again. A receipt of an earlier dreamd has none
-    of what follows `truncated`.
+    not given and why: with these and the text it can be computed again. `digest` tells which text MEMORY.md was, for
+    its owner may have written it since that version. A receipt of an earlier dreamd has none of what follows
+    `truncated`, or no digest.
     """
 
     at: datetime
@@ -62,6 +63,7 @@ class BootstrapReceipt:
     tokens: int = 0
     most: int = 0
     cut: Cut = field(default_factory=Cut)
+    digest: str = ""
 
 
 def path_of(workspace: Workspace) -> Path:
@@ -104,6 +106,7 @@ def leave_receipt(
         tokens=tokens(ready.text),
         most=ready.most,
         cut=ready.cut,
+        digest=ready.digest if _is_digest(ready.digest) else "",
     )
     _append(workspace, disk or Disk(workspace.root), _line(receipt).encode())
 
@@ -204,6 +207,7 @@ def _line(receipt: BootstrapReceipt) -> str:
     """The receipt as it is written. By hand: `dreamd bootstrap` has no time to load json."""
     cut = ", ".join(f'"{name}": {getattr(receipt.cut, name):d}' for name in _REASONS)
     fields = [f'"agent": "{receipt.agent}"', *_numbers(receipt, "lines", "tokens", "most"), f'"cut": {{{cut}}}']
+    fields += [f'"digest": "{receipt.digest}"'] if receipt.digest else []
     return f"{{{', '.join([*_first_fields(receipt), *fields])}}}\n"
 
 
@@ -233,6 +237,7 @@ def _receipt_in(row: bytes) -> BootstrapReceipt | None:
         cut = Cut(**fields.get("cut", {}))
         receipt = BootstrapReceipt(**{**fields, "at": datetime.fromisoformat(fields["at"]), "cut": cut})
         is_own = receipt.how in HOW and receipt.agent in AGENTS and (not receipt.session or _is_id(receipt.session))
+        is_own &= not receipt.digest or _is_digest(receipt.digest)
         written = _line(receipt) if "agent" in fields else f"{{{', '.join(_first_fields(receipt))}}}\n"
         return receipt if is_own and written.encode() == row + b"\n" else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -241,3 +246,7 @@ def _receipt_in(row: bytes) -> BootstrapReceipt | None:
 
 def _is_id(session: str) -> bool:
     return 0 < len(session) <= _LONGEST_SESSION and _HEX.issuperset(session)
+
+
+def _is_digest(digest: str) -> bool:
+    return len(digest) == _DIGEST and (_HEX - {"-"}).issuperset(digest)

@@ -113,6 +113,45 @@ def test_what_came_after_the_agent_read_is_later(dreamd: Caller, here: Path) -> 
     assert codes(here, "Berlin") == [Absence.LATER]
 
 
+def test_what_was_edited_by_hand_before_the_agent_read_is_told_as_it_was_given(dreamd: Caller, here: Path) -> None:
+    dreamd("note", "-w", here, "Ada drinks green tea each morning")
+    assert dreamd("dream", here).status == 0
+    document = here / "MEMORY.md"
+    document.write_text(document.read_text().replace("green tea", "black tea"))
+    assert "black tea" in dreamd("bootstrap", here).out
+    for _ in ("before a dream has read the edit", "and after"):
+        assert codes(here, "black tea") == [Absence.GIVEN]
+        (left, *others) = asked(here, "green tea").reasons
+        assert left.code in (Absence.CHANGED, Absence.DELETED)
+        assert left.what.startswith("it had left MEMORY.md by hand when the agent read it")
+        assert {one.code for one in others} <= {Absence.CRYSTAL}
+        dreamd("note", "-w", here, "Ada has a parrot named Rio")
+        assert dreamd("dream", here).status == 0
+    assert codes(here, "parrot") == [Absence.LATER]
+
+
+@pytest.mark.parametrize("digest", [', "digest": "0123abcd"', ""])
+def test_what_nobody_can_know_is_said_to_be_unknown(here: Path, digest: str) -> None:
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        committed(store, 1, "## The Bond\n\n- Ada drinks green tea\n")
+        (here / "MEMORY.md").write_text("## The Bond\n\n- Ada drinks black tea\n")
+        at = datetime.now(UTC) - timedelta(minutes=1)
+        path_of(store.workspace).write_text(
+            f'{{"at": "{at:%Y-%m-%dT%H:%M:%SZ}", "how": "MCP", "session": "", "version": 1, "characters": 50,'
+            ' "budget": 8000, "notes": 0, "left_out": 0, "more": false, "truncated": false, "agent": "codex",'
+            ' "lines": 1, "tokens": 9, "most": 0, "cut": {"budget": 0, "host": 0, "host_notes": 0, "everywhere": 0,'
+            f' "same": 0, "forgotten": 0}}{digest}}}\n'
+        )
+        assert [one.code for one in why_not(store, "black tea").reasons] == [Absence.UNCERTAIN]
+        (reason,) = why_not(store, "green tea").reasons
+        assert (reason.code, "whether it was given is unknown" in reason.what) == (Absence.UNCERTAIN, True)
+        if digest:
+            return
+        # The next dream found the file as version 1 had left it: nobody had written it by then.
+        committed(store, 2, "## The Bond\n\n- Ada drinks mate\n", before="## The Bond\n\n- Ada drinks green tea\n")
+        assert [one.code for one in why_not(store, "green tea").reasons] == [Absence.GIVEN]
+
+
 def test_a_note_was_given_or_waits_behind_newer_ones(dreamd: Caller, here: Path) -> None:
     for number in range(200):
         at = datetime.now(UTC) - timedelta(hours=10, minutes=-number)
@@ -214,6 +253,27 @@ def test_the_global_workspace_and_the_others_are_named(
     assert (reason.code, "in Active Context" in reason.what) == (Absence.EVERYWHERE, True)
     (reason,) = asked(here, "parrot").reasons
     assert (reason.code, str(other.root) in reason.what, reason.text) == (Absence.ELSEWHERE, True, "")
+
+
+def test_what_waits_in_the_global_workspace_says_so_in_a_project(
+    dreamd: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    here, everywhere = init_workspace(tmp_path / "project").root, init_workspace(global_root(os.environ))
+    assert dreamd("note", "--global", "Ada lives in Graz").status == 0
+    operation = Operation(Action.ADD, BOND, "Ada owns a heron")
+    with open_exclusive(everywhere, Config(), "test") as store:
+        staged = (StagedChange(operation, (), (), (), "dream.approve"),)
+        committed(store, 1, "## The Bond\n\n- Ada drinks tea\n", staged=staged)
+    (note,) = asked(here, "Graz").reasons
+    assert (note.code, note.advice) == (Absence.NOTE_WAITS, "run 'dreamd dream --global'")
+    assert "waits in the global workspace" in note.what
+    (change,) = asked(here, "heron").reasons
+    assert (change.code, change.advice) == (Absence.APPROVAL, "'dreamd review --global' shows and decides it")
+    # Asked for in the global workspace itself, the commands name it as well.
+    assert asked(everywhere.root, "heron").reasons[0].advice == change.advice
+    (unheard,) = asked(everywhere.root, "parrot").reasons
+    assert unheard.advice == "'dreamd note --global' says it; or ask with other words of it"
 
 
 def test_a_session_is_asked_for_by_its_id(here: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.bootstrap import Bootstrap
+from state.bootstrap import Bootstrap, digest_of
 from state.errors import BusyError, StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, init_workspace
@@ -82,7 +82,7 @@ def test_any_receipt_is_one_short_row_of_dreamds_own_words(
     flags: tuple[bool, bool],
 ) -> None:
     workspace = init_workspace(tmp_path_factory.mktemp("here"))
-    ready = Bootstrap(memory, notes, left_out, truncated=flags[0], more=flags[1])
+    ready = Bootstrap(memory, notes, left_out, truncated=flags[0], more=flags[1], digest=digest_of(memory))
     leave_receipt(workspace, ready, budget, AT, how, session)
     content = path_of(workspace).read_bytes()
     assert content.count(b"\n") == 1
@@ -90,6 +90,7 @@ def test_any_receipt_is_one_short_row_of_dreamds_own_words(
     assert holds_receipts_alone(content)
     (one,) = receipts(workspace)
     assert one.session in ("", session)
+    assert one.digest == digest_of(memory)
     assert (one.more, one.truncated, one.left_out, one.budget) == (flags[1], flags[0], left_out, budget)
 
 
@@ -104,6 +105,9 @@ def test_a_row_that_says_something_else_is_no_receipt(
     leave(workspace)
     row = json.loads(path_of(workspace).read_text())
     assert holds_receipts_alone(json.dumps(row).encode())
+    for words in ("", "the word", "0123-567", 12345678):
+        assert not holds_receipts_alone(json.dumps({**row, "digest": words}).encode())
+    assert holds_receipts_alone(json.dumps({**row, "digest": "0123abcd"}).encode())
     for other in ({**row, "spare": "words"}, {**row, field: value}):
         content = json.dumps(other).encode()
         if other != row:
