@@ -249,7 +249,8 @@ class _Asked:
             said, text = f"a note of {note.at:%Y-%m-%d %H:%M} UTC that no dream has folded in", self._short(note.text)
             if one is None or note.at > one.at:
                 advice = f"the next session start gives it; {_SEARCH} now"
-                yield Reason(Absence.LATER, f"it is {said}, of after the agent read ({self._when()})", advice, text)
+                when = f"of after the agent read ({self._when()})" if one else "and no agent has read this memory yet"
+                yield Reason(Absence.LATER, f"it is {said}, {when}", advice, text)
             elif before.index(note) < one.notes + one.cut.forgotten:
                 yield Reason(Absence.GIVEN, f"it was given at {self._when()}, as {said}", "", text)
             else:

@@ -55,12 +55,14 @@ def read_long_ago(here: Path) -> None:
     os.utime(here / "MEMORY.md", (past, past))
 
 
-def test_what_nobody_said_is_unknown_and_a_memory_that_nobody_read_says_so(here: Path) -> None:
+def test_what_nobody_said_is_unknown_and_a_memory_that_nobody_read_says_so(dreamd: Caller, here: Path) -> None:
     (here / "MEMORY.md").write_text("- Ada prefers tea\n")
     assert codes(here, "parrot") == [Absence.UNKNOWN]
     answer = asked(here, "tea")
     assert answer.receipt is None
     assert answer.reasons[0].what.startswith("no agent has read this memory yet; it stands in line 1")
+    dreamd("note", "-w", here, "Ada has a heron")
+    assert asked(here, "heron").reasons[0].what.endswith("and no agent has read this memory yet")
 
 
 def test_what_was_given_is_said_with_its_line_and_what_was_cut_with_what_to_set(dreamd: Caller, here: Path) -> None:
