@@ -253,7 +253,9 @@ class Bridge:
         fields = {"error": str(error), "code": error.code, "details": {}}
         answer: Message = {"jsonrpc": "2.0", "id": exchange.number}
         if exchange.method == "tools/call":
-            answer["result"] = {"content": [{"type": "text", "text": json.dumps(fields)}], "isError": True}
+            content = [{"type": "text", "text": json.dumps(fields)}]
+            # Newer clients refuse a result that does not say whether it is whole.
+            answer["result"] = {"content": content, "isError": True, "resultType": "complete"}
         else:
             answer["error"] = {"code": _INTERNAL_ERROR, "message": str(error), "data": fields}
         self.wire.send(json.dumps(answer).encode())

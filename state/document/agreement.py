@@ -79,7 +79,7 @@ def agreements(statements: Collection[Statement], same: Callable[[str, str], boo
 
     A statement is in one agreement at most. The order of the statements does not matter.
     """
-    ordered = sorted(statements, key=lambda one: (one.said_at, one.workspace, one.text))
+    ordered = sorted(statements, key=lambda one: (one.said_at, one.workspace, one.text, one.section))
     by_text = defaultdict[str, list[Statement]](list)
     for one in ordered:
         by_text[normalise(one.text)].append(one)

@@ -71,9 +71,15 @@ def until_dreamt(person: Person) -> dict[str, Any]:
         said: dict[str, Any] = person.dreamd("status", "--json").json
         return said
 
-    until(lambda: (last()["last_dream"] or {}).get("reason") == Reason.SESSION_END, lambda: json.dumps(last()))
-    assert last()["last_dream"]["outcome"] == "committed"
-    return last()
+    seen = list[dict[str, Any]]()
+
+    def is_dreamt() -> bool:
+        seen.append(last())
+        dream = seen[-1]["last_dream"] or {}
+        return (dream.get("reason"), dream.get("outcome")) == (Reason.SESSION_END, "committed")
+
+    until(is_dreamt, lambda: json.dumps(seen[-1]))
+    return seen[-1]
 
 
 def texts(answer: Any) -> list[str]:

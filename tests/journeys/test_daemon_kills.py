@@ -96,14 +96,16 @@ class Load:
             self.took(workspace, text)
 
     def over_mcp(self, workspace: Workspace) -> None:
-        """One agent, which sees the daemon come and go and never fails to take a note."""
+        """One agent, whose server outlives every daemon. A note that was under way may be there: it is told so."""
 
         async def agent() -> None:
             async with over_stdio("-w", str(workspace.root), **self.home.environment()) as client:
                 while await anyio.to_thread.run_sync(self.pause):
                     text = self.note(workspace)
                     answer = await client.call_tool("working_memory_note", {"note": text})
-                    assert not answer.is_error, answer.content
+                    if answer.is_error:
+                        assert "the daemon went while it worked, and may have done it" in str(answer.content)
+                        continue
                     self.took(workspace, text)
 
         anyio.run(agent)
