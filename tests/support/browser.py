@@ -171,7 +171,7 @@ def _watched(context: BrowserContext, page: Page) -> Seen:
     seen = Seen(page)
 
     def said(message: ConsoleMessage) -> None:
-        seen.console.append(f"{message.type}: {message.text}")
+        seen.console.append(f"{message.type}: {message.text} {message.location.get('url')}")
 
     def asked(dialog: Dialog) -> None:
         seen.dialogs.append(f"{dialog.type}: {dialog.message}")
