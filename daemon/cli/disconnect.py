@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     meant = [
         one
         for one in record.read(os.environ).connections
-        if one.scope is place.scope and one.project == project and (not names or one.agent in names)
+        if one.project == project and (not names or one.agent in names)
     ]
     if not meant:
         where = "for all projects" if place.scope is Scope.USER else f"in {project}"

@@ -37,6 +37,11 @@ class Setting:
     item: bool = False
 
 
+def hook(event: str, command: str, **more: object) -> Setting:
+    """A command that an agent runs at an event, in the form that most agents took over from Claude Code."""
+    return Setting(("hooks", event), {"hooks": [{"type": "command", "command": command, **more}]}, item=True)
+
+
 @dataclass(frozen=True, slots=True)
 class AgentFile:
     """A file of an agent's, and the settings in it that connect it. `purpose`: in a person's words."""

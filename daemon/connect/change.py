@@ -105,7 +105,7 @@ def disconnected(text: str | None, last: Written) -> Change:
 
 
 def missing(written: Written, text: str | None) -> tuple[Setting, ...]:
-    """The settings that a file does not hold as they were written. Raises ConfigError for a broken text."""
+    """The settings that a file does not hold as they were written. Raises DocumentError for a broken text."""
     editor = EDITORS[written.format]
     return tuple(one for one in written.settings if not _holds(editor, text or "", (one,)))
 
@@ -138,12 +138,8 @@ def _empty(known: object, settings: Sequence[Setting]) -> list[Setting]:
 
 def _holds(editor: Editor, text: str, settings: Sequence[Setting]) -> bool:
     known = editor.parse(text)
-    for setting in settings:
-        found = at(known, setting.path)
-        if (
-            (setting.value not in found if isinstance(found, list) else True)
-            if setting.item
-            else found != setting.value
-        ):
-            return False
-    return True
+    return all(_stands(setting, at(known, setting.path)) for setting in settings)
+
+
+def _stands(setting: Setting, found: object) -> bool:
+    return isinstance(found, list) and setting.value in found if setting.item else found == setting.value

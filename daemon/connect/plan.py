@@ -13,7 +13,7 @@ from daemon.connect.agent import Agent, Place, Scope
 from daemon.connect.change import Change, Written, connected, disconnected
 from daemon.connect.editors.editor import EDITORS
 from daemon.connect.record import Connection
-from state.errors import BusyError, DreamdError, StorageError, UsageError
+from state.errors import BusyError, DreamdError, StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
@@ -48,9 +48,13 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The changes of one agent's files. `connection`: as the record will have it, None once it is taken out."""
+    """The changes of one agent's files, and the project's folder, None for all projects.
+
+    `connection`: as the record will have it, None once it is taken out; `last`: as the record has it.
+    """
 
     agent: str
+    folder: Path | None
     files: tuple[PlannedFile, ...]
     connection: Connection | None
     last: Connection | None
@@ -73,7 +77,7 @@ class Backup:
 def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetime) -> Plan:
     """What connects the agent. Files of the last time that are no longer meant are taken back.
 
-    Raises ConfigError for a file that is broken, StorageError for one that cannot be read or leads elsewhere.
+    Raises DocumentError for a file that is broken, StorageError for one that cannot be read or leads elsewhere.
     """
     if last is not None:
         place = replace(place, auto_memory=place.auto_memory and last.auto_memory, trust=place.trust or last.trust)
@@ -92,18 +96,16 @@ def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetim
     files += (_taken_out(old, project) for old in known.values())
     named, workspace = ("", "") if project is None else (str(project), str(place.workspace))
     written_files = tuple(one.written for one in files if one.written is not None)
-    connection = Connection(
-        agent.name, place.scope, named, workspace, now, written_files, place.auto_memory, place.trust
-    )
+    connection = Connection(agent.name, named, workspace, now, written_files, place.auto_memory, place.trust)
     if last is not None and replace(last, at=now) == connection:
         connection = last
-    return Plan(agent.name, tuple(files), connection, last)
+    return Plan(agent.name, project, tuple(files), connection, last)
 
 
 def to_disconnect(last: Connection) -> Plan:
     """What takes exactly that connection out again. Raises as `to_connect` does."""
     files = tuple(_taken_out(old, last.folder) for old in last.files)
-    return Plan(last.agent, files, None, last)
+    return Plan(last.agent, last.folder, files, None, last)
 
 
 def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tuple[Backup, ...]:
@@ -115,8 +117,7 @@ def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tupl
         known = record.read(environment)
         if plan.connection is not None and plan.connection != plan.last:
             record.write(environment, disk, known.having(plan.connection))
-        project = (plan.connection or plan.last or _nothing(plan)).folder
-        backups = tuple(_replaced(disk, one, project, now) for one in plan.changes)
+        backups = tuple(_replaced(disk, one, plan.folder, now) for one in plan.changes)
         if plan.connection is None and plan.last is not None:
             record.write(environment, disk, known.lacking(plan.last))
         return backups
@@ -136,10 +137,6 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except DreamdError as error:
         raise type(error)(f"{path}: {error.what}", error.advice) from error
-
-
-def _nothing(plan: Plan) -> Connection:
-    raise UsageError(f"{plan.agent} is not connected there", "'dreamd connect --check' lists what is")
 
 
 def _replaced(disk: Disk, file: PlannedFile, project: Path | None, now: datetime) -> Backup:

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 
 from daemon.config.paths import make_private_folder, state_folder
-from daemon.connect.agent import Scope
 from daemon.connect.change import Written
 from state.codec import decode, encode
 from state.stores.disk.disk import Disk
@@ -26,7 +25,6 @@ class Connection:
     """
 
     agent: str
-    scope: Scope
     project: str
     workspace: str
     at: datetime

@@ -318,10 +318,18 @@ def _reap(children: dict[int, int]) -> None:
 
 
 def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -> None:
-    head, fds, _, _ = socket.recv_fds(line, 4, 4)
-    rest, request = int.from_bytes(head, "big"), b""
-    while len(request) < rest and (more := line.recv(rest - len(request))):
-        request += more
+    """Fork what a process asks for; one that was killed meanwhile, as a client does with its server, gets nothing."""
+    fds: list[int] = []
+    rest, request = 0, b""
+    with suppress(ConnectionError):
+        head, fds, _, _ = socket.recv_fds(line, 4, 4)
+        rest = int.from_bytes(head, "big")
+        while len(request) < rest and (more := line.recv(rest - len(request))):
+            request += more
+    if not rest or len(request) < rest:
+        for fd in fds:
+            os.close(fd)
+        return
     asked = json.loads(request)
     *standard, told = fds
     child = os.fork()
@@ -332,7 +340,10 @@ def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -
     children[child] = told
     for fd in standard:
         os.close(fd)
-    line.sendall(str(child).encode())
+    try:
+        line.sendall(str(child).encode())
+    except ConnectionError:
+        os.kill(child, signal.SIGKILL)
 
 
 def _become(asked: dict[str, Any], standard: list[int]) -> None:

@@ -7,7 +7,7 @@ after a second or two. A tool that nobody allowed fails where nobody can be aske
 
 from collections.abc import Sequence
 
-from daemon.connect.agent import INGEST_SECONDS, SERVER, Agent, AgentFile, Place, Read, Scope, Setting
+from daemon.connect.agent import INGEST_SECONDS, SERVER, Agent, AgentFile, Place, Read, Scope, Setting, hook
 
 NAME = "claude-code"
 
@@ -21,13 +21,10 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     command, *arguments = place.server()
     server: dict[str, object] = {"type": "stdio", "command": command, "args": arguments}
     server |= {"env": place.needed, "alwaysLoad": True}
-    hooks = tuple(
-        Setting(("hooks", event), {"hooks": [{"type": "command", "command": line, **more}]}, item=True)
-        for event, line, more in (
-            ("SessionStart", place.bootstrap(NAME), {}),
-            ("PreCompact", place.ingest(), {}),
-            ("SessionEnd", place.ingest(), {"timeout": INGEST_SECONDS}),
-        )
+    hooks = (
+        hook("SessionStart", place.bootstrap(NAME)),
+        hook("PreCompact", place.ingest()),
+        hook("SessionEnd", place.ingest(), timeout=INGEST_SECONDS),
     )
     allowed = Setting(("permissions", "allow"), f"mcp__{SERVER}", item=True)
     memory = () if place.auto_memory else (Setting(("autoMemoryEnabled",), value=False),)

@@ -23,6 +23,7 @@ from daemon.connect.agent import (
     Setting,
     State,
     calls_dreamd,
+    hook,
 )
 from daemon.connect.change import at
 from daemon.connect.json_rpc import asked, running
@@ -40,14 +41,11 @@ def files(place: Place, read: Read) -> Sequence[AgentFile]:
     server |= {"env": place.needed} if place.needed else {}
     # dream_now waits for a model.
     server |= {"required": True, "startup_timeout_sec": 30, "tool_timeout_sec": 300}
-    hooks = tuple(
-        Setting(("hooks", event), {"hooks": [{"type": "command", "command": line, **more}]}, item=True)
-        for event, line, more in (
-            ("SessionStart", place.bootstrap(NAME), {}),
-            ("PreCompact", place.ingest(), {}),
-            ("Stop", place.ingest(), {}),
-            ("SessionEnd", place.ingest(), {"timeout": _MOST_SECONDS}),
-        )
+    hooks = (
+        hook("SessionStart", place.bootstrap(NAME)),
+        hook("PreCompact", place.ingest()),
+        hook("Stop", place.ingest()),
+        hook("SessionEnd", place.ingest(), timeout=_MOST_SECONDS),
     )
     settings = (Setting(("mcp_servers", SERVER), server), *hooks)
     trusted = _trusted(path, hooks, read(path)) if place.trust else ()
@@ -77,7 +75,7 @@ def _digest(event: str, group: object) -> str:
     """What Codex takes of a hook to see that it has not changed since it was trusted."""
     hooks = at(group, ["hooks"])
     assert isinstance(hooks, list)
-    about = [{"async": False, "timeout": _USUAL_SECONDS, **hook} for hook in hooks]
+    about = [{"async": False, "timeout": _USUAL_SECONDS, **one} for one in hooks]
     text = json.dumps(
         {"event_name": event, "hooks": about}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
@@ -100,8 +98,8 @@ def _tries(project: Path, environment: Mapping[str, str]) -> Iterable[CheckResul
     except (OSError, ValueError) as error:
         yield CheckResult(State.WRONG, f"'codex app-server' does not say whether hooks run: {error}", advice)
         return
-    hooks = [hook for one in listed.get("data", ()) for hook in one.get("hooks", ()) if calls_dreamd(hook)]
-    skipped = [str(hook.get("eventName")) for hook in hooks if hook.get("trustStatus") != "trusted"]
+    hooks = [each for one in listed.get("data", ()) for each in one.get("hooks", ()) if calls_dreamd(each)]
+    skipped = [str(one.get("eventName")) for one in hooks if one.get("trustStatus") != "trusted"]
     if not hooks:
         yield CheckResult(State.WAITS, "Codex sees none of the hooks", advice)
     elif skipped:

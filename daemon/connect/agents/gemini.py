@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 
-from daemon.connect.agent import INGEST_SECONDS, SERVER, Agent, AgentFile, Place, Read, Scope, Setting
+from daemon.connect.agent import INGEST_SECONDS, SERVER, Agent, AgentFile, Place, Read, Scope, Setting, hook
 
 NAME = "gemini"
 
@@ -15,15 +15,10 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     folder = (place.home if place.scope is Scope.USER else place.project) / ".gemini"
     command, *arguments = place.server()
     server = {"command": command, "args": arguments, "env": place.needed, "timeout": 300_000, "trust": True}
-    hooks = tuple(
-        Setting(
-            ("hooks", event), {"hooks": [{"type": "command", "name": SERVER, "command": line, **more}]}, item=True
-        )
-        for event, line, more in (
-            ("SessionStart", place.bootstrap(NAME), {}),
-            ("PreCompress", place.ingest(), {}),
-            ("SessionEnd", place.ingest(), {"timeout": 1000 * INGEST_SECONDS}),
-        )
+    hooks = (
+        hook("SessionStart", place.bootstrap(NAME), name=SERVER),
+        hook("PreCompress", place.ingest(), name=SERVER),
+        hook("SessionEnd", place.ingest(), name=SERVER, timeout=1000 * INGEST_SECONDS),
     )
     settings = (Setting(("mcpServers", SERVER), server), *hooks)
     return (AgentFile(folder / "settings.json", "json", "its MCP server and hooks", settings),)

@@ -14,6 +14,8 @@ from daemon.connect.agent import Agent, AgentFile, Place, Scope, Setting, calls_
 from daemon.connect.agents.table import AGENTS
 from daemon.connect.change import connected, disconnected, missing
 from daemon.connect.editors.editor import EDITORS
+from state.agents import READERS
+from state.document.agent_caps import CAPS
 from state.errors import DocumentError
 
 
@@ -120,6 +122,12 @@ def test_a_file_that_was_not_there_is_gone_again(file: AgentFile) -> None:
     assert disconnected(change.after, written).after is None
     assert read(file, change.after or "")  # and it can be read by those who do not know comments
     json.loads(change.after or "") if file.format == "json" else tomllib.loads(change.after or "")
+
+
+def test_every_agent_is_known_to_the_bootstrap_and_to_blocks() -> None:
+    names = {agent.name for agent in AGENTS}
+    assert names <= READERS.keys()
+    assert names <= CAPS.keys()
 
 
 def hook(command: str) -> dict[str, Any]:
