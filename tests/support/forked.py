@@ -290,7 +290,7 @@ def _serve(folder: str) -> None:
 
         def accept() -> None:
             line, _ = listening.accept()
-            with line:
+            with line, suppress(ConnectionError):
                 _fork(line, children, (listening.fileno(), waking, woken, run, selector.fileno()))
 
         def reap() -> None:
@@ -319,19 +319,14 @@ def _reap(children: dict[int, int]) -> None:
 
 def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -> None:
     """Fork what a process asks for; one that was killed meanwhile, as a client does with its server, gets nothing."""
-    fds: list[int] = []
-    rest, request = 0, b""
-    with suppress(ConnectionError):
-        head, fds, _, _ = socket.recv_fds(line, 4, 4)
-        rest = int.from_bytes(head, "big")
-        while len(request) < rest and (more := line.recv(rest - len(request))):
-            request += more
-    if not rest or len(request) < rest:
+    head, fds, _, _ = socket.recv_fds(line, 4, 4)
+    length = int.from_bytes(head, "big")
+    request = line.recv(length or 1, socket.MSG_WAITALL)
+    if not 0 < length == len(request):
         for fd in fds:
             os.close(fd)
         return
-    asked = json.loads(request)
-    *standard, told = fds
+    asked, (*standard, told) = json.loads(request), fds
     child = os.fork()
     if child == 0:
         for fd in (*own, told, *children.values(), line.fileno()):
@@ -340,15 +335,11 @@ def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -
     children[child] = told
     for fd in standard:
         os.close(fd)
-    try:
-        line.sendall(str(child).encode())
-    except ConnectionError:
-        os.kill(child, signal.SIGKILL)
+    line.sendall(str(child).encode())
 
 
 def _become(asked: dict[str, Any], standard: list[int]) -> None:
     """The command, in the child; does not return."""
-    status = 70
     try:
         die_with_parent()
         signal.set_wakeup_fd(-1)
