@@ -45,7 +45,7 @@ $(CLIENTS)/.installed: tests/clients/package.json tests/clients/package-lock.jso
 # No address stands in the lock: it installs from whatever index the machine has.
 lock:
 	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	    --group dev --python-version 3.11 pyproject.toml -o requirements.lock
+	    --extra fleet --group dev --python-version 3.11 pyproject.toml -o requirements.lock
 	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	    --python-version 3.11 tests/frameworks/requirements.in -o tests/frameworks/requirements.lock
 
