@@ -182,6 +182,29 @@ class StoppedError(DreamdError):
     passing = True
 
 
+class UnreachableError(DreamdError):
+    """A part of the fleet (its database, its object store, a worker) cannot be reached now; nothing is lost."""
+
+    exit_status = 5
+    code = "UNREACHABLE"
+    http_status = 503
+    passing = True
+
+
+class ForbiddenError(DreamdError):
+    """The token does not give the right to this."""
+
+    code = "FORBIDDEN"
+    http_status = 403
+
+
+class QuotaError(DreamdError):
+    """A tenant has used up what it may; nothing changed."""
+
+    code = "QUOTA"
+    http_status = 429
+
+
 # One class for each code: what a program may be told.
 KINDS: tuple[type[DreamdError], ...] = (
     DreamdError,
@@ -205,6 +228,9 @@ KINDS: tuple[type[DreamdError], ...] = (
     CeilingError,
     FencedError,
     StoppedError,
+    UnreachableError,
+    ForbiddenError,
+    QuotaError,
 )
 
 

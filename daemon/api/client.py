@@ -40,11 +40,11 @@ ANSWER_SECONDS = 30.0
 LONG_SECONDS = 3_600.0
 
 
-class UnreachableError(BusyError):
+class NoDaemonError(BusyError):
     """No daemon answered: none runs, or it ended before it had done anything."""
 
 
-class SandboxedError(UnreachableError):
+class SandboxedError(NoDaemonError):
     """Nothing in this process's sandbox may ask the daemon."""
 
 
@@ -82,7 +82,7 @@ class Client:
         """The operation's reply for the workspace at this root; `register`: the daemon keeps it from now on.
 
         `seconds` without a word from the daemon, and it is lost; else as many as the operation may need.
-        Raises what the operation raises; UnreachableError when no daemon runs, UnknownWorkspaceError when it does not
+        Raises what the operation raises; NoDaemonError when no daemon runs, UnknownWorkspaceError when it does not
         keep this workspace, LostError when it ended meanwhile.
         """
         headers = _root_header(root) | ({ADOPT_HEADER: "yes"} if register else {})
@@ -110,15 +110,15 @@ class Client:
         return _Connection(self, seconds)
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The JSON at this path. Raises UnreachableError, the daemon's error, and LostError after these seconds."""
+        """The JSON at this path. Raises NoDaemonError, the daemon's error, and LostError after these seconds."""
         return self._json("GET", path, None, seconds)
 
     def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The daemon's reply to these fields. Raises UnreachableError, or the daemon's error."""
+        """The daemon's reply to these fields. Raises NoDaemonError, or the daemon's error."""
         return self._json("POST", path, json.dumps(fields).encode())
 
     def delete(self, path: str) -> None:
-        """Delete what is at this path. Raises UnreachableError, or the daemon's error."""
+        """Delete what is at this path. Raises NoDaemonError, or the daemon's error."""
         self._json("DELETE", path, None)
 
     def _json(
@@ -157,7 +157,7 @@ def reply_over(
 ) -> ReplyT:
     """The operation's reply over this connection, which is opened and closed; `workspace` is the path of its own.
 
-    Raises what the operation raises, UnreachableError, and LostError.
+    Raises what the operation raises, NoDaemonError, and LostError.
     """
     from state.codec import decode
 
@@ -227,7 +227,7 @@ def _send(
     try:
         connection.connect()
     except (ConnectionRefusedError, FileNotFoundError) as error:
-        raise UnreachableError("no daemon runs", "'dreamd serve' starts one") from error
+        raise NoDaemonError("no daemon runs", "'dreamd serve' starts one") from error
     except OSError as error:
         if error.errno == errno.EPERM:  # not the rights of the socket, which are another error
             raise SandboxedError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from daemon.api.access import LocalAccess
-from daemon.api.client import LostError, SandboxedError, UnreachableError, daemon
+from daemon.api.client import LostError, NoDaemonError, SandboxedError, daemon
 from daemon.config.paths import registry_path
 from daemon.config.registry import excluded
 from daemon.config.settings import Config
@@ -94,7 +94,7 @@ def dispatch(
                 return client.call(workspace.root, operation, request, on_step, on_notice, register=register)
             except SandboxedError as error:
                 sandboxed = error  # what only reads needs no daemon
-            except (UnreachableError, UnknownWorkspaceError, NotKeptError):
+            except (NoDaemonError, UnknownWorkspaceError, NotKeptError):
                 pass  # a dead daemon's socket, or a workspace that the daemon does not keep, or not now
             except (LostError, StoppedError):
                 if not retry:

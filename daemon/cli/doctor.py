@@ -155,14 +155,14 @@ def _config(arguments: argparse.Namespace) -> "Config":
 
 def _service(workspace: Workspace, environment: Mapping[str, str]) -> "Iterator[Finding]":
     """Whether a daemon runs, and keeps the workspace; also without one."""
-    from daemon.api.client import Client, UnreachableError
+    from daemon.api.client import Client, NoDaemonError
     from daemon.config.paths import home
     from daemon.process.systemd_unit import SYSTEM_PATH, user_path
     from daemon.upkeep.examine import Finding, Level
 
     try:
         info = Client.at(environment).get("/v1/workspaces")
-    except UnreachableError:
+    except NoDaemonError:
         units = [path for path in (user_path(environment, home(environment)), SYSTEM_PATH) if path.exists()]
         if units:
             what, advice = f"{units[0]} is installed, and no daemon runs", "see 'systemctl --user status dreamd'"

@@ -157,7 +157,7 @@ def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
 
     A daemon that has no time now is one, too: it watches the transcript.
     """
-    from daemon.api.client import UnreachableError, daemon
+    from daemon.api.client import NoDaemonError, daemon
     from state.stores.disk.lock import is_stopped, present_holder
 
     client = daemon()
@@ -169,7 +169,7 @@ def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
         else:
             kept = client.get("/v1/workspaces", _ASKING_SECONDS)["workspaces"]
             return any(one["root"] == str(workspace.root) and one["problem"] is None for one in kept)
-    except (UnreachableError, UnknownWorkspaceError, NotKeptError, NotFoundError):
+    except (NoDaemonError, UnknownWorkspaceError, NotKeptError, NotFoundError):
         return False
     except (NothingToDoError, BusyError, StoppedError, StorageError):
         return True

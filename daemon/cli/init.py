@@ -150,7 +150,7 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
 
     Not wanted: no daemon looks after it, whoever asks it to, until 'dreamd init' is run without `--no-daemon`.
     """
-    from daemon.api.client import UnreachableError, daemon
+    from daemon.api.client import NoDaemonError, daemon
     from daemon.config.paths import registry_path
     from daemon.config.registry import add, exclude, name_of
 
@@ -158,11 +158,11 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
     if not wanted:
         exclude(registry_path(os.environ), workspace.root)
         if client is not None:
-            with suppress(UnreachableError, UnknownWorkspaceError):
+            with suppress(NoDaemonError, UnknownWorkspaceError):
                 client.delete(f"/v1/workspaces/{name_of(workspace.root)}")
         return False
     if client is not None:
-        with suppress(UnreachableError):
+        with suppress(NoDaemonError):
             client.post("/v1/workspaces", {"path": str(workspace.root), "trust": True})
             return True
     add(registry_path(os.environ), workspace.root)

@@ -33,18 +33,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Open the browser at the workspace, or at the first page outside of one."""
-    from daemon.api.client import UnreachableError, daemon
+    from daemon.api.client import NoDaemonError, daemon
 
     client = daemon()
     try:
         if client is not None:
             client.get("/v1/workspaces")
-    except UnreachableError:
+    except NoDaemonError:
         client = None
     if client is not None:
         return _show(link(client, _name(client, arguments)), arguments)
     if not arguments.once:
-        raise UnreachableError("no daemon runs, and it serves the pages", _START)
+        raise NoDaemonError("no daemon runs, and it serves the pages", _START)
     return _serve(arguments)
 
 

@@ -48,7 +48,7 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
 
     A daemon that does not answer within two seconds is a problem of the status that the files give.
     """
-    from daemon.api.client import LostError, UnreachableError, daemon
+    from daemon.api.client import LostError, NoDaemonError, daemon
     from daemon.workspace.status import Problem, Status, status
     from state.codec import decode
 
@@ -60,7 +60,7 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
             return decode(Status, json.dumps(answer), "the daemon's answer")
         except LostError as error:
             silent = (Problem.of(error),)
-        except (UnreachableError, UnknownWorkspaceError, NotKeptError):
+        except (NoDaemonError, UnknownWorkspaceError, NotKeptError):
             pass  # the daemon does not keep it: the files say all there is
     value = status(workspace, config_of(arguments), datetime.now(UTC))
     return replace(value, problems=(*silent, *value.problems))
@@ -68,13 +68,13 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
 
 def _daemon_status() -> "DaemonStatus | None":
     """The daemon and its workspaces; None when no daemon runs."""
-    from daemon.api.client import UnreachableError, daemon
+    from daemon.api.client import NoDaemonError, daemon
     from daemon.api.daemon import DaemonStatus
     from state.codec import decode
 
     client = daemon()
     if client is not None:
-        with suppress(UnreachableError):
+        with suppress(NoDaemonError):
             return decode(DaemonStatus, json.dumps(client.get("/v1/status", _STATUS_SECONDS)), "the daemon's answer")
     return None
 

@@ -4,9 +4,9 @@ Requests and replies are the values of the operations (`daemon.api.operations`),
 an operation needs is imported when it is first called; a model, an index or a database never is.
 """
 
-from daemon.api.client import LostError, UnreachableError
+from daemon.api.client import LostError, NoDaemonError
 from daemon.client.client import Client
 from daemon.client.session import Session
 from state.errors import DreamdError
 
-__all__ = ["Client", "DreamdError", "LostError", "Session", "UnreachableError"]
+__all__ = ["Client", "DreamdError", "LostError", "NoDaemonError", "Session"]

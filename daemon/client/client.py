@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from daemon.api.client import LostError, UnreachableError
+from daemon.api.client import LostError, NoDaemonError
 from daemon.client.connection import AddressConnection, Connection, SocketConnection
 from daemon.client.request import made
 from daemon.client.session import Session
@@ -35,7 +35,7 @@ _FIRST_PAUSE_SECONDS = 0.05
 class Client:
     """One workspace, kept by a running daemon. It may be shared by threads: each call has a connection of its own.
 
-    Without a daemon every call raises UnreachableError, which says how to start one; what the daemon refuses is
+    Without a daemon every call raises NoDaemonError, which says how to start one; what the daemon refuses is
     raised as the error that it is (`state.errors`, by `code`).
     """
 
@@ -169,7 +169,7 @@ class Client:
         while True:
             try:
                 return self._connection.call(operation, request, self._on_step, self._on_notice)
-            except (LostError, StoppedError, OverloadedError, UnreachableError) as error:
+            except (LostError, StoppedError, OverloadedError, NoDaemonError) as error:
                 was_lost = was_lost or isinstance(error, LostError | StoppedError)
                 # Nothing was begun, or doing it twice leaves the same as doing it once.
                 is_safe = isinstance(error, OverloadedError) or (was_lost and operation.only_reads)

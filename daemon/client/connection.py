@@ -33,7 +33,7 @@ class Connection(Protocol):
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> ReplyT:
-        """The operation's reply. Raises what the operation raises, UnreachableError and LostError."""
+        """The operation's reply. Raises what the operation raises, NoDaemonError and LostError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from daemon.api.client import UnreachableError
+from daemon.api.client import NoDaemonError
 from daemon.api.operations.notes import TakeNote, working_memory_note
 from daemon.config.registry import name_of
 from state.stores.database.connection import open_database
@@ -118,7 +118,7 @@ def test_the_first_who_is_answered_at_all_is_answered_for_any_workspace(home: Ho
     def is_taken() -> bool:
         try:
             daemon.ask(workspaces[-1], working_memory_note, TakeNote(note=LATER))
-        except UnreachableError:
+        except NoDaemonError:
             return False
         return True
 

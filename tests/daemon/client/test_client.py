@@ -15,7 +15,7 @@ import pytest
 from daemon.api.client import Client as Daemon
 from daemon.api.operations.notes import current_mood
 from daemon.api.operations.operation import FieldsError, Nothing
-from daemon.client import Client, LostError, UnreachableError
+from daemon.client import Client, LostError, NoDaemonError
 from daemon.client.connection import SocketConnection
 from daemon.config.registry import name_of
 from daemon.workspace.adoption import init_workspace
@@ -113,7 +113,7 @@ def test_a_workspace_that_the_daemon_does_not_know_is_kept_from_the_first_call_o
 def test_without_a_daemon_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DREAMD_SOCKET", str(tmp_path / "no.sock"))
     init_workspace(tmp_path)
-    with pytest.raises(UnreachableError, match="'dreamd serve' starts one"):
+    with pytest.raises(NoDaemonError, match="'dreamd serve' starts one"):
         Client(tmp_path).status()
 
 

@@ -1,0 +1,1 @@
+"""The fleet: values of many workspaces on many machines."""

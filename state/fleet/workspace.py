@@ -1,0 +1,75 @@
+"""Workspaces of the fleet: where one rests, who owns it, and what waits for it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One workspace of the fleet: its number, and its name with that of its tenant."""
+
+    id: int
+    tenant: int
+    tenant_name: str
+    name: str
+
+    @property
+    def prefix(self) -> str:
+        """Under which its objects lie in the store."""
+        return f"{self.tenant}/{self.id}"
+
+    @property
+    def handle(self) -> str:
+        """Its name among workers."""
+        return f"ws-{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A committed state of a workspace: its number, and the object that says what it is made of (empty: none yet)."""
+
+    number: int = 0
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write a workspace: its owner, with a number that is higher than any earlier owner's.
+
+    `facts` is what the last owner said for the schedule, as JSON.
+    """
+
+    place: Place
+    owner: UUID
+    fence: int
+    generation: Generation
+    facts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """What came while nobody owned the workspace, or beside its owner: acknowledged, and not in a generation yet.
+
+    `kind` is `note` or `session_end`; `body` is JSON.
+    """
+
+    id: int
+    kind: str
+    key: str
+    body: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A process that owns workspaces: where gateways reach it, and the secret that it wants from them."""
+
+    id: UUID
+    address: str
+    secret: str
+
+    @property
+    def queue(self) -> str:
+        """The queue of the jobs for workspaces that it owns."""
+        return f"w{self.id.hex}"
