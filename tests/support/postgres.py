@@ -1,0 +1,298 @@
+"""A real PostgreSQL of the tests' own, which may be killed and comes back with all that it had acknowledged.
+
+`Postgres` is the server; the fixture `postgres` one a worker of the run, `database_url` a database of it for one
+test. Where there is no PostgreSQL these tests are skipped, in continuous integration they fail. This file is also
+the program that ends a server and removes its folder once the process that started it has gone, however it went.
+"""
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, LiteralString, Self
+
+if __name__ != "__main__":  # the program finds nothing of ours, and needs nothing
+    import pytest
+
+    from tests.support.folders import PLACE
+    from tests.support.ports import free_port
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_MISSING = "there is no PostgreSQL server on this machine (Debian: apt-get install postgresql)"
+_PATIENCE_SECONDS = 120.0
+_GRACE_SECONDS = 2.0
+_ADMINISTRATOR, _USER = "postgres", "dreamd"
+# What is committed outlives the death of the server without these, only not that of the machine.
+_HASTY = {"fsync": "off", "full_page_writes": "off"}
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "shared_buffers": "32MB",
+    "max_wal_size": "256MB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum_naptime": "10s",
+    # Below the server's own folder: nothing of it is left when it was killed.
+    "dynamic_shared_memory_type": "mmap",
+    "log_min_messages": "warning",
+}
+
+
+class Postgres:
+    """A server at one port of 127.0.0.1, from `start` to `close`; between them it may be stopped or killed, and
+    started again. Its databases belong to a user who is no administrator.
+    """
+
+    def __init__(self, *, durable: bool = True) -> None:
+        self.port = free_port()
+        self._settings = _SETTINGS if durable else _SETTINGS | _HASTY
+        self._password = secrets.token_urlsafe(16)
+        self._folder: Path | None = None
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._templates: dict[Callable[[str], object], str] = {}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """The address of a database that is there from the beginning."""
+        return self.url_of(_ADMINISTRATOR)
+
+    @property
+    def admin_url(self) -> str:
+        """The same, for the administrator."""
+        return self.url_of(_ADMINISTRATOR, user=_ADMINISTRATOR)
+
+    def url_of(self, database: str, *, user: str = _USER) -> str:
+        return f"postgresql://{user}:{self._password}@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def lives(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it, for the first time or again, until it answers."""
+        assert not self.lives, "it runs already"
+        begins = self._folder is None
+        folder = self._folder = self._folder or self._made()
+        options = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
+        options += ["-c", f"port={self.port}", "-c", f"unix_socket_directories={folder}"]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [binaries() / "postgres", "-D", folder / "data", *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **self._as_user(),
+            )
+        self._wait_for_answer()
+        if begins:
+            self._execute(f"CREATE ROLE {_USER} LOGIN CREATEDB PASSWORD '{self._password}'", user=_ADMINISTRATOR)
+
+    def stop(self) -> None:
+        """End it in order: connections are cut, everything is written."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """Kill it and all its processes, as when the machine loses its power."""
+        self._end(signal.SIGKILL)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while left := _processes(self._data):
+            assert time.monotonic() < deadline, f"processes {left} of PostgreSQL live on"
+            _signal(left, signal.SIGKILL)
+            time.sleep(0.005)
+
+    def close(self) -> None:
+        """End it for good; nothing of it is left."""
+        if self._keeper is not None:
+            with self._keeper as keeper:
+                assert keeper.stdin is not None
+                keeper.stdin.close()
+                keeper.wait(_PATIENCE_SECONDS)
+        if self._process is not None:
+            self._process.wait(_PATIENCE_SECONDS)
+        self._keeper = self._process = self._folder = None
+        self._templates.clear()
+
+    def new_database(self, prepare: Callable[[str], object] | None = None) -> str:
+        """The address of a new database: empty, or as `prepare(url)` makes one. It is called once a server, the
+        others are copies; it leaves no connection open.
+        """
+        if prepare is None:
+            return self._created("template1")
+        if prepare not in self._templates:
+            url = self._created("template1")
+            prepare(url)
+            self._templates[prepare] = url.rpartition("/")[2]
+        return self._created(self._templates[prepare])
+
+    def drop_database(self, url: str) -> None:
+        """Remove a database; whoever is connected with it is cut off."""
+        self._execute(f'DROP DATABASE IF EXISTS "{url.rpartition("/")[2]}" WITH (FORCE)')
+
+    def _created(self, template: str) -> str:
+        name = f"test_{secrets.token_hex(6)}"
+        self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return self.url_of(name)
+
+    @property
+    def _data(self) -> Path:
+        assert self._folder is not None, "it was never started"
+        return self._folder / "data"
+
+    @property
+    def _log(self) -> Path:
+        return self._data.with_name("log")
+
+    def _made(self) -> Path:
+        """A folder of the server's user with a new cluster in it, and somebody who removes it."""
+        programs = binaries()
+        folder = Path(tempfile.mkdtemp(prefix="dreamd-pg-", dir=PLACE))
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        if user := _user():
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        password = folder / "password"
+        password.write_text(self._password)
+        password.chmod(0o644)  # its folder lets nobody else in
+        words = ["--no-sync", "--no-locale", "--encoding=UTF8", "--wal-segsize=4", "--auth=scram-sha-256"]
+        done = subprocess.run(
+            [programs / "initdb", "-D", folder / "data", "-U", _ADMINISTRATOR, f"--pwfile={password}", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            **(self._as_user(folder)),
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return folder
+
+    def _as_user(self, folder: Path | None = None) -> dict[str, Any]:
+        """Parameters of Popen: root is no user for a server."""
+        where = {"cwd": folder or self._folder, "env": {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}}
+        user = _user()
+        return where | ({"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {})
+
+    def _wait_for_answer(self) -> None:
+        import psycopg
+
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            assert self.lives, f"PostgreSQL did not start: {self._log.read_text(errors='replace')[-2000:]}"
+            try:
+                psycopg.connect(self.admin_url, connect_timeout=5).close()
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, self._log.read_text(errors="replace")[-2000:]
+                time.sleep(0.02)
+            else:
+                return
+
+    def _execute(self, statement: str, user: str = _USER) -> None:
+        with self._connected(user) as connection:
+            connection.execute(_literal(statement))
+
+    def _connected(self, user: str) -> "Connection[Any]":
+        import psycopg
+
+        return psycopg.connect(self.url_of(_ADMINISTRATOR, user=user), autocommit=True)
+
+    def _end(self, number: int) -> None:
+        assert self._process is not None, "it was never started"
+        self._process.send_signal(number)
+        self._process.wait(_PATIENCE_SECONDS)
+
+
+def binaries() -> Path:
+    """The folder of the newest PostgreSQL's programs. Skips the test where there is none, fails it under CI."""
+    found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres") if _is_number(path)]
+    if not found and (elsewhere := shutil.which("postgres")):
+        return Path(elsewhere).resolve().parent
+    if not found:
+        missing = pytest.fail if os.environ.get("CI", "").lower() in {"1", "true"} else pytest.skip
+        missing(_MISSING)
+    return max(found, key=lambda path: int(path.parent.name))
+
+
+def _is_number(program: Path) -> bool:
+    return program.parents[1].name.isdigit()
+
+
+def _user() -> pwd.struct_passwd | None:
+    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+
+
+def _literal(text: str) -> LiteralString:
+    """A statement of ours, with names and passwords of ours."""
+    return text
+
+
+if __name__ != "__main__":
+
+    @pytest.fixture(scope="session")
+    def postgres() -> Iterator[Postgres]:
+        """The server of this worker: for databases, not to be killed."""
+        with Postgres(durable=False) as server:
+            yield server
+
+    @pytest.fixture
+    def database_url(postgres: Postgres) -> Iterator[str]:
+        """An empty database of this test's own."""
+        url = postgres.new_database()
+        yield url
+        postgres.drop_database(url)
+
+
+# ------------------------------------------------------------------- who ends it, and the program
+
+
+def _processes(folder: Path) -> list[int]:
+    """The processes whose working folder is this one or below it: those of a server, and nobody else's."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):
+            if link.readlink().is_relative_to(folder):
+                found.append(int(link.parent.name))
+    return found
+
+
+def _signal(processes: list[int], number: int) -> None:
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _keep(folder: Path) -> None:
+    """Until the process that started this has gone; then end what runs in the folder, and remove it."""
+    sys.stdin.buffer.read()
+    began = time.monotonic()
+    _signal(_processes(folder), signal.SIGQUIT)  # at once, but its shared memory is given back
+    while left := _processes(folder):
+        if time.monotonic() > began + _GRACE_SECONDS:
+            _signal(left, signal.SIGKILL)
+        time.sleep(0.01)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    _keep(Path(sys.argv[1]))
