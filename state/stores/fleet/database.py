@@ -1,0 +1,198 @@
+"""FleetDatabase: PostgreSQL as the fleet uses it: a pool, single statements, transactions, and its schema."""
+
+import logging
+import select
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from state.errors import ConfigError, DreamdError, UnreachableError
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Cursor
+    from psycopg.rows import DictRow
+
+SCHEMA_VERSION = 1
+_MIGRATE = "run 'dreamd migrate --database URL' with this version of dreamd"
+_OPTIONS = "-c search_path=dreamd,public -c statement_timeout=30s -c lock_timeout=10s -c timezone=UTC"
+_CONNECT_SECONDS = 5
+_WAIT_SECONDS = 10.0
+# Of everybody who migrates at once, one does.
+_MIGRATION_LOCK = 0x647265616D64
+
+Row = Mapping[str, Any]
+
+
+class FleetDatabase:
+    """A pool of connections, for any thread. Everything raises UnreachableError while PostgreSQL is away."""
+
+    def __init__(self, url: str, size: int = 8) -> None:
+        from psycopg.rows import dict_row
+        from psycopg_pool import ConnectionPool
+
+        # It says every second that PostgreSQL is away; whoever asks is told once, by an error.
+        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+        self.url = url
+        self.statements = 0
+        """How many were asked; for figures."""
+        self._pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
+            conninfo(url),
+            min_size=1,
+            max_size=size,
+            timeout=_WAIT_SECONDS,
+            max_idle=60.0,
+            reconnect_timeout=5.0,
+            open=False,
+            kwargs={"autocommit": True, "row_factory": dict_row, "options": _OPTIONS, **_KEEP_ALIVE},
+            check=_check,
+        )
+        self._pool.open()
+
+    def rows(self, statement: str, values: Row | None = None) -> list[dict[str, Any]]:
+        """What one statement returns, in a transaction of its own.
+
+        A connection that was found dead before the statement is replaced. Raises UnreachableError, also when nobody
+        knows whether the statement was carried out.
+        """
+        with self._cursor() as cursor:
+            self.statements += 1
+            cursor.execute(statement, values)
+            return cursor.fetchall() if cursor.description is not None else []
+
+    def row(self, statement: str, values: Row | None = None) -> dict[str, Any] | None:
+        """The first row of `rows`."""
+        return next(iter(self.rows(statement, values)), None)
+
+    @contextmanager
+    def transaction(self) -> Iterator["Cursor[DictRow]"]:
+        """A cursor whose statements are committed together at the end of the context."""
+        with self._cursor() as cursor, cursor.connection.transaction():
+            yield cursor
+
+    def require_schema(self) -> None:
+        """Return if the schema is that of this version. Raises ConfigError."""
+        found = self.row("SELECT to_regclass('dreamd.meta') IS NOT NULL AS made")
+        version = self.row("SELECT schema FROM dreamd.meta") if found and found["made"] else None
+        if version is None:
+            raise ConfigError(f"{named(self.url)} has no tables of a fleet", _MIGRATE)
+        if version["schema"] != SCHEMA_VERSION:
+            raise ConfigError(
+                f"{named(self.url)} has schema {version['schema']} of the fleet, and this dreamd knows "
+                f"{SCHEMA_VERSION}",
+                _MIGRATE
+                if version["schema"] < SCHEMA_VERSION
+                else "start a dreamd as new as the newest of the fleet",
+            )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close(timeout=1.0)
+
+    @contextmanager
+    def _cursor(self) -> Iterator["Cursor[DictRow]"]:
+        import psycopg
+        from psycopg_pool import PoolClosed, PoolTimeout
+
+        try:
+            with self._pool.connection() as connection, connection.cursor() as cursor:
+                yield cursor
+        except (PoolTimeout, PoolClosed) as error:
+            raise _away(self.url, error) from error
+        except psycopg.errors.UndefinedTable as error:
+            raise ConfigError(f"{named(self.url)} lacks tables of the fleet", _MIGRATE) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise _away(self.url, error) from error
+
+
+_KEEP_ALIVE: Mapping[str, Any] = {
+    "connect_timeout": _CONNECT_SECONDS,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
+def _check(connection: "Connection[DictRow]") -> None:
+    """Raises when the server has ended this connection, which its socket tells: nobody is asked."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        connection.execute("")
+
+
+def conninfo(url: str) -> str:
+    """The address as psycopg wants it. Raises ConfigError for one that is none."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        conninfo_to_dict(url)
+    except ProgrammingError as error:
+        raise ConfigError(
+            "fleet.database is no address of PostgreSQL", "it is like postgresql://user@host:5432/dreamd"
+        ) from error
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ConfigError("fleet.database is no address of PostgreSQL", "it begins with postgresql://")
+    return url
+
+
+def named(url: str) -> str:
+    """The database as messages name it: without user and password."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    parts = conninfo_to_dict(url)
+    return f"PostgreSQL at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+
+
+def _away(url: str, error: Exception) -> DreamdError:
+    from psycopg_pool import PoolTimeout
+
+    why = "no connection in ten seconds" if isinstance(error, PoolTimeout) else " ".join(str(error).split())[:200]
+    if "authentication failed" in why:
+        return ConfigError(f"{named(url)} refuses the user or the password", "check fleet.database")
+    return UnreachableError(f"{named(url)} cannot be asked ({why})", "try again; what was acknowledged is safe")
+
+
+def migrate(url: str, mark: str) -> int:
+    """Make the tables, or bring them to this version; the version. Doing it again is harmless.
+
+    `mark`: the fleet's, if it is made now. Raises UnreachableError, and ConfigError for a newer schema.
+    """
+    import psycopg
+    from psycopg.rows import dict_row
+
+    try:
+        with psycopg.connect(conninfo(url), row_factory=dict_row, **_KEEP_ALIVE) as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+            connection.execute("CREATE SCHEMA IF NOT EXISTS dreamd")
+            connection.execute("SET LOCAL search_path = dreamd")
+            connection.execute("CREATE TABLE IF NOT EXISTS meta (schema integer NOT NULL)")
+            found = connection.execute("SELECT schema FROM meta").fetchone()
+            version = found["schema"] if found else 0
+            if version > SCHEMA_VERSION:
+                raise ConfigError(
+                    f"{named(url)} has schema {version} of the fleet, and this dreamd knows {SCHEMA_VERSION}",
+                    "migrate with a newer dreamd",
+                )
+            if version == 0:
+                connection.execute(_procrastinate_schema())
+                connection.execute("INSERT INTO meta VALUES (0)")
+            for number in range(version + 1, SCHEMA_VERSION + 1):
+                connection.execute(_schema(number))
+                connection.execute("UPDATE meta SET schema = %s", (number,))
+            connection.execute("INSERT INTO fleet (mark) SELECT %s WHERE NOT EXISTS (SELECT 1 FROM fleet)", (mark,))
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise _away(url, error) from error
+    return SCHEMA_VERSION
+
+
+def _schema(number: int) -> str:
+    return files(__package__).joinpath(f"schema_{number}.sql").read_text(encoding="utf-8")
+
+
+def _procrastinate_schema() -> str:
+    from procrastinate.schema import SchemaManager
+
+    return SchemaManager.get_schema()

@@ -1,0 +1,200 @@
+"""Leases: who owns a workspace, and the one statement by which an owner commits a generation."""
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from state.errors import FencedError, NotFoundError, UnreachableError
+from state.fleet.workspace import Generation, Lease, Place, Worker
+from state.stores.fleet.database import FleetDatabase
+
+_ASKED_AGAIN_SECONDS = 12.0
+_PAUSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What models cost since the last commit."""
+
+    dreams: int = 0
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What an owner commits: the next generation, the inbox rows that are in it, and what the schedule is to know.
+
+    `due_in`: when the sweep looks next; None: when something comes. `settled`: a job of this workspace has ended.
+    `erased`: something was forgotten, so copies of older generations are to be dropped.
+    """
+
+    generation: Generation
+    size: int
+    taken: tuple[int, ...] = ()
+    spent: Spent = Spent()
+    facts: str = ""
+    due_in: timedelta | None = None
+    settled: bool = False
+    erased: bool = False
+
+
+_HELD = """
+    EXISTS (SELECT 1 FROM processes p WHERE p.id = w.owner AND p.alive_until > clock_timestamp())
+"""
+
+_TAKE = f"""
+WITH taken AS (
+    UPDATE workspaces w SET owner = %(owner)s, fence = fence + 1
+    WHERE w.id = %(id)s AND w.removed_at IS NULL AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT {_HELD})
+      AND EXISTS (SELECT 1 FROM processes me WHERE me.id = %(owner)s AND me.alive_until > clock_timestamp())
+    RETURNING w.*)
+SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.fence, taken.generation, taken.key,
+    taken.facts
+FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
+"""
+
+_COMMIT = f"""
+WITH held AS (
+    UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
+        committed_at = clock_timestamp(), facts = %(facts)s,
+        queued_at = CASE WHEN %(settled)s THEN NULL ELSE queued_at END,
+        failures = CASE WHEN %(settled)s THEN 0 ELSE failures END,
+        problem = CASE WHEN %(settled)s THEN '' ELSE problem END,
+        due_at = CASE
+            WHEN queued_at IS NOT NULL AND NOT %(settled)s THEN due_at
+            WHEN EXISTS (SELECT 1 FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL
+                         AND i.kind <> 'receipt' AND NOT i.id = ANY(%(taken)s::bigint[])) THEN clock_timestamp()
+            ELSE clock_timestamp() + %(due_in)s::interval END
+    WHERE w.id = %(id)s AND w.owner = %(owner)s AND w.fence = %(fence)s AND w.generation = %(before)s
+      AND w.removed_at IS NULL AND {_HELD}
+    RETURNING w.id, w.tenant),
+taken AS (
+    UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
+    WHERE i.workspace = held.id AND i.id = ANY(%(taken)s::bigint[])),
+spent AS (
+    INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
+    SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,
+        %(dreams)s, %(calls)s, %(tokens)s, %(usd)s
+    FROM held WHERE %(dreams)s + %(calls)s + %(tokens)s > 0
+    ON CONFLICT (day, tenant, workspace) DO UPDATE SET dreams = s.dreams + excluded.dreams,
+        calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd),
+erased AS (
+    INSERT INTO erasures (tenant, workspace) SELECT held.tenant, held.id FROM held WHERE %(erased)s)
+SELECT count(*) AS done FROM held
+"""
+
+
+class Leases:
+    """The leases of all workspaces. Raises UnreachableError while PostgreSQL is away."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def take(self, workspace: int, owner: UUID) -> Lease | None:
+        """Own the workspace from now on, with a new fence; None when another living process does.
+
+        Raises NotFoundError when it is gone.
+        """
+        row = self._database.row(_TAKE, {"id": workspace, "owner": owner})
+        if row is not None:
+            return _lease(row, owner)
+        if self._database.row("SELECT 1 FROM workspaces WHERE id = %(id)s AND removed_at IS NULL", {"id": workspace}):
+            return None
+        raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")
+
+    def commit(self, lease: Lease, commit: Commit) -> Lease:
+        """Make this the workspace's generation; the lease with it.
+
+        Raises FencedError when the lease is no longer this owner's: nothing of the commit stands. Raises
+        UnreachableError when PostgreSQL did not say in time whether it stands.
+        """
+        until = time.monotonic() + _ASKED_AGAIN_SECONDS
+        while True:
+            try:
+                row = self._database.row(_COMMIT, _values(lease, commit))
+            except UnreachableError:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+                if self._stands(lease, commit, until):
+                    break
+                continue
+            if row is not None and row["done"] == 1:
+                break
+            if self._stands(lease, commit, until):  # an answer that was lost before
+                break
+            raise FencedError(
+                f"ws-{lease.place.id} has another owner since, or this worker was silent for too long",
+                "nothing of what was under way is written; it is done again by its owner",
+            )
+        return Lease(lease.place, lease.owner, lease.fence, commit.generation, commit.facts)
+
+    def release(self, lease: Lease) -> None:
+        """Own the workspace no more."""
+        self._database.rows(
+            "UPDATE workspaces SET owner = NULL WHERE id = %(id)s AND owner = %(owner)s AND fence = %(fence)s",
+            {"id": lease.place.id, "owner": lease.owner, "fence": lease.fence},
+        )
+
+    def owner_of(self, workspace: int) -> Worker | None:
+        """The living owner of a workspace; None without one."""
+        row = self._database.row(
+            "SELECT p.id, p.address, p.secret FROM workspaces w JOIN processes p ON p.id = w.owner"
+            " WHERE w.id = %(id)s AND p.alive_until > clock_timestamp()",
+            {"id": workspace},
+        )
+        return Worker(row["id"], row["address"], row["secret"]) if row else None
+
+    def settle(self, workspace: int, due_in: timedelta | None, problem: str = "", *, failed: bool = False) -> None:
+        """A job of the workspace has ended without a commit; the sweep looks again after `due_in`."""
+        self._database.rows(
+            "UPDATE workspaces SET queued_at = NULL, problem = %(problem)s,"
+            " failures = CASE WHEN %(failed)s THEN failures + 1 ELSE failures END,"
+            " due_at = clock_timestamp() + %(due_in)s::interval WHERE id = %(id)s",
+            {"id": workspace, "due_in": due_in, "problem": problem[:500], "failed": failed},
+        )
+
+    def _stands(self, lease: Lease, commit: Commit, until: float) -> bool:
+        """Whether the commit was carried out, though its answer was lost."""
+        while True:
+            try:
+                row = self._database.row(
+                    "SELECT generation, key FROM workspaces WHERE id = %(id)s", {"id": lease.place.id}
+                )
+            except UnreachableError:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                wanted = (commit.generation.number, commit.generation.key)
+                return row is not None and (row["generation"], row["key"]) == wanted
+
+
+def _lease(row: dict[str, Any], owner: UUID) -> Lease:
+    place = Place(row["id"], row["tenant"], row["tenant_name"], row["name"])
+    return Lease(place, owner, row["fence"], Generation(row["generation"], row["key"]), row["facts"])
+
+
+def _values(lease: Lease, commit: Commit) -> dict[str, Any]:
+    return {
+        "id": lease.place.id,
+        "owner": lease.owner,
+        "fence": lease.fence,
+        "before": lease.generation.number,
+        "number": commit.generation.number,
+        "key": commit.generation.key,
+        "size": commit.size,
+        "taken": list(commit.taken),
+        "dreams": commit.spent.dreams,
+        "calls": commit.spent.calls,
+        "tokens": commit.spent.tokens,
+        "usd": commit.spent.usd,
+        "facts": commit.facts,
+        "due_in": commit.due_in,
+        "settled": commit.settled,
+        "erased": commit.erased,
+    }

@@ -1,0 +1,149 @@
+"""Places: the registry of workspaces in PostgreSQL: whose they are, which generation is their last."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from state.errors import ConflictError, NotFoundError, QuotaError
+from state.fleet.tenant import Tenant, require_name
+from state.fleet.workspace import Generation, Place
+from state.stores.fleet.database import FleetDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFacts:
+    """A workspace as its tenant and the status see it."""
+
+    place: Place
+    generation: Generation
+    bytes: int
+    committed_at: datetime | None
+    due_at: datetime | None
+    queued: bool
+    owned: bool
+    failures: int
+    problem: str
+    waiting: int
+
+
+_FACTS = """
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key, w.bytes, w.committed_at, w.due_at,
+    w.queued_at IS NOT NULL AS queued, w.failures, w.problem,
+    EXISTS (SELECT 1 FROM processes p WHERE p.id = w.owner AND p.alive_until > clock_timestamp()) AS owned,
+    (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL AND i.kind <> 'receipt') AS waiting
+FROM workspaces w JOIN tenants t ON t.id = w.tenant
+"""
+
+
+class Places:
+    """The workspaces of the fleet. Raises UnreachableError while PostgreSQL is away."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def add(self, tenant: Tenant, name: str) -> Place:
+        """A new, empty workspace. Raises UsageError, ConflictError when the name is taken, QuotaError."""
+        require_name("workspace", name)
+        with self._database.transaction() as cursor:
+            # Of all who add at once each sees what the others have added.
+            cursor.execute("SELECT quotas FROM tenants WHERE id = %s AND removed_at IS NULL FOR UPDATE", (tenant.id,))
+            quotas = cursor.fetchone()
+            if quotas is None:
+                raise NotFoundError(f"there is no tenant {tenant.name}", "it was removed")
+            most = int(quotas["quotas"].get("workspaces", 0))
+            cursor.execute(
+                "SELECT count(*) AS count FROM workspaces WHERE tenant = %s AND removed_at IS NULL", (tenant.id,)
+            )
+            found = cursor.fetchone()
+            if most and found is not None and found["count"] >= most:
+                raise QuotaError(f"tenant {tenant.name} may have {most} workspaces", "remove one, or ask for more")
+            cursor.execute(
+                "INSERT INTO workspaces (tenant, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING id",
+                (tenant.id, name),
+            )
+            made = cursor.fetchone()
+        if made is None:
+            raise ConflictError(f"there is a workspace {name} already", "choose another name")
+        return Place(made["id"], tenant.id, tenant.name, name)
+
+    def find(self, tenant: int, name: str) -> PlaceFacts:
+        """The workspace of this tenant and name. Raises NotFoundError."""
+        row = self._database.row(
+            _FACTS + " WHERE w.tenant = %(tenant)s AND w.name = %(name)s AND w.removed_at IS NULL"
+            " AND t.removed_at IS NULL",
+            {"tenant": tenant, "name": name},
+        )
+        if row is None:
+            raise NotFoundError(f"there is no workspace {name[:60]!r}", "GET /v1/workspaces lists yours")
+        return _facts(row)
+
+    def all(self, tenant: int, after: str = "", most: int = 1_000) -> list[PlaceFacts]:
+        """The workspaces of a tenant by name, from after this one on, at most so many."""
+        return [
+            _facts(row)
+            for row in self._database.rows(
+                _FACTS + " WHERE w.tenant = %(tenant)s AND w.name > %(after)s AND w.removed_at IS NULL"
+                " ORDER BY w.name LIMIT %(most)s",
+                {"tenant": tenant, "after": after, "most": most},
+            )
+        ]
+
+    def close(self, place: Place) -> None:
+        """Give out nothing of the workspace from now on; its owner is fenced."""
+        self._database.rows(
+            "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL, fence = fence + 1,"
+            " due_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
+            " INSERT INTO erasures (tenant, workspace) SELECT tenant, id FROM gone",
+            {"id": place.id},
+        )
+
+    def closed(self, tenant: int | None = None) -> list[Place]:
+        """Workspaces that were closed and whose rows and objects are still there."""
+        return [
+            Place(row["id"], row["tenant"], row["tenant_name"], row["name"])
+            for row in self._database.rows(
+                "SELECT w.id, w.tenant, t.name AS tenant_name, w.name FROM workspaces w JOIN tenants t"
+                " ON t.id = w.tenant WHERE w.removed_at IS NOT NULL AND w.tenant = coalesce(%(tenant)s, w.tenant)"
+                " ORDER BY w.id",
+                {"tenant": tenant},
+            )
+        ]
+
+    def drop(self, places: Sequence[Place]) -> None:
+        """Delete the rows of workspaces that were closed and have no objects any more."""
+        ids = [one.id for one in places]
+        self._database.rows(
+            "WITH jobs AS (DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s))"
+            " DELETE FROM workspaces WHERE id = ANY(%(ids)s) AND removed_at IS NOT NULL",
+            {"ids": ids, "locks": [one.handle for one in places]},
+        )
+
+    def erasures(self, after: int) -> list[tuple[int, int]]:
+        """The erasures after this one, each with its number and its workspace's."""
+        return [
+            (row["id"], row["workspace"])
+            for row in self._database.rows(
+                "SELECT id, workspace FROM erasures WHERE id > %(after)s ORDER BY id", {"after": after}
+            )
+        ]
+
+    def last_erasure(self) -> int:
+        """The number of the last erasure; 0 without one."""
+        row = self._database.row("SELECT coalesce(max(id), 0) AS id FROM erasures")
+        return int(row["id"]) if row else 0
+
+
+def _facts(row: dict[str, Any]) -> PlaceFacts:
+    return PlaceFacts(
+        Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
+        Generation(row["generation"], row["key"]),
+        row["bytes"],
+        row["committed_at"],
+        row["due_at"],
+        row["queued"],
+        row["owned"],
+        row["failures"],
+        row["problem"],
+        int(row["waiting"]),
+    )

@@ -1,0 +1,104 @@
+"""Processes: the workers and gateways of the fleet, each alive until its row says otherwise."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from state.fleet.workspace import Worker
+from state.stores.fleet.database import FleetDatabase
+
+ALIVE_SECONDS = 15.0
+"""After its last word a process counts as dead; whoever wants its workspaces may take them."""
+HEARTBEAT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process as the status shows it. `alive`: it has spoken in the last fifteen seconds."""
+
+    id: UUID
+    kind: Literal["worker", "gateway"]
+    address: str
+    host: str
+    version: str
+    slots: int
+    started_at: datetime
+    alive: bool
+    silent_seconds: float
+    draining: bool
+    owned: int
+    dreaming: int
+
+
+class Processes:
+    """The rows of workers and gateways."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def begin(self, kind: Literal["worker", "gateway"], one: Worker, host: str, version: str, slots: int = 0) -> None:
+        """Enter a process that starts; it is alive from now on, as long as it says so."""
+        self._database.rows(
+            "INSERT INTO processes (id, kind, address, secret, host, version, slots, alive_until) VALUES (%(id)s,"
+            " %(kind)s, %(address)s, %(secret)s, %(host)s, %(version)s, %(slots)s,"
+            " clock_timestamp() + make_interval(secs => %(alive)s))",
+            {
+                "id": one.id,
+                "kind": kind,
+                "address": one.address,
+                "secret": one.secret,
+                "host": host,
+                "version": version,
+                "slots": slots,
+                "alive": ALIVE_SECONDS,
+            },
+        )
+
+    def heartbeat(self, one: UUID, owned: int = 0, dreaming: int = 0, *, draining: bool = False) -> datetime | None:
+        """Say that the process lives; PostgreSQL's time. None when it counts as dead already: it must begin anew."""
+        found = self._database.row(
+            "UPDATE processes SET alive_until = clock_timestamp() + make_interval(secs => %(alive)s),"
+            " owned = %(owned)s, dreaming = %(dreaming)s, draining = draining OR %(draining)s"
+            " WHERE id = %(id)s AND alive_until > clock_timestamp() RETURNING clock_timestamp() AS now",
+            {"id": one, "alive": ALIVE_SECONDS, "owned": owned, "dreaming": dreaming, "draining": draining},
+        )
+        return found["now"] if found else None
+
+    def end(self, one: UUID) -> None:
+        """The process has ended in order: what it owned is free at once."""
+        self._database.rows(
+            "WITH gone AS (DELETE FROM processes WHERE id = %(id)s)"
+            " UPDATE workspaces SET owner = NULL WHERE owner = %(id)s",
+            {"id": one},
+        )
+
+    def workers(self) -> list[Worker]:
+        """The workers that live and take work, the least busy first."""
+        return [
+            Worker(row["id"], row["address"], row["secret"])
+            for row in self._database.rows(
+                "SELECT id, address, secret FROM processes WHERE kind = 'worker' AND NOT draining"
+                " AND alive_until > clock_timestamp() ORDER BY owned, id"
+            )
+        ]
+
+    def all(self) -> list[Process]:
+        """Every process that is known, also those that died in the last day."""
+        return [
+            Process(**row)
+            for row in self._database.rows(
+                "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming,"
+                " alive_until > clock_timestamp() AS alive, greatest(0, %(alive)s"
+                " + extract(epoch FROM clock_timestamp() - alive_until))::float8 AS silent_seconds"
+                " FROM processes ORDER BY kind DESC, started_at",
+                {"alive": ALIVE_SECONDS},
+            )
+        ]
+
+    def sweep(self) -> int:
+        """Forget processes that have been dead for a day; how many."""
+        gone = self._database.rows(
+            "DELETE FROM processes WHERE alive_until < clock_timestamp() - interval '1 day' RETURNING id"
+        )
+        return len(gone)

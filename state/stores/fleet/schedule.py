@@ -1,0 +1,245 @@
+"""Schedule: which workspaces are due, and their jobs, which Procrastinate hands to workers.
+
+One process sweeps at a time. What it decides is written in the transaction in which it read, jobs with it: a process
+that dies in the middle has decided nothing.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from state.fleet.tenant import Quotas
+from state.fleet.workspace import Place
+from state.stores.fleet.database import FleetDatabase
+
+if TYPE_CHECKING:
+    from psycopg import Cursor
+    from psycopg.rows import DictRow
+
+ANYBODYS_QUEUE = "fleet"
+DREAM, CONSOLIDATE = "dream", "consolidate"
+_SWEEP_LOCK = 0x6472656172
+# A job that was fetched and has no owner after so long is dead.
+_BEGIN_SECONDS = 20.0
+_LOOKED_AT_AGAIN = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits in an inbox. `latest`: when something came last."""
+
+    notes: int = 0
+    characters: int = 0
+    oldest: datetime | None = None
+    latest: datetime | None = None
+    session_ended: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    """A workspace that the sweep looks at. `queue`: of its living owner, else empty.
+
+    `queued`: a job of it waits or runs, and `lost`: that one is dead.
+    """
+
+    place: Place
+    facts: str
+    queue: str
+    queued: bool
+    lost: bool
+    failures: int
+    due_at: datetime
+    waiting: Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a tenant uses today. `queued`: its jobs that wait or run."""
+
+    quotas: Quotas
+    queued: int = 0
+    dreams: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What the fleet has: slots for dreams of living workers, jobs that wait or run, what today has cost."""
+
+    now: datetime
+    slots: int
+    queued: int
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job to be queued."""
+
+    workspace: int
+    task: str
+    reason: str
+    queue: str
+    urgent: bool = False
+
+
+_DUE = """
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.facts, w.failures, w.due_at,
+    CASE WHEN p.id IS NOT NULL THEN 'w' || replace(p.id::text, '-', '') ELSE '' END AS queue,
+    w.queued_at IS NOT NULL AS queued,
+    w.queued_at IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM procrastinate_jobs j WHERE j.queueing_lock = 'ws-' || w.id AND (
+            (j.status = 'todo' AND (j.queue_name = %(anybodys)s OR EXISTS (
+                SELECT 1 FROM processes q WHERE 'w' || replace(q.id::text, '-', '') = j.queue_name
+                AND q.alive_until > clock_timestamp())))
+            OR (j.status = 'doing' AND (p.id IS NOT NULL
+                OR w.queued_at > clock_timestamp() - make_interval(secs => %(begin)s))))) AS lost,
+    i.notes, i.characters, i.oldest, i.latest, i.session_ended
+FROM (SELECT * FROM workspaces WHERE due_at <= clock_timestamp() AND removed_at IS NULL
+      ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED) w
+JOIN tenants t ON t.id = w.tenant AND t.removed_at IS NULL
+LEFT JOIN processes p ON p.id = w.owner AND p.alive_until > clock_timestamp()
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE kind = 'note') AS notes,
+        coalesce(sum(length(body)) FILTER (WHERE kind = 'note'), 0) AS characters,
+        min(at) FILTER (WHERE kind = 'note') AS oldest, max(at) FILTER (WHERE kind = 'note') AS latest,
+        max(at) FILTER (WHERE kind = 'session_end') AS session_ended
+    FROM inbox WHERE workspace = w.id AND taken_at IS NULL) i
+ORDER BY w.due_at
+"""
+
+_USE = """
+SELECT t.id, t.quotas, coalesce(s.dreams, 0) AS dreams, coalesce(s.tokens, 0) AS tokens, coalesce(s.usd, 0) AS usd,
+    (SELECT count(*) FROM workspaces w WHERE w.tenant = t.id AND w.queued_at IS NOT NULL) AS queued
+FROM tenants t LEFT JOIN (
+    SELECT tenant, sum(dreams) AS dreams, sum(tokens) AS tokens, sum(usd) AS usd FROM spending
+    WHERE day = (clock_timestamp() AT TIME ZONE 'UTC')::date AND tenant = ANY(%(tenants)s) GROUP BY tenant) s
+ON s.tenant = t.id WHERE t.id = ANY(%(tenants)s)
+"""
+
+_CAPACITY = """
+SELECT clock_timestamp() AS now,
+    (SELECT coalesce(sum(slots), 0) FROM processes
+     WHERE kind = 'worker' AND NOT draining AND alive_until > clock_timestamp()) AS slots,
+    (SELECT count(*) FROM workspaces WHERE queued_at IS NOT NULL) AS queued,
+    s.tokens, s.usd
+FROM (SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM spending
+      WHERE %(summed)s AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date) s
+"""
+
+# A job whose worker died is still there; its lock would hold up every other one.
+_DEFER = """
+WITH given AS (
+    SELECT * FROM unnest(%(ids)s::bigint[], %(tasks)s::text[], %(args)s::jsonb[], %(queues)s::text[],
+                         %(priorities)s::int[]) AS g (id, task, args, queue, priority)),
+marked AS (
+    UPDATE workspaces w SET queued_at = clock_timestamp(), due_at = clock_timestamp() + %(again)s
+    FROM given WHERE w.id = given.id RETURNING w.id)
+SELECT procrastinate_defer_jobs_v1(array_agg(
+    ROW(g.queue, g.task, g.priority, 'ws-' || g.id, 'ws-' || g.id, g.args, NULL)::procrastinate_job_to_defer_v1))
+FROM given g JOIN marked ON marked.id = g.id
+"""
+
+
+class Sweep:
+    """One look at all that is due, within a transaction."""
+
+    def __init__(self, cursor: "Cursor[DictRow]", database: FleetDatabase) -> None:
+        self._cursor = cursor
+        self._database = database
+
+    def due(self, most: int) -> list[DueRow]:
+        """The workspaces that have been due the longest, at most so many."""
+        values = {"most": most, "anybodys": ANYBODYS_QUEUE, "begin": _BEGIN_SECONDS}
+        return [_due_row(row) for row in self._rows(_DUE, values)]
+
+    def capacity(self, *, spent: bool) -> Capacity:
+        """What the fleet has now; `spent`: with what today has cost all tenants together."""
+        [row] = self._rows(_CAPACITY, {"summed": spent})
+        return Capacity(row["now"], int(row["slots"]), int(row["queued"]), int(row["tokens"]), float(row["usd"]))
+
+    def use(self, tenants: Sequence[int]) -> dict[int, Use]:
+        """What these tenants use today."""
+        return {
+            row["id"]: Use(
+                Quotas(**row["quotas"]), int(row["queued"]), int(row["dreams"]), int(row["tokens"]), float(row["usd"])
+            )
+            for row in self._rows(_USE, {"tenants": sorted(set(tenants))})
+        }
+
+    def postpone(self, until: Sequence[tuple[int, datetime | None]]) -> None:
+        """Look at these workspaces at these times; None: when something comes."""
+        self._rows(
+            "UPDATE workspaces w SET due_at = g.at FROM unnest(%(ids)s::bigint[], %(at)s::timestamptz[])"
+            " AS g (id, at) WHERE w.id = g.id",
+            {"ids": [one for one, _ in until], "at": [at for _, at in until]},
+        )
+
+    def clear_lost(self, workspaces: Sequence[int]) -> None:
+        """Take away the dead jobs of these workspaces, whose locks would hold up every later one."""
+        self._rows(
+            "WITH dead AS (DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s)"
+            " AND status IN ('todo', 'doing')) UPDATE workspaces SET queued_at = NULL WHERE id = ANY(%(ids)s)",
+            {"locks": [f"ws-{one}" for one in workspaces], "ids": list(workspaces)},
+        )
+
+    def defer(self, jobs: Sequence[Job]) -> None:
+        """Queue these jobs, and mark their workspaces."""
+        self._rows(
+            _DEFER,
+            {
+                "ids": [one.workspace for one in jobs],
+                "tasks": [one.task for one in jobs],
+                "args": [json.dumps({"workspace": one.workspace, "reason": one.reason}) for one in jobs],
+                "queues": [one.queue or ANYBODYS_QUEUE for one in jobs],
+                "priorities": [int(one.urgent) for one in jobs],
+                "again": _LOOKED_AT_AGAIN,
+            },
+        )
+
+    def _rows(self, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+        self._database.statements += 1
+        self._cursor.execute(statement, values)
+        return self._cursor.fetchall() if self._cursor.description is not None else []
+
+
+class Schedule:
+    """The due times of all workspaces. Raises UnreachableError while PostgreSQL is away."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def is_due(self) -> bool:
+        """Whether any workspace is due now."""
+        return bool(
+            self._database.row(
+                "SELECT 1 FROM workspaces WHERE due_at <= clock_timestamp() AND removed_at IS NULL LIMIT 1"
+            )
+        )
+
+    @contextmanager
+    def sweep(self) -> Iterator[Sweep | None]:
+        """A sweep; None while another process sweeps."""
+        with self._database.transaction() as cursor:
+            self._database.statements += 1
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_SWEEP_LOCK,))
+            row = cursor.fetchone()
+            yield Sweep(cursor, self._database) if row is not None and row["free"] else None
+
+
+def _due_row(row: dict[str, Any]) -> DueRow:
+    return DueRow(
+        Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
+        row["facts"],
+        row["queue"],
+        row["queued"],
+        row["lost"],
+        row["failures"],
+        row["due_at"],
+        Waiting(int(row["notes"]), int(row["characters"]), row["oldest"], row["latest"], row["session_ended"]),
+    )

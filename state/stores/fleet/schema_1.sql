@@ -1,0 +1,114 @@
+-- Every name is in the schema "dreamd"; Procrastinate's own tables lie beside, as it makes them.
+
+CREATE TABLE tenants (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    quotas jsonb NOT NULL DEFAULT '{}',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- From here on nothing of it is given out; the row goes when all that it had is gone.
+    removed_at timestamptz
+);
+
+-- Of a token the secret's SHA-256 alone.
+CREATE TABLE tokens (
+    id text PRIMARY KEY,
+    secret bytea NOT NULL,
+    tenant bigint NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    name text NOT NULL,
+    rights text[] NOT NULL,
+    workspaces text[] NOT NULL DEFAULT '{}',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    UNIQUE (tenant, name)
+);
+
+-- Workers and gateways. An owner is one whose row says that it lives: `alive_until` is ahead.
+CREATE TABLE processes (
+    id uuid PRIMARY KEY,
+    kind text NOT NULL CHECK (kind IN ('worker', 'gateway')),
+    address text NOT NULL,
+    secret text NOT NULL,
+    host text NOT NULL,
+    version text NOT NULL,
+    slots integer NOT NULL DEFAULT 0,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    alive_until timestamptz NOT NULL,
+    draining boolean NOT NULL DEFAULT false,
+    owned integer NOT NULL DEFAULT 0,
+    dreaming integer NOT NULL DEFAULT 0
+);
+
+CREATE TABLE workspaces (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant bigint NOT NULL REFERENCES tenants,
+    name text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    generation bigint NOT NULL DEFAULT 0,
+    key text NOT NULL DEFAULT '',
+    bytes bigint NOT NULL DEFAULT 0,
+    committed_at timestamptz,
+    owner uuid,
+    fence bigint NOT NULL DEFAULT 0,
+    -- What the last owner said for the schedule.
+    facts text NOT NULL DEFAULT '',
+    -- When the sweep looks at it; NULL: when something comes.
+    due_at timestamptz,
+    -- Since when a job of it waits or runs.
+    queued_at timestamptz,
+    failures integer NOT NULL DEFAULT 0,
+    problem text NOT NULL DEFAULT '',
+    removed_at timestamptz,
+    UNIQUE (tenant, name)
+) WITH (fillfactor = 70);
+
+CREATE INDEX workspaces_due ON workspaces (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX workspaces_queued ON workspaces (tenant) WHERE queued_at IS NOT NULL;
+CREATE INDEX workspaces_owner ON workspaces (owner) WHERE owner IS NOT NULL;
+
+-- A row that was taken lost its body, and stays a week so that its key is known.
+CREATE TABLE inbox (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    workspace bigint NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    kind text NOT NULL CHECK (kind IN ('note', 'session_end', 'receipt')),
+    key text NOT NULL,
+    digest bytea NOT NULL,
+    body text NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    taken_at timestamptz,
+    UNIQUE (workspace, key)
+);
+
+CREATE INDEX inbox_waiting ON inbox (workspace, id) WHERE taken_at IS NULL;
+CREATE INDEX inbox_taken ON inbox (taken_at) WHERE taken_at IS NOT NULL;
+
+CREATE TABLE spending (
+    day date NOT NULL,
+    tenant bigint NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    workspace bigint NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    dreams integer NOT NULL DEFAULT 0,
+    calls integer NOT NULL DEFAULT 0,
+    tokens bigint NOT NULL DEFAULT 0,
+    usd double precision NOT NULL DEFAULT 0,
+    PRIMARY KEY (day, tenant, workspace)
+);
+
+CREATE TABLE arrivals (
+    tenant bigint NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    minute timestamptz NOT NULL,
+    notes integer NOT NULL,
+    PRIMARY KEY (tenant, minute)
+);
+
+-- Who has a copy of what was forgotten there drops it.
+CREATE TABLE erasures (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant bigint NOT NULL,
+    workspace bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- What the fleet is: the mark of its object store, so that nobody brings the objects of another one.
+CREATE TABLE fleet (
+    mark uuid NOT NULL
+);
