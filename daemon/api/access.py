@@ -7,7 +7,7 @@ beside which a dream may run, or `LocalAccess`, which takes the workspace's lock
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -16,11 +16,15 @@ from state.errors import BusyError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
+    from daemon.api.operations.operation import Operation, Request
     from daemon.dream.run import Mode, Outcome
     from daemon.workspace.files import WorkspaceFiles
     from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
     from daemon.workspace.vector_index import Embedding
+
+RequestT = TypeVar("RequestT", bound="Request")
+ReplyT = TypeVar("ReplyT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,9 @@ class WorkspaceAccess(Protocol):
     @property
     def notices(self) -> list[str]:
         """What a person should know of this call; complete when the call has ended."""
+
+    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+        """The operation's reply, wherever it is done. Raises what the operation raises."""
 
     def read(self) -> "AbstractContextManager[Store]":
         """The stores, to read only; works while another process owns the workspace."""
@@ -108,6 +115,10 @@ class LocalAccess:
         from daemon.workspace.files import WorkspaceFiles
 
         return WorkspaceFiles(self.workspace)
+
+    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+        """Done in this process."""
+        return operation.run(self, request)
 
     @contextmanager
     def read(self) -> "Iterator[Store]":

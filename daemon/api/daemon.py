@@ -1,6 +1,6 @@
 """DaemonApi: the daemon as its HTTP application and its MCP endpoint use it, and what it says about itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +11,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.workspace.status import Problem, Status
+from state.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from daemon.observability.metrics import Metrics
@@ -84,6 +85,12 @@ class DaemonApi(Protocol):
     def open(self, name: str, on_step: Callable[[Step], None]) -> AbstractContextManager[WorkspaceAccess]:
         """Access to this workspace for one call. Raises UnknownWorkspaceError, and NotKeptError for one not kept."""
 
+    def meant(self, given: str) -> str:
+        """The workspace that a path of MCP names; the only one needs no name. Raises UsageError, NotFoundError."""
+
+    def keeps(self, name: str) -> bool:
+        """Whether a workspace of this name is known."""
+
     def pulse(self, name: str) -> str:
         """A text that is another one whenever something about this workspace (empty: about any) may have changed.
 
@@ -92,3 +99,18 @@ class DaemonApi(Protocol):
 
     def unready_reason(self) -> str:
         """Why the daemon does not serve yet; empty when it does."""
+
+
+def meant(given: str, names: Sequence[str]) -> str:
+    """The one of these names that a path of MCP names; the only one needs no name.
+
+    Raises UsageError, and NotFoundError when none is.
+    """
+    if given in names:
+        return given
+    if not given and len(names) == 1:
+        return names[0]
+    known = f"there are {', '.join(names)}" if names else "there is none; 'dreamd init' makes one"
+    if not given:
+        raise UsageError(f"which workspace is meant? ask at {MCP_PATH}/NAME", known)
+    raise NotFoundError(f"there is no workspace {given[:100]!r}", known)

@@ -61,7 +61,7 @@ class Caller:
         access = LocalAccess(self.workspace, self.config, self.command, self.on_step)
         try:
             with access:
-                return operation.run(access, request)
+                return access.run(operation, request)
         finally:
             for notice in dict.fromkeys(access.notices):
                 self.on_notice(notice)

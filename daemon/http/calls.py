@@ -71,7 +71,7 @@ def perform(api: "DaemonApi", call: Call, on_step: Callable[[Step], None]) -> Ca
     try:
         with ExitStack() as stack:
             access = _open(api, call, on_step, stack)
-            reply = call.operation.run(access, call.request)
+            reply = access.run(call.operation, call.request)
         result = CallResult(encode(reply).encode(), None, tuple(access.notices))
     except Exception as error:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
         result = CallResult(b"", error_response(error), tuple(access.notices) if access else ())

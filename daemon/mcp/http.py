@@ -10,7 +10,7 @@ because it knows nothing of `http.allowed_hosts`, and would refuse requests that
 
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from daemon.api.daemon import MCP_PATH, DaemonApi
 from daemon.api.operations.operation import AnyOperation, Request
 from daemon.api.workers import Limits, Workers
 from daemon.dream.progress import Step
-from state.errors import DreamdError, NotFoundError, UsageError
+from state.errors import DreamdError, UsageError
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup, TaskStatus
@@ -37,6 +37,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 MAX_BODY_BYTES = 1 << 20
 # After the start, which has enough to do.
 _LOADING_SECONDS = 3.0
+# An application is half a megabyte.
+_MOST_APPS = 256
 
 
 @dataclass(slots=True)
@@ -98,33 +100,29 @@ class Endpoint:
         if self._running is None:
             raise RuntimeError("the endpoint answers inside running() only")
         group, workers = self._running
-        names = await workers.run(lambda: sorted(one.name for one in self._api.info().workspaces))
-        name, toolsets = _meant(given, names), self._api.config.mcp.toolsets
+        name = await workers.run(lambda: self._api.meant(given))
+        key = name, self._api.config.mcp.toolsets
         async with self._building:
-            self._drop_unregistered(names)
-            if (name, toolsets) not in self._apps:
+            await self._drop_needless(workers)
+            if key in self._apps:
+                self._apps[key] = self._apps.pop(key)  # the last one that was asked stands last
+            else:
                 manager = await workers.run(lambda: _load(self._api, name, workers))
-                self._apps[name, toolsets] = await group.start(_run_manager, manager)
-            return self._apps[name, toolsets]
+                self._apps[key] = await group.start(_run_manager, manager)
+            return self._apps[key]
 
-    def _drop_unregistered(self, names: Collection[str]) -> None:
-        """End the applications of workspaces that the daemon keeps no more, once they have nothing to answer."""
-        for key, app in list(self._apps.items()):
-            if key[0] not in names and not app.requests:
-                del self._apps[key]
-                app.cancel()
+    async def _drop_needless(self, workers: Workers) -> None:
+        """End the applications of workspaces that are not kept any more, and beyond a bound the least asked ones.
 
-
-def _meant(given: str, names: list[str]) -> str:
-    """The name of the workspace that a path names; the only one needs no name."""
-    if given in names:
-        return given
-    if not given and len(names) == 1:
-        return names[0]
-    known = f"there are {', '.join(names)}" if names else "there is none; 'dreamd init' makes one"
-    if not given:
-        raise UsageError(f"which workspace is meant? ask at {MCP_PATH}/NAME", known)
-    raise NotFoundError(f"there is no workspace {given[:100]!r}", known)
+        One that has something to answer stays.
+        """
+        idle = [key for key, app in self._apps.items() if not app.requests]
+        names = {key[0] for key in idle}
+        gone = await workers.run(lambda: {name for name in names if not self._api.keeps(name)})
+        needless = len(self._apps) - _MOST_APPS
+        for number, key in enumerate(idle):
+            if key[0] in gone or number < needless:
+                self._apps.pop(key).cancel()
 
 
 async def _load_sdk_soon() -> None:
@@ -170,7 +168,7 @@ def _call_in(api: DaemonApi, name: str) -> "CallOperation":
         began, code = time.monotonic(), DreamdError.code
         try:
             with api.open(name, on_step) as access:
-                reply = operation.run(access, request)
+                reply = access.run(operation, request)
             code = "OK"
         except DreamdError as error:
             code = error.code

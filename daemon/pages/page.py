@@ -24,7 +24,7 @@ class Ask:
 
     def __call__(self, operation: Operation[RequestT, ReplyT], request: RequestT) -> ReplyT:
         """The operation's reply. Raises what it raises."""
-        return operation.run(self.access, request)
+        return self.access.run(operation, request)
 
 
 @dataclass(frozen=True, slots=True)

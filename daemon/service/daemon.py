@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo
+from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo, meant
 from daemon.config.paths import home, registry_path, socket_path
 from daemon.config.registry import WorkspaceList
 from daemon.config.settings import Config
@@ -165,6 +165,14 @@ class Daemon:
     def unregister(self, name: str) -> None:
         """Keep it no more, until it is registered again."""
         self._roster.remove(name)
+
+    def meant(self, given: str) -> str:
+        """The workspace that a path names."""
+        return meant(given, [one.name for one in self._roster.all()])
+
+    def keeps(self, name: str) -> bool:
+        """Whether it is in the roster."""
+        return self._roster.find(name) is not None
 
     def pulse(self, name: str) -> str:
         """What has changed, in numbers."""

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from daemon.api.access import LockedWorkspace
+from daemon.api.access import LockedWorkspace, ReplyT, RequestT
 from daemon.api.dispatch import KEEPER
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -22,6 +22,8 @@ from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from daemon.api.operations.operation import Operation
 
 
 # A pass ends within seconds (`daemon.service.jobs`).
@@ -53,6 +55,10 @@ class DaemonAccess:
     def files(self) -> WorkspaceFiles:
         """The keeper's."""
         return self.keeper.files
+
+    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+        """Done in this process."""
+        return operation.run(self, request)
 
     def read(self) -> AbstractContextManager[Store]:
         """The open stores, as for `write`; read-only ones while another process has the workspace."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daemon.api.access import LocalAccess, WorkspaceAccess
-from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo
+from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo, meant
 from daemon.config.registry import name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -65,6 +65,12 @@ class OwnHouse:
         workspace = open_workspace(self._root(name))
         with LocalAccess(workspace, self.config, "a test", on_step, self.embedding, self.wait_seconds) as access:
             yield access
+
+    def meant(self, given: str) -> str:
+        return meant(given, sorted(self.roots))
+
+    def keeps(self, name: str) -> bool:
+        return name in self.roots
 
     def pulse(self, name: str) -> str:
         roots = [self._root(name)] if name else [*self.roots.values()]
