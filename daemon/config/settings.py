@@ -208,6 +208,25 @@ class McpSection(_Section):
     toolsets: Annotated[tuple[Toolset, ...], Field(strict=False)] = ("memory",)
 
 
+class FleetSection(_Section):
+    """Many machines: PostgreSQL and the object store that they share, and this machine's part; for dreamd worker and
+    gateway alone. Keys of an object store are read from AWS_ variables and never stand in the file.
+    """
+
+    database: str = ""
+    objects: str = ""
+    folder: Path | None = None
+    host: str = "127.0.0.1"
+    worker_port: int = Field(default=0, ge=0, le=65_535)
+    gateway_port: int = Field(default=7350, ge=0, le=65_535)
+    address: str = ""
+    dreams_at_once: int = Field(default=4, ge=1, le=64)
+    idle_seconds: float = Field(default=60, ge=1, le=86_400)
+    keep_generations: int = Field(default=5, ge=1, le=100)
+    usd_per_day: float = Field(default=0, ge=0)
+    tokens_per_day: int = Field(default=0, ge=0)
+
+
 class LogSection(_Section):
     """The log on stderr."""
 
@@ -229,6 +248,7 @@ class Config(_Section):
     daemon: DaemonSection = DaemonSection()
     http: HttpSection = HttpSection()
     mcp: McpSection = McpSection()
+    fleet: FleetSection = FleetSection()
     log: LogSection = LogSection()
     # Where it was read from, which is no part of what it says.
     _file: Path | None = PrivateAttr(default=None)
