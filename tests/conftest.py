@@ -15,6 +15,7 @@ from tests.support import forked, one_model
 from tests.support.folders import PLACE
 from tests.support.long_variants import ALL_EXAMPLES, IS_LONG
 from tests.support.postgres import database_url, postgres  # noqa: F401 - fixtures
+from tests.support.s3 import s3, s3_server  # noqa: F401 - fixtures
 
 if TYPE_CHECKING:
     from tests.support.running import Caller
