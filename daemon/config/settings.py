@@ -209,9 +209,7 @@ class McpSection(_Section):
 
 
 class FleetSection(_Section):
-    """Many machines: PostgreSQL and the object store that they share, and this machine's part; for dreamd worker and
-    gateway alone. Keys of an object store are read from AWS_ variables and never stand in the file.
-    """
+    """Many machines: the PostgreSQL and the object store that they share, and this machine's part of it."""
 
     database: str = ""
     objects: str = ""
