@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 
 from tests.support import postgres as support
 from tests.support.postgres import Postgres
@@ -100,3 +101,27 @@ def test_nothing_is_left_of_a_server_whose_tests_were_killed(tmp_path: Path) -> 
     assert support._processes(Path(folder)) == []
     with pytest.raises(psycopg.OperationalError, match="refused"):
         psycopg.connect(f"postgresql://nobody@127.0.0.1:{port}/postgres")
+
+
+def test_a_pool_finds_the_server_again() -> None:
+    with Postgres() as server, ConnectionPool(server.url, min_size=2, max_size=4, open=True) as pool:
+        with pool.connection() as connection:
+            connection.execute("SELECT 1")
+        server.kill()
+        with pytest.raises(psycopg.OperationalError), pool.connection() as connection:
+            connection.execute("SELECT 1")
+        server.start()
+        pool.check()
+        with pool.connection(_PATIENCE) as connection:
+            assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_without_a_server_it_says_what_to_install(
+    ci: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(support, "_INSTALLED", Path("/nonexistent"))
+    with pytest.raises(outcome, match="apt-get install postgresql"):
+        support.binaries()

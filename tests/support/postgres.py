@@ -28,6 +28,7 @@ if __name__ != "__main__":  # the program finds nothing of ours, and needs nothi
 if TYPE_CHECKING:
     from psycopg import Connection
 
+_INSTALLED = Path("/usr/lib/postgresql")  # Debian: a folder a version
 _MISSING = "there is no PostgreSQL server on this machine (Debian: apt-get install postgresql)"
 _PATIENCE_SECONDS = 120.0
 _GRACE_SECONDS = 2.0
@@ -225,7 +226,7 @@ class Postgres:
 
 def binaries() -> Path:
     """The folder of the newest PostgreSQL's programs. Skips the test where there is none, fails it under CI."""
-    found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres") if _is_number(path)]
+    found = [path.parent for path in _INSTALLED.glob("*/bin/postgres") if _is_number(path)]
     if not found and (elsewhere := shutil.which("postgres")):
         return Path(elsewhere).resolve().parent
     if not found:

@@ -1,0 +1,170 @@
+"""A network that fails: a door to a server of this machine that refuses, hangs, keeps answers back, cuts, heals."""
+
+import select
+import socket
+import threading
+from contextlib import suppress
+from typing import Self
+
+from tests.support.ports import free_port
+
+_CONNECT_SECONDS = 30.0
+_SIZE = 1 << 16
+_BACKLOG = 256
+
+
+class Partition:
+    """Between a client and 127.0.0.1:`target`: who is connected with `port` speaks with the target, while it may.
+
+    Refusals and silence are the kernel's: nothing of the server is pretended.
+    """
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._changed = threading.Condition()
+        self._held: frozenset[str] = frozenset()
+        self._links: set[_Link] = set()
+        self._listening: socket.socket | None = None
+        self._accepting: threading.Thread | None = None
+        self.port = free_port()
+        self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def through(self, address: str) -> str:
+        """An address of the server, or a text with it, so that it leads through this door."""
+        return address.replace(f"127.0.0.1:{self._target}", f"127.0.0.1:{self.port}")
+
+    def refuse(self) -> None:
+        """Nobody comes in any more, and who is connected is cut off: the server's machine has died."""
+        self._shut()
+        self.cut()
+
+    def hang(self) -> None:
+        """Nothing goes through, and nobody is told: who connects waits. What was sent arrives at `heal`."""
+        self._hold("to server", "to client")
+
+    def hold_answers(self) -> None:
+        """What is asked arrives and is done, but no answer comes: `cut` loses it, `heal` lets it through."""
+        self._hold("to client")
+
+    def cut(self) -> None:
+        """End all connections there are, and what is on its way; new ones may be made."""
+        with self._changed:
+            if self._listening is not None:
+                self._take(self._listening)  # whom the kernel has let in already
+            links, self._links = self._links, set()
+            for link in links:
+                link.cut()
+            self._changed.notify_all()
+
+    def heal(self) -> None:
+        """Everything goes through again."""
+        self._hold()
+        if self._listening is None:
+            self._open()
+
+    def close(self) -> None:
+        self.refuse()
+        self._hold()
+
+    def _hold(self, *directions: str) -> None:
+        with self._changed:
+            self._held = frozenset(directions)
+            self._changed.notify_all()
+
+    def _open(self) -> None:
+        listening = self._listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", self.port))
+        listening.listen(_BACKLOG)
+        listening.settimeout(0)
+        self._accepting = threading.Thread(target=self._accept, args=[listening], daemon=True)
+        self._accepting.start()
+
+    def _shut(self) -> None:
+        if self._listening is None or self._accepting is None:
+            return
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._accepting.join()
+        self._listening.close()
+        self._listening = None
+
+    def _accept(self, listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                select.select([listening], [], [])
+                with self._changed:
+                    self._take(listening)
+
+    def _take(self, listening: socket.socket) -> None:
+        """Let in all who wait. Raises OSError when it was shut."""
+        with suppress(BlockingIOError):
+            while True:
+                client, _ = listening.accept()
+                client.settimeout(None)
+                link = _Link(client)
+                self._links.add(link)
+                threading.Thread(target=self._join, args=[link], daemon=True).start()
+
+    def _join(self, link: "_Link") -> None:
+        """The life of one connection."""
+        try:
+            if not self._may_pass(link, "to server"):
+                return
+            server = socket.create_connection(("127.0.0.1", self._target), _CONNECT_SECONDS)
+            server.settimeout(None)
+            with self._changed:
+                link.server = server
+                if link.is_cut:  # meanwhile
+                    return
+            back = threading.Thread(
+                target=self._pump, args=[link, link.server, link.client, "to client"], daemon=True
+            )
+            back.start()
+            self._pump(link, link.client, link.server, "to server")
+            back.join()
+        except OSError:
+            pass  # the server is away: so is the connection
+        finally:
+            with self._changed:
+                self._links.discard(link)
+            link.close()
+
+    def _pump(self, link: "_Link", source: socket.socket, sink: socket.socket, direction: str) -> None:
+        try:
+            while (said := source.recv(_SIZE)) and self._may_pass(link, direction):
+                sink.sendall(said)
+            if self._may_pass(link, direction):
+                sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            link.cut()
+
+    def _may_pass(self, link: "_Link", direction: str) -> bool:
+        """Wait until something may go this way; False when the connection was cut meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: link.is_cut or direction not in self._held)
+            return not link.is_cut
+
+
+class _Link:
+    """One client, and its connection with the server once there is one."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self.client, self.server = client, client
+        self.is_cut = False
+
+    def cut(self) -> None:
+        self.is_cut = True
+        for end in (self.client, self.server):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.client.close()
+        self.server.close()
