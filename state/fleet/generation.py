@@ -19,7 +19,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of the workspace, as its chunks in their order. `digest` is the whole file's SHA-256."""
+    """A file of the workspace, as its chunks in their order.
+
+    `digest` is the SHA-256 of its chunks' digests: of files that are cut alike it tells which are the same.
+    """
 
     name: str
     size: int
@@ -38,10 +41,14 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One generation of a workspace, whole: its files, and the packs that their chunks lie in."""
+    """One generation of a workspace, whole: its files, and the packs that their chunks lie in.
+
+    `number` and `fence`: which generation it was to be, and of which owner.
+    """
 
     format: int
     number: int
+    fence: int
     at: datetime
     files: tuple[StoredFile, ...]
     packs: tuple[Pack, ...]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 
 from state.codec import encode
 from state.errors import NotFoundError, StorageError
@@ -39,6 +39,13 @@ _POLL_SECONDS = 0.01
 _LONGEST_LINE_SECONDS = 3.0
 # Of a file that somebody is saving; after so many it is taken as it is.
 _MOST_READINGS = 100
+
+
+class Members(Protocol):
+    """Who takes files in: an archive, or a generation."""
+
+    def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
+        """Take so many bytes of the source. Raises StorageError when it has fewer."""
 
 
 class ArchiveWriter:
@@ -124,7 +131,7 @@ def take_record(writer: ArchiveWriter, workspace: Workspace, name: str, content:
         writer.add(name, io.BytesIO(content), len(content), path.stat().st_mtime_ns)
 
 
-def take_log(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
+def take_log(writer: Members, workspace: Workspace, disk: Disk) -> None:
     """Add scratch.md and the segments.
 
     Every note that was appended before this call is in it; of those that come meanwhile, each wholly or not at all.

@@ -1,0 +1,64 @@
+"""Belonging: which files of a workspace's folder are part of its generations, and which are this machine's alone.
+
+Everything below the folder is part of them: documents, the log, transcripts, databases, the journal. Not: links and
+what is no regular file; temporary files; SQLite's files beside a database, of which a copy is taken; locks and the
+record of what this copy holds, which are the machine's; the vector index, which is made again from state.db; and the
+originals of redacted notes, for a secret that was taken out of the memory leaves the machine in no way.
+"""
+
+import re
+from pathlib import PurePosixPath
+
+from state.stores.backup.manifest import SCRATCH, TEMPORARY
+from state.stores.disk.workspace import STATE_FOLDER
+
+RECORD = f"{STATE_FOLDER}/generation.json"
+CACHE = f"{STATE_FOLDER}/crystals"
+"""The vector file and ChromaDB: they stay as long as the state.db stays that they were made from."""
+STATE_DB = f"{STATE_FOLDER}/state.db"
+CHECKPOINTS = f"{STATE_FOLDER}/checkpoints/dreams.db"
+DATABASES = (CHECKPOINTS, STATE_DB)
+BESIDE = ("-wal", "-shm", "-journal")
+LOCKS = frozenset(f"{STATE_FOLDER}/{name}" for name in ("lock", "lock.new", "lock.takeover", "fence"))
+HISTORY = f"{STATE_FOLDER}/history/"
+SEGMENTS = f"{STATE_FOLDER}/segments/"
+FOLDERS = (
+    "memory",
+    f"{STATE_FOLDER}/history",
+    f"{STATE_FOLDER}/segments",
+    f"{STATE_FOLDER}/segments/retired",
+    f"{STATE_FOLDER}/crystals",
+    f"{STATE_FOLDER}/checkpoints",
+)
+"""Those that every workspace has, each after the one that it is in; a generation knows files alone."""
+INCOMING = f"{STATE_FOLDER}/incoming"
+"""What is being brought up lies here until it is whole."""
+
+_ORIGINALS = "originals.jsonl"
+_LONGEST_NAME, _LONGEST_PART = 4_096, 255
+_LOG = re.compile(re.escape(SEGMENTS) + r"(?:[0-9]+\.(?:md|json)|retired/[0-9]+\.[0-9]+\.md)")
+
+
+def belongs(name: str) -> bool:
+    """Whether a regular file of this name (with slashes, from the folder on) is part of a generation."""
+    path = PurePosixPath(name)
+    if path.name.endswith(TEMPORARY) or path.name.startswith(_ORIGINALS):
+        return False
+    if name in LOCKS or name == RECORD or name.startswith((f"{CACHE}/", f"{INCOMING}/")):
+        return False
+    return not any(name == database + ending for database in DATABASES for ending in BESIDE)
+
+
+def is_log(name: str) -> bool:
+    """Whether it is scratch.md or a file of a segment: they are read in an order of their own."""
+    return name == SCRATCH or _LOG.fullmatch(name) is not None
+
+
+def may_be_placed(name: str) -> bool:
+    """Whether a manifest may have a file of this name: below the folder, written in one way only."""
+    parts = name.split("/")
+    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME or "\0" in name:
+        return False
+    if any(part in {"", ".", ".."} or len(part.encode("utf-8", "surrogatepass")) > _LONGEST_PART for part in parts):
+        return False
+    return belongs(name) and name not in {CACHE, INCOMING, STATE_FOLDER}

@@ -1,0 +1,86 @@
+"""Objects in a folder: of one machine, or of a disk that all machines of a fleet share.
+
+An object has its name once its file is synced, by a link that fails if there is one; then the folder is synced. (The
+local store of obstore syncs nothing, so that an acknowledged generation might be gone when the power comes back.)
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from io import BufferedReader
+from pathlib import Path
+
+from state.errors import ConflictError, NotFoundError, UnreachableError, UsageError
+from state.stores.disk.disk import Disk, below, opened
+from state.stores.disk.syscalls import System, storage_errors
+from state.stores.generations.objects import StoredObject
+
+
+class FolderObjects:
+    """The objects in a folder, which is made if it is missing."""
+
+    def __init__(self, root: Path, system: System | None = None) -> None:
+        with storage_errors(root):
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._root = Path(os.path.realpath(root))
+        self._disk = Disk(self._root, system)
+
+    def put_new(self, key: str, content: bytes) -> None:
+        path = self._path(key)
+        self._require_root()
+        for folder in reversed(path.relative_to(self._root).parents[:-1]):
+            self._disk.make_folder(self._root / folder)
+        try:
+            self._disk.write_new(path, content)
+        except FileExistsError:
+            raise ConflictError(f"the object {key} exists", "it stays as it is") from None
+
+    def get(self, key: str) -> bytes:
+        with self._reading(key) as file:
+            return file.read()
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        with self._reading(key) as file, storage_errors(self._path(key)):
+            return [os.pread(file.fileno(), size, offset) for offset, size in ranges]
+
+    def delete(self, keys: Iterable[str]) -> None:
+        folders = set()
+        for key in keys:
+            path = self._path(key)
+            with storage_errors(path), suppress(FileNotFoundError):
+                self._disk.system.unlink(self._disk.target(path.parent) / path.name)
+                folders.add(path.parent)
+        for folder in sorted(folders):
+            self._disk.fsync_folder(folder)
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        self._require_root()
+        start = self._path(prefix)
+        with storage_errors(start):
+            for path in below(start):
+                with suppress(FileNotFoundError):
+                    status = path.lstat()
+                    if not path.is_dir():
+                        modified = datetime.fromtimestamp(status.st_mtime, UTC)
+                        yield StoredObject(str(path.relative_to(self._root)), status.st_size, modified)
+
+    def _reading(self, key: str) -> BufferedReader:
+        path = self._path(key)
+        try:
+            with storage_errors(path):
+                return opened(self._disk.target(path))
+        except NotFoundError:
+            self._require_root()
+            raise NotFoundError(f"there is no object {key}") from None
+
+    def _path(self, key: str) -> Path:
+        parts = key.split("/")
+        if not all(parts) or {".", ".."} & {*parts} or "\0" in key:
+            raise UsageError(f"{key[:200]!r} is no key of an object", "a key has names with slashes between them")
+        return self._root.joinpath(*parts)
+
+    def _require_root(self) -> None:
+        """A shared disk that is not mounted any more is a store that is away, not one without objects."""
+        if not self._root.is_dir():
+            raise UnreachableError(f"the folder of the object store is away: {self._root}", "mount it again")

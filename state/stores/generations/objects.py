@@ -1,0 +1,93 @@
+"""Objects: a store of whole objects, each written once under its key; a folder, or a bucket that speaks S3."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+from state.errors import ConfigError, ConflictError, StorageError
+
+_PROBES = "probes"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object as a listing tells of it."""
+
+    key: str
+    size: int
+    modified: datetime
+
+
+class Objects(Protocol):
+    """A store of objects. Keys are names with slashes between them.
+
+    Every method raises UnreachableError when the store cannot be reached in half a minute, and StorageError when it
+    refuses.
+    """
+
+    def put_new(self, key: str, content: bytes) -> None:
+        """Write the object, durable when this returns. Raises ConflictError, changing nothing, if there is one."""
+
+    def get(self, key: str) -> bytes:
+        """The whole object. Raises NotFoundError."""
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes at these (offset, size); fewer where the object ends before. Raises NotFoundError."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete these objects; one that is not there is deleted already."""
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        """Every object below the prefix (a folder of keys), also what a killed writer left."""
+
+
+def open_objects(url: str, options: Mapping[str, str]) -> Objects:
+    """The store at `file:///FOLDER`, at a plain absolute path, or at `s3://BUCKET/PREFIX`.
+
+    `options` are the variables of the environment that S3 is reached by: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+    AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL. Nothing is read or written but a missing folder, which is made.
+    Raises ConfigError.
+    """
+    if url.startswith("/"):
+        return _folder(Path(url))
+    parts = urlsplit(url)
+    if parts.scheme == "file" and parts.netloc in {"", "localhost"} and parts.path.startswith("/"):
+        return _folder(Path(unquote(parts.path)))
+    if parts.scheme == "s3" and parts.netloc and not parts.query and not parts.fragment:
+        from state.stores.generations.s3_objects import S3Objects
+
+        return S3Objects(parts.netloc, parts.path.strip("/"), options)
+    raise ConfigError(
+        f"{url[:200]!r} is no object store", "write file:///FOLDER (of a disk that all share) or s3://BUCKET/PREFIX"
+    )
+
+
+def _folder(path: Path) -> Objects:
+    from state.stores.generations.folder_objects import FolderObjects
+
+    return FolderObjects(path)
+
+
+def probe(objects: Objects, name: str) -> None:
+    """Return if the store keeps what it is given, and refuses to write it a second time; `name` is any new one.
+
+    Raises StorageError for a store that cannot be used: two owners could write one generation there.
+    """
+    key = f"{_PROBES}/{name}"
+    objects.put_new(key, b"1")
+    try:
+        if objects.get(key) != b"1":
+            raise StorageError("the object store does not give back what it was given", "use another one")
+        try:
+            objects.put_new(key, b"2")
+        except ConflictError:
+            return
+        raise StorageError(
+            "the object store overwrites an object that was to be new (it ignores 'If-None-Match: *')",
+            "use one that knows conditional writes",
+        )
+    finally:
+        objects.delete([key])

@@ -1,0 +1,1 @@
+"""Generations of a workspace in an object store."""

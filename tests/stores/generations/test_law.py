@@ -1,0 +1,131 @@
+"""The law of generations: whatever was changed, put, forgotten and swept, what comes up is what was put."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from state.stores.generations import local_copy
+from state.stores.generations.folder_objects import FolderObjects
+from state.stores.generations.generations import Generations
+from tests.support.folders import PLACE
+from tests.support.generation_folders import NOW, PREFIX, contents, everything, make_folder, write_rows
+
+if TYPE_CHECKING:
+    from state.fleet.generation import Manifest
+
+_KEPT = 3
+_NAMES = ["MEMORY.md", "memory/scratch.md", "a", "a b/c", ".dreamd/history/000009.json", "ü/ñ", ".dreamd/id"]
+
+
+class Workspaces(RuleBasedStateMachine):
+    """One workspace of a fleet, and the folders of three machines that have it now and then."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.place = tempfile.TemporaryDirectory(dir=PLACE)
+        self.root = Path(self.place.name)
+        self.here = make_folder(self.root / "here")
+        self.objects = FolderObjects(self.root / "store")
+        self.generations = Generations(self.objects, PREFIX)
+        self.kept: list[tuple[str, Manifest, dict[str, Any]]] = []
+        self.number, self.fence, self.secrets = 0, 1, 0
+        self.put(whole=False)
+
+    def teardown(self) -> None:
+        if hasattr(self, "place"):
+            self.place.cleanup()
+
+    @rule(
+        name=st.sampled_from(_NAMES),
+        size=st.sampled_from([0, 1, 16_383, 16_384, 16_385, 60_000]),
+        random=st.booleans(),
+    )
+    def change(self, name: str, size: int, random: bool) -> None:  # noqa: FBT001
+        path = self.here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((os.urandom(size - 1) if random else b"x" * (size - 1)) + b"\n" if size else b"")
+
+    @rule(name=st.sampled_from(_NAMES))
+    def remove(self, name: str) -> None:
+        (self.here / name).unlink(missing_ok=True)
+
+    @rule(texts=st.lists(st.text(max_size=3000), max_size=3))
+    def write(self, texts: list[str]) -> None:
+        write_rows(self.here, [text.encode(errors="replace").decode() for text in texts])
+
+    @rule(whole=st.booleans())
+    def put(self, whole: bool) -> None:  # noqa: FBT001
+        self.number += 1
+        previous = self.kept[-1][1] if self.kept else None
+        key, manifest = self.generations.put(self.here, previous, self.number, self.fence, NOW, whole=whole)
+        self.kept.append((key, manifest, contents(self.here)))
+
+    @rule()
+    def put_in_vain(self) -> None:
+        """Its commit is refused: nobody ever has the key."""
+        previous = self.kept[-1][1] if self.kept else None
+        self.generations.put(self.here, previous, self.number + 1, self.fence, NOW)
+
+    @rule()
+    def forget(self) -> None:
+        self.secrets += 1
+        text = f"secret number {self.secrets};"
+        (self.here / "MEMORY.md").write_text(text)
+        self.put(whole=False)
+        self.put_in_vain()
+        (self.here / "MEMORY.md").write_text("- tea\n")
+        self.put(whole=True)
+        self.kept = self.kept[-1:]
+        self.sweep()
+        assert not any(text.encode() in content for content in everything(self.objects).values())
+
+    @rule()
+    def sweep(self) -> None:
+        self.kept = self.kept[-_KEPT:]
+        self.generations.sweep([manifest for _, manifest, _ in self.kept], self.fence)
+
+    @rule(machine=st.sampled_from("abc"), back=st.integers(0, _KEPT - 1))
+    def bring_up(self, machine: str, back: int) -> None:
+        key, _, wanted = self.kept[max(-len(self.kept), -1 - back)]
+        there = self.root / machine
+        generations = Generations(self.objects, PREFIX)
+        generations.bring_up(there, generations.manifest(key))
+        copy = local_copy.held(there)
+        assert copy is not None
+        assert set(copy.files) == set(wanted)
+        if not any(there.glob(".dreamd/state.db-wal")):
+            assert contents(there) == wanted
+
+    @rule(machine=st.sampled_from("abc"), says_so=st.booleans(), name=st.sampled_from(_NAMES))
+    def dirty(self, machine: str, says_so: bool, name: str) -> None:  # noqa: FBT001
+        """An owner writes and dies; one that says nothing before is found out by the file's time."""
+        there = self.root / machine
+        if (there / ".dreamd" / "state.db").exists():
+            if says_so:
+                local_copy.opened(there)
+                write_rows(there, ["lost"])
+            (there / name).parent.mkdir(parents=True, exist_ok=True)
+            (there / name).write_text("lost")
+
+    @rule()
+    def move(self) -> None:
+        """Another machine takes it over."""
+        self.fence += 1
+        key, _, _ = self.kept[-1]
+        generations = Generations(self.objects, PREFIX)
+        self.here = self.root / f"owner {self.fence}"
+        generations.bring_up(self.here, generations.manifest(key))
+        self.generations = generations
+
+    @invariant()
+    def the_last_ones_are_there(self) -> None:
+        for key, manifest, _ in self.kept[-_KEPT:]:
+            assert self.generations.manifest(key) == manifest
+
+
+def test_what_comes_up_is_what_was_put() -> None:
+    run_state_machine_as_test(Workspaces)

@@ -1,0 +1,149 @@
+"""The object store: new objects are new, ranges are exact, and what is wrong is said."""
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from state.errors import ConfigError, ConflictError, NotFoundError, StorageError, UnreachableError, UsageError
+from state.stores.generations.folder_objects import FolderObjects
+from state.stores.generations.objects import Objects, open_objects, probe
+from tests.support.ports import free_port
+from tests.support.s3 import S3
+
+
+def test_an_object_is_written_once(objects: Objects) -> None:
+    objects.put_new("1/2/packs/a", b"first")
+    with pytest.raises(ConflictError):
+        objects.put_new("1/2/packs/a", b"second")
+    assert objects.get("1/2/packs/a") == b"first"
+
+
+def test_ranges_are_what_was_asked_for(objects: Objects) -> None:
+    content = os.urandom(3_000_000)
+    objects.put_new("a/b", content)
+    ranges = [(0, 10), (2_999_990, 10), (1_000_000, 500), (5, 3)]
+    assert objects.get_ranges("a/b", ranges) == [content[start : start + size] for start, size in ranges]
+
+
+def test_what_is_missing_is_not_found_and_deleting_it_is_done(objects: Objects) -> None:
+    with pytest.raises(NotFoundError):
+        objects.get("a/none")
+    with pytest.raises(NotFoundError):
+        objects.get_ranges("a/none", [(0, 1)])
+    objects.delete(["a/none"])
+    assert list(objects.list("a")) == []
+
+
+def test_a_listing_is_of_one_prefix_alone(objects: Objects) -> None:
+    for key in ("1/2/x", "1/2/deep/y", "1/22/z"):
+        objects.put_new(key, key.encode())
+    found = {one.key: one for one in objects.list("1/2")}
+    assert set(found) == {"1/2/x", "1/2/deep/y"}
+    assert found["1/2/x"].size == 5
+    assert abs(found["1/2/x"].modified - datetime.now(UTC)) < timedelta(minutes=5)
+    objects.delete(found)
+    assert [one.key for one in objects.list("1")] == ["1/22/z"]
+
+
+def test_a_store_that_keeps_its_word_passes_the_probe_and_nothing_is_left(objects: Objects) -> None:
+    probe(objects, "one")
+    probe(objects, "one")
+    assert list(objects.list("probes")) == []
+
+
+class Overwriting(FolderObjects):
+    """A store that ignores the condition, as some that call themselves S3 do."""
+
+    def put_new(self, key: str, content: bytes) -> None:
+        self.delete([key])
+        super().put_new(key, content)
+
+
+class Forgetful(FolderObjects):
+    """A store that gives back something else."""
+
+    def get(self, key: str) -> bytes:
+        return super().get(key)[1:]
+
+
+def test_a_store_that_overwrites_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="overwrites"):
+        probe(Overwriting(tmp_path), "one")
+    with pytest.raises(StorageError, match="does not give back"):
+        probe(Forgetful(tmp_path), "two")
+
+
+@pytest.mark.parametrize("key", ["../out", "a/../../out", "/etc/x", "a//b", "a/.", "", "a\0b"])
+def test_no_key_leads_out_of_a_folder(folder_store: Objects, key: str) -> None:
+    with pytest.raises(UsageError):
+        folder_store.put_new(key, b"x")
+    with pytest.raises(UsageError):
+        folder_store.get(key)
+
+
+def test_objects_in_a_folder_are_their_owners_alone(folder_store: Objects, tmp_path: Path) -> None:
+    folder_store.put_new("1/2/packs/a", b"x")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "store").rglob("*")}
+    assert modes == {"1": 0o700, "2": 0o700, "packs": 0o700, "a": 0o600}
+
+
+def test_a_folder_that_is_away_is_not_a_store_without_objects(folder_store: Objects, tmp_path: Path) -> None:
+    folder_store.put_new("a/b", b"x")
+    (tmp_path / "store").rename(tmp_path / "away")
+    asked = (
+        lambda: folder_store.get("a/b"),
+        lambda: folder_store.put_new("a/c", b"x"),
+        lambda: list(folder_store.list("a")),
+    )
+    for ask in asked:
+        with pytest.raises(UnreachableError):
+            ask()
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("url", ["store", "http://x/y", "s3:///x", "file://host/x", "", "s3://b/p?x=1"])
+def test_what_is_no_store_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError):
+        open_objects(url, {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
+
+
+def test_without_keys_nobody_is_asked_for_them() -> None:
+    with pytest.raises(ConfigError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY not set"):
+        open_objects("s3://bucket/x", {})
+    with pytest.raises(ConfigError, match="AWS_ENDPOINT_URL"):
+        open_objects(
+            "s3://bucket/x",
+            {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": "nonsense"},
+        )
+
+
+def test_a_bucket_that_is_none_and_keys_that_are_wrong_are_told(s3: S3) -> None:
+    with pytest.raises(StorageError, match="no such bucket"):
+        open_objects("s3://nowhere/x", s3.options).put_new("a", b"x")
+    wrong = open_objects(s3.url, {**s3.options, "AWS_ACCESS_KEY_ID": "AKIAWRONG"})
+    with pytest.raises(StorageError, match="refused"):
+        wrong.get("a")
+
+
+def test_a_server_that_is_away_is_unreachable_soon() -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    objects = open_objects("s3://bucket/x", {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})
+    began = time.monotonic()
+    with pytest.raises(UnreachableError):
+        objects.put_new("a", b"x")
+    with pytest.raises(UnreachableError):
+        list(objects.list("a"))
+    assert time.monotonic() - began < 30
+
+
+def test_what_a_server_acknowledged_is_there_after_it_was_killed(s3: S3) -> None:
+    objects = open_objects(s3.url, s3.options)
+    objects.put_new("a", b"x")
+    s3.kill()
+    with pytest.raises(UnreachableError):
+        objects.get("a")
+    s3.start()
+    assert objects.get("a") == b"x"

@@ -1,0 +1,72 @@
+"""Folders of workspaces, small and large, and what two of them have in common."""
+
+import os
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from state.stores.generations.belonging import DATABASES, belongs
+from state.stores.generations.objects import Objects
+
+NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
+PREFIX = "7/42"
+
+
+def make_folder(root: Path, rows: int = 20, records: int = 3) -> Path:
+    """What a workspace has, as far as a generation sees it."""
+    for name in ("memory", ".dreamd/history", ".dreamd/segments/retired", ".dreamd/checkpoints", ".dreamd/crystals"):
+        (root / name).mkdir(parents=True)
+    (root / "MEMORY.md").write_text("# Memory\n\n- tea\n")
+    (root / "memory" / "scratch.md").write_text("# Scratch\n\n- a note\n")
+    (root / ".dreamd" / "segments" / "000001.md").write_text("- an older note\n")
+    (root / ".dreamd" / "segments" / "000001.json").write_text('{"consumed": 3}')
+    for number in range(records):
+        (root / ".dreamd" / "history" / f"{number + 1:06d}.json").write_text(f'{{"number": {number + 1}}}')
+    for name in DATABASES:
+        with closing(sqlite3.connect(root / name)) as made, made:
+            made.execute("PRAGMA journal_mode = WAL")
+            made.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT)")
+    write_rows(root, [f"row {number}" for number in range(rows)])
+    return root
+
+
+def write_rows(root: Path, texts: list[str]) -> None:
+    with closing(sqlite3.connect(root / ".dreamd" / "state.db")) as made, made:
+        made.execute("PRAGMA secure_delete = ON")
+        made.executemany("INSERT INTO texts (text) VALUES (?)", [(text,) for text in texts])
+
+
+def grow(root: Path, megabytes: int) -> None:
+    """Give state.db so many rows that do not repeat each other."""
+    with closing(sqlite3.connect(root / ".dreamd" / "state.db")) as made, made:
+        made.executemany(
+            "INSERT INTO texts (text) VALUES (?)", ((os.urandom(3000).hex(),) for _ in range(megabytes * 170))
+        )
+
+
+def contents(root: Path) -> dict[str, object]:
+    """Every file that belongs to a generation with its bytes, and the rows of its databases."""
+    found: dict[str, object] = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink() or not path.is_file() or not belongs(name):
+            continue
+        found[name] = rows(path) if name in DATABASES else path.read_bytes()
+    return found
+
+
+def rows(path: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return connection.execute("SELECT * FROM texts ORDER BY id").fetchall()
+
+
+def files(root: Path) -> set[str]:
+    """Every file and link below the folder."""
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_symlink() or not path.is_dir()}
+
+
+def everything(objects: Objects, prefix: str = PREFIX) -> dict[str, bytes]:
+    """Each object with its content."""
+    return {one.key: objects.get(one.key) for one in objects.list(prefix)}
