@@ -40,6 +40,8 @@ COMMANDS = {
     "import": "make a workspace of such a file",
     "serve": "the daemon, in the foreground: dreams by itself, serves agents",
     "mcp": "MCP over stdio, for an agent",
+    "worker": "own workspaces of a fleet and dream in them, in the foreground",
+    "migrate": "make the tables of a fleet in PostgreSQL",
     "install-service": "have systemd run the daemon",
     "eval": "measure what the dream is worth, on a life of notes",
     "models": "the embedding model: which is there; 'install' brings it",

@@ -159,7 +159,7 @@ class SourcesSection(_Section):
 class EmbeddingsSection(_Section):
     """Which embedding model, whether it may be downloaded, and after how long unused it is unloaded (0: never)."""
 
-    model: Path | None = None
+    model: Annotated[Path | None, Field(strict=False)] = None
     download: bool = False
     idle_minutes: int = Field(default=10, ge=0, le=100_000)
 
@@ -213,7 +213,7 @@ class FleetSection(_Section):
 
     database: str = ""
     objects: str = ""
-    folder: Path | None = None
+    folder: Annotated[Path | None, Field(strict=False)] = None
     host: str = "127.0.0.1"
     worker_port: int = Field(default=0, ge=0, le=65_535)
     gateway_port: int = Field(default=7350, ge=0, le=65_535)

@@ -5,7 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -56,6 +56,7 @@ class Keeper:
         self.files = WorkspaceFiles(workspace)
         self.name = name
         self.embedding = embedding
+        self.alone: AbstractContextManager[object] = nullcontext()  # as of `Journal`
         self.changed = True  # since the last pass
         self.session_ended: datetime | None = None
         self.dreaming = ""  # how far the dream is that runs, in words
@@ -267,7 +268,9 @@ class Keeper:
         lock, indexing = self._lock, self._indexing
         if lock is None or indexing is None:
             raise StoppedError(f"{self.workspace.root} is being left by the daemon", "try again")
-        return open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
+        store = open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
+        store.journal.alone = self.alone
+        return store
 
     def _new_indexing(self, lock: Lock) -> Indexing:
         return Indexing(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))

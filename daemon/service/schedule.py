@@ -48,7 +48,7 @@ from daemon.service.triggers import (
 )
 from state.dream import Reason
 
-__all__ = ["Action", "Decision", "History", "Pending", "Thresholds", "due", "phase", "upcoming"]
+__all__ = ["Action", "Decision", "History", "Pending", "Thresholds", "due", "phase", "upcoming", "work"]
 
 
 class Action(StrEnum):
@@ -96,6 +96,20 @@ def upcoming(now: datetime, history: History, pending: Pending, thresholds: Thre
     if dreams:
         return min(dreams, key=lambda decision: decision.at)
     return replace(next(_skips(context)), action=Action.WAIT)
+
+
+def work(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision | None:
+    """What to do now, or WAIT with the moment of the next dream or pass; None when neither is foreseen.
+
+    For who records no skips, because nobody watches while a workspace rests.
+    """
+    context = TriggerContext(now, history, pending, thresholds)
+    expected = [*_dreams(context), *_passes(context)]
+    for decision in expected:
+        if decision.at <= now:
+            return replace(decision, detail=_recorded_detail(context, decision), at=now)
+    first = min(expected, key=lambda decision: decision.at, default=None)
+    return replace(first, action=Action.WAIT) if first is not None else None
 
 
 def phase(workspace: str) -> float:

@@ -149,13 +149,19 @@ class Leases:
         )
         return Worker(row["id"], row["address"], row["secret"]) if row else None
 
-    def settle(self, workspace: int, due_in: timedelta | None, problem: str = "", *, failed: bool = False) -> None:
+    def settle(self, workspace: int, due_in: timedelta) -> None:
         """A job of the workspace has ended without a commit; the sweep looks again after `due_in`."""
         self._database.rows(
-            "UPDATE workspaces SET queued_at = NULL, problem = %(problem)s,"
-            " failures = CASE WHEN %(failed)s THEN failures + 1 ELSE failures END,"
-            " due_at = clock_timestamp() + %(due_in)s::interval WHERE id = %(id)s",
-            {"id": workspace, "due_in": due_in, "problem": problem[:500], "failed": failed},
+            "UPDATE workspaces SET queued_at = NULL, due_at = clock_timestamp() + %(due_in)s WHERE id = %(id)s",
+            {"id": workspace, "due_in": due_in},
+        )
+
+    def settle_failed(self, workspace: int, problem: str) -> None:
+        """A job of the workspace has failed without a commit; each failure in a row doubles the wait for the next."""
+        self._database.rows(
+            "UPDATE workspaces SET queued_at = NULL, problem = %(problem)s, failures = failures + 1, due_at ="
+            " clock_timestamp() + interval '1 minute' * power(2, least(failures, 8)) WHERE id = %(id)s",
+            {"id": workspace, "problem": problem[:500]},
         )
 
     def _stands(self, lease: Lease, commit: Commit, until: float) -> bool:

@@ -144,6 +144,7 @@ SELECT procrastinate_defer_jobs_v1(array_agg(
     ROW(g.queue, g.task, g.priority, 'ws-' || g.id, 'ws-' || g.id, g.args, NULL)::procrastinate_job_to_defer_v1))
 FROM given g JOIN marked ON marked.id = g.id
 """
+_DEFER_ONE = _DEFER.replace("WHERE w.id = given.id", "WHERE w.id = given.id AND w.queued_at IS NULL")
 
 
 class Sweep:
@@ -190,17 +191,7 @@ class Sweep:
 
     def defer(self, jobs: Sequence[Job]) -> None:
         """Queue these jobs, and mark their workspaces."""
-        self._rows(
-            _DEFER,
-            {
-                "ids": [one.workspace for one in jobs],
-                "tasks": [one.task for one in jobs],
-                "args": [json.dumps({"workspace": one.workspace, "reason": one.reason}) for one in jobs],
-                "queues": [one.queue or ANYBODYS_QUEUE for one in jobs],
-                "priorities": [int(one.urgent) for one in jobs],
-                "again": _LOOKED_AT_AGAIN,
-            },
-        )
+        self._rows(_DEFER, _job_values(jobs))
 
     def _rows(self, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         self._database.statements += 1
@@ -222,6 +213,16 @@ class Schedule:
             )
         )
 
+    def today(self, tenant: int) -> tuple[Capacity, Use]:
+        """What the fleet has now, and what a tenant uses today."""
+        with self._database.transaction() as cursor:
+            sweep = Sweep(cursor, self._database)
+            return sweep.capacity(spent=True), sweep.use([tenant])[tenant]
+
+    def queue(self, job: Job) -> None:
+        """Queue this job, unless one of its workspace waits or runs."""
+        self._database.rows(_DEFER_ONE, _job_values([job]))
+
     @contextmanager
     def sweep(self) -> Iterator[Sweep | None]:
         """A sweep; None while another process sweeps."""
@@ -230,6 +231,17 @@ class Schedule:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_SWEEP_LOCK,))
             row = cursor.fetchone()
             yield Sweep(cursor, self._database) if row is not None and row["free"] else None
+
+
+def _job_values(jobs: Sequence[Job]) -> dict[str, Any]:
+    return {
+        "ids": [one.workspace for one in jobs],
+        "tasks": [one.task for one in jobs],
+        "args": [json.dumps({"workspace": one.workspace, "reason": one.reason}) for one in jobs],
+        "queues": [one.queue or ANYBODYS_QUEUE for one in jobs],
+        "priorities": [int(one.urgent) for one in jobs],
+        "again": _LOOKED_AT_AGAIN,
+    }
 
 
 def _due_row(row: dict[str, Any]) -> DueRow:

@@ -111,6 +111,16 @@ def leave_receipt(
     _append(workspace, disk or Disk(workspace.root), _line(receipt).encode())
 
 
+def carry_receipt(workspace: Workspace, line: str) -> None:
+    """Append a receipt that was left in a copy of this workspace; what is no receipt is left out.
+
+    Raises StorageError, BusyError.
+    """
+    row = line.strip("\n").encode()
+    if _receipt_in(row) is not None:
+        _append(workspace, Disk(workspace.root), row + b"\n")
+
+
 def receipts(workspace: Workspace) -> Iterator[BootstrapReceipt]:
     """The last receipts, the newest first; none of somebody else's workspace. What is no receipt is left out.
 

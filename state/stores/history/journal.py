@@ -16,6 +16,7 @@ once MEMORY.md has its text.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +60,8 @@ class Journal:
         self._lineage = lineage
         self._segments = segments
         self._check = check
+        self.alone: AbstractContextManager[object] = nullcontext()
+        """Held while files change that belong together; who copies them as they are at one moment holds it too."""
 
     def commit(self, dream: Dream) -> Dream:
         """Commit a dream, and return it as committed: `merged` is set when a human changed MEMORY.md meanwhile.
@@ -66,6 +69,10 @@ class Journal:
         Committing a dream that is committed already returns it as it was. Raises FencedError when another process
         has decided a version of this number; that one is finished first, if it was not.
         """
+        with self.alone:
+            return self._commit(dream)
+
+    def _commit(self, dream: Dream) -> Dream:
         self._check()
         try:
             self._disk.write_new(self._path(dream.number), encode_record(dream).encode())
@@ -94,9 +101,10 @@ class Journal:
     def recover(self) -> int:
         """Finish the commits that were decided before a crash; returns how many."""
         number, finished = self._lineage.last_version() + 1, 0
-        while (content := self._disk.read_optional(self._path(number))) is not None:
-            self._finish(self._decided(number, content))
-            number, finished = number + 1, finished + 1
+        with self.alone:
+            while (content := self._disk.read_optional(self._path(number))) is not None:
+                self._finish(self._decided(number, content))
+                number, finished = number + 1, finished + 1
         return finished
 
     def _decided(self, number: int, content: bytes) -> Dream:

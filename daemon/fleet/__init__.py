@@ -1,0 +1,1 @@
+"""The fleet: workspaces of many tenants on many machines."""

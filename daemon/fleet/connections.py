@@ -1,0 +1,143 @@
+"""Connections: the database and the object store of the fleet, and this process's own folder."""
+
+import fcntl
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from daemon.config.paths import make_private_folder, state_folder
+from daemon.config.settings import Config
+from state.errors import BusyError, ConfigError, ConflictError, NotFoundError
+
+if TYPE_CHECKING:
+    from state.stores.fleet.database import FleetDatabase
+    from state.stores.generations.objects import Objects
+
+_MOST_PROCESSES = 64
+# Lies in the object store; the database has the same.
+MARK = "fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What every process of the fleet shares."""
+
+    database: "FleetDatabase"
+    objects: "Objects"
+
+    def close(self) -> None:
+        """Close the database's connections."""
+        self.database.close()
+
+
+def open_database(config: Config, size: int = 8) -> "FleetDatabase":
+    """The fleet's database, of this version. Raises ConfigError and UnreachableError."""
+    from state.stores.fleet.database import FleetDatabase
+
+    if not config.fleet.database:
+        raise ConfigError("fleet.database is not set", "set DREAMD_FLEET__DATABASE, or the key in the configuration")
+    require_installed()
+    database = FleetDatabase(config.fleet.database, size)
+    try:
+        database.require_schema()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Connections:
+    """Database and object store of one fleet. Raises ConfigError and UnreachableError.
+
+    The store of another fleet is refused: workspaces of two would lie over each other.
+    """
+    from state.stores.generations.objects import open_objects
+
+    if not config.fleet.objects:
+        raise ConfigError("fleet.objects is not set", "set DREAMD_FLEET__OBJECTS, or the key in the configuration")
+    with ExitStack() as stack:
+        database = open_database(config, size)
+        stack.callback(database.close)
+        objects = open_objects(config.fleet.objects, environment)
+        _require_same_fleet(database, objects, config.fleet.objects)
+        stack.pop_all()
+    return Connections(database, objects)
+
+
+def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str) -> None:
+    """Return if the store has this fleet's mark, which an empty store is given. Raises ConfigError."""
+    from state.stores.generations.objects import probe
+
+    row = database.row("SELECT mark::text AS mark FROM fleet")
+    mark = str(row["mark"] if row else "").encode()
+    try:
+        found = objects.get(MARK)
+    except NotFoundError:
+        probe(objects, f"probe-{os.urandom(8).hex()}")
+        try:
+            objects.put_new(MARK, mark)
+        except ConflictError:
+            found = objects.get(MARK)
+        else:
+            found = mark
+    if found != mark:
+        raise ConfigError(
+            f"the objects in {url} are another fleet's than the database",
+            "set fleet.database and fleet.objects of one fleet; after a restore see the runbook in docs/fleet.md",
+        )
+
+
+def require_installed() -> None:
+    """Return if the libraries of the fleet are there. Raises ConfigError."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("psycopg", "procrastinate", "obstore") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"{', '.join(missing)} is not installed", "pip install 'dreamd[fleet]'")
+
+
+class OwnFolder:
+    """A folder of this process alone, until it ends; another process of the machine has another one."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    def close(self) -> None:
+        """Let another process have it."""
+        os.close(self._lock)
+
+
+def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["worker", "gateway"]) -> OwnFolder:
+    """The first folder worker-N (gateway-N) below fleet.folder that no living process has.
+
+    What is in it from before is its own again. Raises BusyError when there are 64 such processes.
+    """
+    base = config.fleet.folder or state_folder(environment) / "fleet"
+    make_private_folder(base)
+    for number in range(1, _MOST_PROCESSES + 1):
+        path = base / f"{kind}-{number}"
+        make_private_folder(path)
+        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        return OwnFolder(path, lock)
+    raise BusyError(f"{base} has {_MOST_PROCESSES} processes", "set fleet.folder to another one")
+
+
+def isolate(folder: Path, environment: "os._Environ[str]") -> None:
+    """Have this process see nothing of its user's own memory: no global workspace, no registry.
+
+    What would be found there would be given to tenants.
+    """
+    if not environment.get("XDG_CACHE_HOME"):  # the embedding model may lie there
+        environment["XDG_CACHE_HOME"] = str(Path(environment.get("HOME", "/")) / ".cache")
+    environment["XDG_STATE_HOME"] = str(folder / "state")
+    environment["XDG_DATA_HOME"] = str(folder / "data")
+    environment["HOME"] = str(folder / "home")

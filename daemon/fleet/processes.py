@@ -1,0 +1,94 @@
+"""Processes: a worker or a gateway in the foreground, with its port, its signals and its end."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from daemon.config.settings import Config
+from daemon.fleet.connections import connect, isolate, own_folder
+from daemon.http.serve import serve
+from daemon.http.sockets import Listener, open_port
+from daemon.observability import logs
+from daemon.service import malloc
+
+if TYPE_CHECKING:
+    from daemon.fleet.workers.worker import Worker
+
+# Of the ten seconds after SIGTERM.
+_STOP_SECONDS = 8.0
+_TRIM_SECONDS = 30.0
+
+
+def prepare(config: Config) -> None:
+    """What every process of the fleet begins with."""
+    logs.configure(config.log.form, config.log.level)
+    malloc.share_arenas()
+    sys.setswitchinterval(0.001)
+
+
+def run_worker(load: Callable[[], Config]) -> int:
+    """Own workspaces and dream until a signal; the exit status. Raises ConfigError, UnreachableError, BusyError."""
+    config = load()
+    prepare(config)
+    connections = connect(config, os.environ, size=config.fleet.dreams_at_once + 12)
+    folder = own_folder(config, os.environ, "worker")
+    isolate(folder.path, os.environ)
+    secret = os.urandom(32).hex()
+    listener = open_port(config.fleet.host, config.fleet.worker_port, secret)
+    try:
+        from daemon.fleet.workers.worker import Worker
+
+        address = config.fleet.address or listener.address
+        worker = Worker(load, connections, folder.path, address, secret)
+        ended = asyncio.run(_serve_worker(worker, config, listener))
+    finally:
+        listener.close()
+    if ended:
+        connections.close()
+        folder.close()
+    sys.stderr.flush()
+    # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
+    os._exit(0)
+
+
+async def _serve_worker(worker: "Worker", config: Config, listener: Listener) -> bool:
+    from daemon.fleet.workers.queue import Queue
+    from daemon.fleet.workers.sweeper import Sweeper
+
+    stop, closing = stop_event(), asyncio.Event()
+    await asyncio.to_thread(worker.start)
+    database = worker.database
+    queue = Queue(
+        config.fleet.database, config.fleet.dreams_at_once, worker.own_queue, worker.run_job, worker.stopping
+    )
+    sweeper = Sweeper(database, lambda: worker.config, worker.thresholds, worker.stopping)
+    queue.thread.start()
+    sweeper.thread.start()
+    logs.get().info("started", version=worker.info().version, entrances=[listener.address])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(serve(worker, [listener], closing))
+        trimming = group.create_task(_trim(worker))
+        await stop.wait()
+        logs.get().info("stop_begun", dreaming=worker.info().dreaming)
+        trimming.cancel()
+        ended = await asyncio.to_thread(worker.stop, _STOP_SECONDS)
+        closing.set()
+    logs.get().info("stopped", left_behind=not ended)
+    return ended
+
+
+async def _trim(worker: "Worker") -> None:
+    while True:
+        await asyncio.sleep(_TRIM_SECONDS)
+        await asyncio.to_thread(worker.trim)
+
+
+def stop_event() -> asyncio.Event:
+    """Set by SIGTERM and SIGINT."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop

@@ -1,0 +1,1 @@
+"""Workers own workspaces while there is work in them."""

@@ -1,0 +1,117 @@
+"""Lifetime: whether PostgreSQL counts this worker as alive; its heartbeat, its clock, and its new beginnings."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from uuid import uuid4
+
+from daemon.observability import logs
+from state.errors import DreamdError, FencedError
+from state.fleet.workspace import Worker
+from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.processes import ALIVE_SECONDS, HEARTBEAT_SECONDS, Processes
+
+# It stops believing a little before PostgreSQL does.
+_MARGIN_SECONDS = 2.0
+_RETRY_SECONDS = 1.0
+
+
+class Lifetime:
+    """The row of this process.
+
+    `figures` gives how much it owns and dreams; `ended` is called when it counts as dead.
+    """
+
+    def __init__(
+        self,
+        database: FleetDatabase,
+        address: str,
+        secret: str,
+        slots: int,
+        figures: Callable[[], tuple[int, int]],
+        ended: Callable[[], None],
+    ) -> None:
+        self.worker = Worker(uuid4(), address, secret)
+        self.ahead = timedelta(0)
+        """How much PostgreSQL's clock is ahead of this machine's."""
+        self.problem = "the worker is starting"
+        """Why it takes nothing now; empty when it does."""
+        self._processes = Processes(database)
+        self._slots = slots
+        self._figures = figures
+        self._ended = ended
+        self._believed_until = 0.0
+        self._draining = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Enter the row. Raises UnreachableError."""
+        self._begin()
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raises FencedError when PostgreSQL may count this worker as dead."""
+        if time.monotonic() >= self._believed_until:
+            raise FencedError(
+                "PostgreSQL has not heard this worker for too long", "what is acknowledged is safe; try again"
+            )
+
+    def drain(self) -> None:
+        """Have nothing more given to this worker."""
+        self._draining = True
+        try:
+            self._processes.heartbeat(self.worker.id, *self._figures(), draining=True)
+        except DreamdError as error:
+            logs.get().warning("not_drained", error=error)
+
+    def stop(self) -> None:
+        """Take the row away."""
+        self._stopping.set()
+        try:
+            self._processes.end(self.worker.id)
+        except DreamdError as error:
+            logs.get().warning("not_signed_off", error=error)
+
+    def _begin(self) -> None:
+        self.worker = Worker(uuid4(), self.worker.address, self.worker.secret)
+        asked = time.monotonic()
+        self._processes.begin("worker", self.worker, socket.gethostname(), version("dreamd"), self._slots)
+        self._heard(asked, self._processes.heartbeat(self.worker.id))
+
+    def _beat(self) -> None:
+        while not self._stopping.wait(_RETRY_SECONDS if self.problem else HEARTBEAT_SECONDS):
+            asked = time.monotonic()
+            try:
+                heard = self._processes.heartbeat(self.worker.id, *self._figures(), draining=self._draining)
+                if heard is None:
+                    self._lose("it was silent for too long")
+                    if not self._draining:
+                        self._begin()
+                else:
+                    self._heard(asked, heard)
+            except DreamdError as error:
+                if time.monotonic() >= self._believed_until:
+                    self._lose(str(error))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next beat comes
+                logs.get().error("heartbeat_failed", error=error)
+
+    def _heard(self, asked: float, now: datetime | None) -> None:
+        if now is None:
+            return
+        # The row lives from the moment at which PostgreSQL wrote it, which is after the question.
+        self._believed_until = asked + ALIVE_SECONDS - _MARGIN_SECONDS
+        self.ahead = now - datetime.now(UTC)
+        if self.problem:
+            logs.get().info("ready", worker=str(self.worker.id))
+        self.problem = ""
+
+    def _lose(self, why: str) -> None:
+        if not self.problem:
+            logs.get().error("lifetime_lost", worker=str(self.worker.id), why=why)
+        self.problem = "the database of the fleet cannot be asked"
+        self._believed_until = 0.0
+        self._ended()

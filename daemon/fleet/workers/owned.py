@@ -1,0 +1,265 @@
+"""Owned: one workspace that this worker owns: its folder with open stores, and the commits of its generations.
+
+    take the lease ─> bring up the generation ─> inbox rows into scratch.md ─> work ─> put ─> commit (one statement)
+
+What was written and not committed is lost with the lease, and was acknowledged to nobody: inbox rows that it had
+taken in still wait, and the next owner takes them in.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daemon.config.settings import Config
+from daemon.fleet.workers.decision import facts_of, facts_text
+from daemon.observability import logs
+from daemon.service.keeper import Keeper
+from daemon.service.schedule import Thresholds, phase, work
+from daemon.workspace.stores import utc_now
+from daemon.workspace.vector_index import Embedding
+from state.errors import DreamdError, FencedError, UsageError
+from state.fleet.workspace import Generation, InboxRow, Lease
+from state.scratch import Note
+from state.stores.disk.workspace import Workspace
+from state.stores.fleet.leases import Commit, Leases, Spent
+from state.stores.generations.manifests import made_by
+from state.stores.history.segments import Segments
+
+if TYPE_CHECKING:
+    from state.fleet.generation import Manifest
+    from state.stores.fleet.inbox import Inbox
+    from state.stores.generations.generations import Generations
+
+# A sweep lists all objects of a workspace.
+_SWEPT_EVERY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all workspaces of one worker share. `check` raises FencedError when the worker may own nothing more.
+
+    `ahead`: how much PostgreSQL's clock is ahead of this machine's.
+    """
+
+    config: Callable[[], Config]
+    embedding: Embedding
+    leases: Leases
+    inbox: "Inbox"
+    check: Callable[[], None]
+    ahead: Callable[[], timedelta]
+    thresholds: Callable[[], Thresholds]
+
+
+class Owned:
+    """A workspace with its lease. Any thread may call."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        folder: Path,
+        generations: "Generations",
+        manifest: "Manifest | None",
+        around: Surroundings,
+    ) -> None:
+        """`folder` holds the lease's generation; `manifest` says what that is made of."""
+        self.place = lease.place
+        self.lost = False
+        self.users = 0
+        self.used = time.monotonic()
+        # Of the journal, and of a generation that is made: none is made in the middle of a dream's commit.
+        self.quiet = threading.RLock()
+        self._lease = lease
+        self._folder = folder
+        self._generations = generations
+        self._manifest = manifest
+        self._around = around
+        self._commits = threading.Lock()
+        self._absorbing = threading.Lock()
+        self._absorbed: dict[int, InboxRow] = {}  # in the folder, and in no generation yet
+        self._writes = self._covered = 0
+        self._written = 0  # of the keeper, when it was last committed
+        self._since = _awake_since(lease, around, utc_now())
+        self._spent_since = utc_now()
+        self.keeper = Keeper(
+            Workspace(folder), lease.place.handle, around.config, around.embedding, self._log_failure
+        )
+        self.keeper.alone = self.quiet
+
+    @property
+    def lease(self) -> Lease:
+        """The lease, with the generation that was committed last."""
+        return self._lease
+
+    def open(self) -> None:
+        """Take the folder's lock and open its stores."""
+        from state.stores.generations.local_copy import opened
+
+        opened(self._folder)
+        self.keeper.acquire()
+        self._written = self.keeper.written
+
+    def check(self) -> None:
+        """Raises FencedError when the workspace is, or may be, another worker's."""
+        if self.lost:
+            raise FencedError(f"{self.place.handle} is no longer this worker's", "its owner does it again")
+        self._around.check()
+
+    # ------------------------------------------------------------ inbox
+
+    def absorb(self) -> int:
+        """Write what waits in the inbox into the folder, once; how many rows."""
+        with self._absorbing:
+            self.check()
+            rows = [row for row in self._around.inbox.waiting(self.place.id) if row.id not in self._absorbed]
+            for row in rows:
+                try:
+                    self._take_in(row)
+                except (UsageError, ValueError, KeyError) as error:  # it holds up no other; it stays where it is
+                    logs.get(workspace=self.place.handle).error("inbox_row_unreadable", row=row.id, error=error)
+                else:
+                    self._absorbed[row.id] = row
+            if any(row.kind == "note" for row in rows):
+                self.keeper.changed = True
+            return len(rows)
+
+    def _take_in(self, row: InboxRow) -> None:
+        body, workspace = json.loads(row.body), self.keeper.workspace
+        at = datetime.fromisoformat(body.get("at") or row.at.isoformat())
+        if row.kind == "note":
+            note = Note(body["text"], at.astimezone(UTC), float(body["importance"]))
+            # Its secrets were taken out at the gateway; a shape that only this worker knows is taken out now.
+            Segments(workspace).append(note, self._around.config().secrets.redaction)
+        elif row.kind == "session_end":
+            self.keeper.record_session_end(at - self._around.ahead())
+        else:
+            from state.stores.history.bootstraps import carry_receipt
+
+            with suppress(DreamdError):  # a receipt is no memory
+                carry_receipt(workspace, body["line"])
+
+    # ------------------------------------------------------------ commits
+
+    def commit_writes(self, *, whole: bool = False) -> None:
+        """Return when what was written before this call is committed, by this thread or together with another one."""
+        with self._absorbing:
+            self._writes += 1
+            mine = self._writes
+        with self._commits:
+            if self._covered < mine or whole:
+                self._commit(whole=whole)
+
+    def commit(self, *, settled: bool = False, dreams: int = 0) -> None:
+        """Commit what the folder holds now. `settled`: a job has ended; it had so many `dreams`."""
+        with self._commits:
+            self._commit(settled=settled, dreams=dreams)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the folder may hold what no generation has."""
+        return bool(self._absorbed) or self._covered < self._writes or self.keeper.written != self._written
+
+    def _commit(self, *, whole: bool = False, settled: bool = False, dreams: int = 0) -> None:
+        self.check()
+        with self.quiet:
+            with self._absorbing:
+                taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
+            number = self._lease.generation.number + 1
+            key, manifest = self._generations.put(
+                self._folder, self._manifest, number, self._lease.fence, utc_now(), whole=whole
+            )
+        spent_until = utc_now()
+        facts, due_in = self._foresight()
+        commit = Commit(
+            Generation(number, key),
+            sum(one.size for one in manifest.files),
+            taken,
+            self._spent(dreams),
+            facts,
+            due_in,
+            settled,
+            whole,
+        )
+        try:
+            self._lease = self._around.leases.commit(self._lease, commit)
+        except DreamdError:
+            # Fenced, or nobody knows: what the folder holds is trusted no more.
+            self.lost = True
+            raise
+        self._manifest, self._covered, self._written, self._spent_since = manifest, covered, written, spent_until
+        with self._absorbing:
+            for row in taken:
+                del self._absorbed[row]
+        self._sweep(manifest, whole=whole)
+
+    def _sweep(self, manifest: "Manifest", *, whole: bool) -> None:
+        """Delete generations that are older than those to keep; after a forgetting, all but this one.
+
+        What fails is done by a later commit, but for a forgetting: who asked for it is told.
+        """
+        number, kept = self._lease.generation.number, self._around.config().fleet.keep_generations
+        if not whole and number % _SWEPT_EVERY:
+            return
+        try:
+            keep = [manifest]
+            for key in () if whole else self._generations.keys():
+                made = made_by(key)
+                if made is not None and number - kept < made[0] < number:
+                    keep.append(self._generations.manifest(key))
+            self._generations.sweep(keep, self._lease.fence)
+        except DreamdError as error:
+            logs.get(workspace=self.place.handle).warning("generations_not_swept", error=error)
+            if whole:
+                raise
+
+    def _foresight(self) -> tuple[str, timedelta | None]:
+        """What the schedule is told: the facts, and after how long the sweep looks; None: when something comes."""
+        now = utc_now()
+        history = self.keeper.history(self._since, phase(self.place.handle), now)
+        pending = self.keeper.pending(now)
+        decision = work(now, history, pending, self._around.thresholds())
+        due_in = max(timedelta(0), decision.at - now) if decision is not None else None
+        if (sessions := self.keeper.sessions_due) is not None:  # items that expire, such as a session's
+            wait = max(timedelta(seconds=1), sessions - now)
+            due_in = wait if due_in is None else min(due_in, wait)
+        return facts_text(history, pending, self._around.ahead()), due_in
+
+    def _spent(self, dreams: int) -> Spent:
+        with self.keeper.store() as store:
+            spend = store.ledger.spent(since=self._spent_since)
+        return Spent(dreams, spend.calls, spend.tokens, spend.usd)
+
+    # ------------------------------------------------------------ end
+
+    def give_back(self) -> None:
+        """Commit what is new, close the stores, and own the workspace no more."""
+        from state.stores.generations.local_copy import closed
+
+        try:
+            if not self.lost and self.is_changed:
+                self.commit()
+        finally:
+            self.keeper.release()
+        if not self.lost and self._manifest is not None:
+            closed(self._folder, self._manifest)
+        self.lost = True
+        self._around.leases.release(self._lease)
+
+    def drop(self) -> None:
+        """Close the stores without a word to anybody: the workspace is, or may be, another worker's."""
+        self.lost = True
+        with suppress(DreamdError, OSError):
+            self.keeper.release()
+
+    def _log_failure(self, what: str, error: Exception) -> None:
+        logs.get(workspace=self.place.handle).error(f"{what}_failed", error=error)
+
+
+def _awake_since(lease: Lease, around: Surroundings, now: datetime) -> datetime:
+    """Since when the workspace is watched, by this machine's clock: as its first owner said."""
+    return facts_of(lease.facts, lease.place.handle, now).history.awake_since - around.ahead() if lease.facts else now

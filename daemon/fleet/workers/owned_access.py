@@ -1,0 +1,55 @@
+"""OwnedAccess: one call on a workspace that this worker owns. What it writes is committed before it is answered."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from daemon.api.access import ReplyT, RequestT
+from daemon.dream.run import Mode, Outcome
+from daemon.fleet.workers.owned import Owned
+from daemon.service.keeper_access import DaemonAccess
+from daemon.workspace.stores import utc_now
+from state.dream import Reason
+
+if TYPE_CHECKING:
+    from daemon.api.operations.operation import Operation
+
+# After these nothing in the store may hold what they took away.
+ERASING = frozenset({"forget", "memory_forget", "working_memory_clear_session"})
+
+
+@dataclass(slots=True, kw_only=True)
+class OwnedAccess(DaemonAccess):
+    """Implements `WorkspaceAccess` with an owned workspace; `queue` has somebody dream it soon.
+
+    `require_room` raises QuotaError when its tenant may have no dream now.
+    """
+
+    owned: Owned
+    queue: Callable[[Owned, Reason], None]
+    require_room: Callable[[Owned], None]
+
+    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+        """Done here, with what waits in the inbox; its reply comes once it is committed."""
+        self.owned.absorb()
+        if operation.only_reads:
+            return operation.run(self, request)
+        try:
+            return operation.run(self, request)
+        finally:
+            # Also after an error, which may have left a word in the ledger, or half of a forgetting.
+            self.owned.commit_writes(whole=operation.name in ERASING)
+
+    def dream(self, reason: Reason, mode: Mode) -> Outcome:
+        """Dream now, under the same ceilings as the schedule's dreams. Raises QuotaError, and as the daemon's."""
+        if mode is not Mode.DRY:
+            self.require_room(self.owned)
+        return DaemonAccess.dream(self, reason, mode)
+
+    def dream_soon(self, reason: Reason) -> bool:
+        """Have it dreamt by whoever owns it then; the commit of this call makes a session's end durable."""
+        if reason is Reason.SESSION_END:
+            self.owned.keeper.record_session_end(utc_now())
+        else:
+            self.queue(self.owned, reason)
+        return True

@@ -1,0 +1,97 @@
+"""Queue: Procrastinate hands jobs to this worker: those of anybody, and those of workspaces that it owns.
+
+Procrastinate fetches, locks and wakes; nothing is tried again by it: when a job is due again the schedule says, and
+jobs that died with their worker are found by the sweep.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from daemon.observability import logs
+from state.stores.fleet.database import conninfo
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, CONSOLIDATE, DREAM
+
+if TYPE_CHECKING:
+    from procrastinate import App
+
+_POLL_SECONDS = 5.0
+_RETRY_SECONDS = 1.0
+
+Run = Callable[[str, int, str], None]
+
+
+class Queue:
+    """One thread with an event loop for Procrastinate, and a thread for each job. `run(task, workspace, reason)`."""
+
+    def __init__(
+        self, url: str, size: int, own_queue: Callable[[], str], run: Run, stopping: threading.Event
+    ) -> None:
+        """`own_queue`: the queue of this worker now; it has another one after each new beginning."""
+        self._url = url
+        self._size = size
+        self._own_queue = own_queue
+        self._run_job = run
+        self._stopping = stopping
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="queue", daemon=True)
+        for name in ("procrastinate", "psycopg.pool"):  # what goes wrong is told by our own log
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+    async def _serve(self) -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(self._size + 2, "job"))
+        while not self._stopping.is_set():
+            try:
+                await self._serve_once(self._own_queue())
+            except Exception as error:  # noqa: BLE001 - the database is away, or was; the loop goes on
+                if not self._stopping.is_set():
+                    logs.get().warning("queue_interrupted", error=error)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _serve_once(self, own: str) -> None:
+        """Take jobs until the worker stops or begins anew."""
+        app = self._app()
+        async with app.open_async():
+            task = asyncio.create_task(
+                app.run_worker_async(
+                    queues=[ANYBODYS_QUEUE, own],
+                    concurrency=self._size,
+                    fetch_job_polling_interval=_POLL_SECONDS,
+                    abort_job_polling_interval=60.0,
+                    delete_jobs="always",
+                    install_signal_handlers=False,
+                    update_heartbeat_interval=20.0,
+                    stalled_worker_timeout=120.0,
+                    shutdown_graceful_timeout=8.0,
+                )
+            )
+            try:
+                while not (task.done() or self._stopping.is_set() or self._own_queue() != own):
+                    await asyncio.wait([task], timeout=0.2)
+            finally:
+                if not task.done():
+                    task.cancel()
+            await asyncio.gather(task, return_exceptions=False)
+
+    def _app(self) -> "App":
+        from procrastinate import App, PsycopgConnector
+
+        connector = PsycopgConnector(
+            conninfo=conninfo(self._url),
+            min_size=1,
+            max_size=self._size + 2,
+            kwargs={"options": "-c search_path=dreamd,public"},
+        )
+        app = App(connector=connector)
+
+        def dream(workspace: int, reason: str) -> None:
+            self._run_job(DREAM, workspace, reason)
+
+        def consolidate(workspace: int, reason: str) -> None:
+            self._run_job(CONSOLIDATE, workspace, reason)
+
+        app.task(name=DREAM, retry=False)(dream)
+        app.task(name=CONSOLIDATE, retry=False)(consolidate)
+        return app

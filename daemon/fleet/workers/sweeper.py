@@ -1,0 +1,192 @@
+"""Sweeper: looks at the workspaces that are due, and queues their jobs within the ceilings; one process at a time."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from daemon.config.settings import Config, day_start
+from daemon.fleet.workers.decision import decide
+from daemon.observability import logs
+from daemon.service.schedule import Action, Decision, Thresholds
+from state.errors import DreamdError, UnreachableError
+from state.fleet.tenant import Quotas
+from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.inbox import Inbox
+from state.stores.fleet.processes import Processes
+from state.stores.fleet.schedule import CONSOLIDATE, DREAM, Capacity, DueRow, Job, Schedule, Sweep, Use
+
+TICK_SECONDS = 1.0
+_MOST_ROWS = 500
+# So many jobs wait for each slot: a worker that ends one finds the next, and what waits longer waits in the registry,
+# where it can be chosen again.
+_WAITING_FOR_A_SLOT = 2
+_POSTPONED = timedelta(seconds=5)
+_NET_SECONDS = 20.0
+_OLD_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What may still be queued: jobs of the fleet, and what a dream may cost at most."""
+
+    capacity: Capacity
+    config: Config
+    uses: Mapping[int, Use]
+
+    @property
+    def jobs(self) -> int:
+        """How many more jobs may wait or run."""
+        return max(0, self.capacity.slots * _WAITING_FOR_A_SLOT - self.capacity.queued)
+
+    def refusal(self, tenant: int, more: int, more_of_all: int) -> str:
+        """Why a tenant may have no dream beside those that were queued in this sweep; empty when it may."""
+        use, fleet = self.uses.get(tenant, Use(Quotas())), self.config.fleet
+        quotas, limits = use.quotas, self.config.limits
+        # What waits or runs may cost as much as its ceiling allows, and is counted so until it has ended.
+        reserved, all_reserved = use.queued + more, self.capacity.queued + more_of_all
+        if self.config.model.name is None:  # nothing costs
+            return "dreams" if quotas.dreams_per_day and use.dreams + reserved >= quotas.dreams_per_day else ""
+        checks = (
+            ("dreams", use.dreams + reserved, quotas.dreams_per_day),
+            ("usd", use.usd + reserved * limits.usd_per_dream, quotas.usd_per_day),
+            ("tokens", use.tokens + reserved * limits.tokens_per_dream, quotas.tokens_per_day),
+            ("usd of the fleet", self.capacity.usd + all_reserved * limits.usd_per_dream, fleet.usd_per_day),
+            (
+                "tokens of the fleet",
+                self.capacity.tokens + all_reserved * limits.tokens_per_dream,
+                fleet.tokens_per_day,
+            ),
+        )
+        return next((what for what, used, most in checks if most and used >= most), "")
+
+
+class Sweeper:
+    """One thread in each worker; whoever has the sweep's lock sweeps."""
+
+    def __init__(
+        self,
+        database: FleetDatabase,
+        config: Callable[[], Config],
+        thresholds: Callable[[], Thresholds],
+        stopping: threading.Event,
+    ) -> None:
+        self._schedule = Schedule(database)
+        self._inbox = Inbox(database)
+        self._processes = Processes(database)
+        self._config = config
+        self._thresholds = thresholds
+        self._stopping = stopping
+        self._net_at = self._old_at = 0.0
+        self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(TICK_SECONDS):
+            try:
+                self.tick()
+            except UnreachableError:
+                continue  # the lifetime says so
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next tick comes
+                logs.get().error("sweep_failed", error=error)
+
+    def tick(self) -> int:
+        """Sweep once, if anything is due; how many workspaces were looked at."""
+        steady = time.monotonic()
+        if steady >= self._net_at:
+            self._net_at = steady + _NET_SECONDS
+            self._inbox.wake_waiting()
+        if steady >= self._old_at:
+            self._old_at = steady + _OLD_SECONDS
+            self._inbox.sweep()
+            self._processes.sweep()
+        if not self._schedule.is_due():
+            return 0
+        with self._schedule.sweep() as sweep:
+            return self._sweep(sweep) if sweep is not None else 0
+
+    def _sweep(self, sweep: Sweep) -> int:
+        rows, config = sweep.due(_MOST_ROWS), self._config()
+        if not rows:
+            return 0
+        capacity = sweep.capacity(spent=bool(config.fleet.usd_per_day or config.fleet.tokens_per_day))
+        thresholds, until, wanted = self._thresholds(), list[tuple[int, datetime | None]](), list[_Wanted]()
+        lost = [row.place.id for row in rows if row.lost]
+        if lost:
+            sweep.clear_lost(lost)
+            logs.get().warning("jobs_lost", workspaces=len(lost))
+        for row in rows:
+            if row.queued and not row.lost:
+                until.append((row.place.id, capacity.now + 4 * _POSTPONED))
+                continue
+            decision = _decided(row, capacity.now, thresholds)
+            if decision is None or decision.action is Action.WAIT:
+                until.append((row.place.id, decision.at if decision is not None else None))
+            else:
+                wanted.append(_Wanted(row, decision))
+        if wanted:
+            room = Room(capacity, config, sweep.use([one.row.place.tenant for one in wanted]))
+            jobs, later = chosen(wanted, room)
+            until += later
+            if jobs:
+                sweep.defer(jobs)
+        if until:
+            sweep.postpone(until)
+        return len(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A workspace with the job that it wants."""
+
+    row: DueRow
+    decision: Decision
+
+
+def chosen(wanted: Sequence[_Wanted], room: Room) -> tuple[list[Job], list[tuple[int, datetime | None]]]:
+    """The jobs that are queued now, and when the other workspaces are looked at again. Pure.
+
+    Tenants come in turn, the one with the fewest jobs under way first, each with its longest due first. A tenant
+    without room waits until the day ends; who found no slot is looked at again soon, behind those that wait longer.
+    """
+    jobs, later = list[Job](), list[tuple[int, datetime | None]]()
+    taken: Counter[int] = Counter()
+    now = room.capacity.now
+    for one in _in_turn(wanted, room.uses):
+        tenant, place = one.row.place.tenant, one.row.place.id
+        is_dream = one.decision.action is Action.DREAM
+        if is_dream and room.refusal(tenant, taken[tenant], len(jobs)):
+            later.append((place, min(day_start(now) + timedelta(days=1), now + timedelta(minutes=10))))
+        elif len(jobs) >= room.jobs:
+            later.append((place, now + _POSTPONED))
+        else:
+            taken[tenant] += 1
+            jobs.append(
+                Job(
+                    place,
+                    DREAM if is_dream else CONSOLIDATE,
+                    one.decision.reason.value if one.decision.reason is not None else "",
+                    one.row.queue,
+                )
+            )
+    return jobs, later
+
+
+def _in_turn(wanted: Sequence[_Wanted], uses: Mapping[int, Use]) -> Iterator[_Wanted]:
+    places: Counter[int] = Counter()
+    keyed = list[tuple[int, datetime, int, _Wanted]]()
+    for number, one in enumerate(sorted(wanted, key=lambda one: one.row.due_at)):
+        tenant = one.row.place.tenant
+        keyed.append((uses.get(tenant, Use(Quotas())).queued + places[tenant], one.row.due_at, number, one))
+        places[tenant] += 1
+    return (one for *_, one in sorted(keyed, key=lambda key: key[:3]))
+
+
+def _decided(row: DueRow, now: datetime, thresholds: Thresholds) -> Decision | None:
+    try:
+        return decide(row, now, thresholds)
+    except DreamdError as error:  # facts that an older dreamd cannot read, or a newer one has written otherwise
+        logs.get(workspace=row.place.handle).error("facts_unreadable", error=error)
+        without = replace(row, facts="")
+        return decide(without, now, thresholds)

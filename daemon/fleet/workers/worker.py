@@ -1,0 +1,318 @@
+"""Worker: owns workspaces while there is work in them, as `DaemonApi`; any number of workers share a fleet.
+
+    gateways ─HTTP─┐                                     ┌─ heartbeat: one statement every five seconds
+                   ▼                                     │
+    jobs ─> acquire ─> Owned (lease, folder, stores) ─> dream, pass, operations ─> commit ─> give back when idle
+
+A worker that PostgreSQL has not heard for fifteen seconds owns nothing any more, whatever it believes; when it is
+heard again it begins anew, under a new number.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+from daemon.api.access import WorkspaceAccess
+from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.dream.run import Mode
+from daemon.fleet.connections import Connections
+from daemon.fleet.workers.lifetime import Lifetime
+from daemon.fleet.workers.owned import Owned, Surroundings
+from daemon.fleet.workers.owned_access import OwnedAccess
+from daemon.fleet.workers.ownership import Ownership
+from daemon.fleet.workers.sweeper import Room
+from daemon.fleet.workers.worker_jobs import WorkerJobs
+from daemon.models.worker import ModelWorker
+from daemon.observability import logs
+from daemon.observability.failures import failure
+from daemon.observability.metrics import Metrics
+from daemon.service import malloc
+from daemon.service.keeper import Keeper
+from daemon.service.schedule import Thresholds
+from daemon.workspace.status import ServiceStatus
+from daemon.workspace.stores import utc_now
+from daemon.workspace.vector_index import Embedding
+from state.dream import Reason
+from state.errors import (
+    DreamdError,
+    FencedError,
+    NotFoundError,
+    NothingToDoError,
+    NotKeptError,
+    QuotaError,
+    StoppedError,
+    UnknownWorkspaceError,
+    UnreachableError,
+    UsageError,
+)
+from state.stores.fleet.inbox import Inbox
+from state.stores.fleet.leases import Leases
+from state.stores.fleet.places import Places
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Job, Schedule
+
+_ERASURES_SECONDS = 10.0
+_LOOK_SECONDS = 2.0
+
+
+class Worker:
+    """One process of the fleet that owns workspaces. Any thread may call."""
+
+    def __init__(
+        self, load: Callable[[], Config], connections: Connections, folder: Path, address: str, secret: str
+    ) -> None:
+        self._config = load()
+        self.database = connections.database
+        self._since = utc_now()
+        self._stopping = threading.Event()
+        self._metrics = Metrics(version("dreamd"), self._since.timestamp())
+        self._embedding = Embedding(download=self._config.embeddings.download, model=self._config.embeddings.model)
+        self._model_worker = ModelWorker()
+        self._leases = Leases(connections.database)
+        self._places = Places(connections.database)
+        self._schedule = Schedule(connections.database)
+        self._dreamers = ThreadPoolExecutor(self._config.fleet.dreams_at_once, "dream")
+        self.lifetime = Lifetime(
+            connections.database, address, secret, self._config.fleet.dreams_at_once, self._figures, self._lost
+        )
+        around = Surroundings(
+            lambda: self._config,
+            self._embedding,
+            self._leases,
+            Inbox(connections.database),
+            self.lifetime.check,
+            lambda: self.lifetime.ahead,
+            self.thresholds,
+        )
+        (folder / "workspaces").mkdir(mode=0o700, exist_ok=True)
+        self.ownership = Ownership(
+            folder / "workspaces", self._leases, connections.objects, around, lambda: self.lifetime.worker
+        )
+        self.jobs = WorkerJobs(self._metrics, self._model_worker, self._stopping)
+        self._threads = [
+            threading.Thread(target=self._look, name="look", daemon=True),
+            threading.Thread(target=self._drop_erased, name="erasures", daemon=True),
+        ]
+
+    # ------------------------------------------------------------ DaemonApi
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+        return self._config
+
+    @property
+    def metrics(self) -> Metrics:
+        """The counters."""
+        return self._metrics
+
+    def info(self) -> DaemonInfo:
+        """The workspaces that it owns now."""
+        return DaemonInfo(
+            version=version("dreamd"),
+            pid=os.getpid(),
+            since=self._since,
+            at=utc_now(),
+            socket="",
+            http="",
+            dreaming=self.jobs.dreaming,
+            waiting=0,
+            workspaces=tuple(
+                WorkspaceInfo(f"ws-{one}", "", None)
+                for one in sorted(owned.place.id for owned in self.ownership.all())
+            ),
+            problems=(),
+        )
+
+    def status(self) -> DaemonStatus:
+        """The worker alone: a workspace's status is asked of it."""
+        return DaemonStatus(self.info(), ())
+
+    def register(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - as the daemon's
+        """Refused: workspaces are made at a gateway. Raises UsageError."""
+        raise UsageError(
+            f"{root} is a folder of one machine", "'dreamd fleet import' brings a workspace into the fleet"
+        )
+
+    def unregister(self, name: str) -> None:
+        """Refused: workspaces are removed at a gateway. Raises UsageError."""
+        raise UsageError(f"{name} is removed at a gateway", "see 'dreamd fleet workspace --help'")
+
+    def meant(self, given: str) -> str:
+        """The name as it was given."""
+        return given
+
+    def keeps(self, name: str) -> bool:
+        """Whether it owns this workspace."""
+        return self.ownership.find(_number(name)) is not None
+
+    def pulse(self, name: str) -> str:
+        """How often its stores were written."""
+        owned = self.ownership.find(_number(name))
+        return f"{name} {owned.keeper.written if owned is not None else ''}"
+
+    def unready_reason(self) -> str:
+        """Why it takes nothing now."""
+        if self._stopping.is_set():
+            return "the worker is stopping"
+        return self.lifetime.problem
+
+    @contextmanager
+    def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
+        """Access to the workspace, which is taken if nobody owns it.
+
+        Raises NotKeptError when another worker owns it, UnknownWorkspaceError, UnreachableError.
+        """
+        if self._stopping.is_set():
+            raise StoppedError("the worker is stopping", "ask another one")
+        with self.ownership.owning(_number(name)) as owned:
+            yield OwnedAccess(
+                owned.keeper,
+                self._config,
+                on_step,
+                lambda _, reason, mode, step: self._dreamers.submit(
+                    self.jobs.dream, owned, reason, mode, step or (lambda _: None)
+                ),
+                lambda _: None,
+                self._service_status,
+                owned=owned,
+                queue=self._queue,
+                require_room=self._require_room,
+            )
+
+    def run_job(self, task: str, workspace: int, reason: str) -> None:
+        """Do a job of the queue. Whatever it fails with, the schedule knows when it is tried again."""
+        log = logs.get(workspace=f"ws-{workspace}", task=task)
+        try:
+            with self.ownership.owning(workspace) as owned:
+                owned.absorb()
+                if task == DREAM:
+                    self.jobs.dream(owned, Reason(reason), Mode(self._config.dream.mode), lambda _: None)
+                else:
+                    self.jobs.consolidate(owned, Reason(reason) if reason else None)
+        except NotKeptError:  # its owner's queue gets it
+            self._leases.settle(workspace, timedelta(seconds=1))
+        except (NothingToDoError, StoppedError, FencedError, UnreachableError, NotFoundError) as error:
+            log.info("job_ended", why=str(error))  # the sweep finds what was not committed
+        except Exception as error:  # noqa: BLE001 - it is told, and tried again later
+            log.error("job_failed", error=error)
+            with suppress(DreamdError):
+                self._leases.settle_failed(workspace, failure(error).what)
+
+    # ------------------------------------------------------------ threads
+
+    def _look(self) -> None:
+        while not self._stopping.wait(_LOOK_SECONDS):
+            try:
+                self.ownership.give_back_idle(self._config.fleet.idle_seconds)
+                for owned in self.ownership.all():
+                    owned.keeper.close_idle()
+                self.ownership.remove_old_copies()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
+                logs.get().error("round_failed", error=error)
+
+    def _drop_erased(self) -> None:
+        """Remove copies of workspaces in which something was forgotten, or which are gone."""
+        seen = 0
+        while not self._stopping.wait(_ERASURES_SECONDS if seen else 0.1):
+            try:
+                for number, workspace in self._places.erasures(seen):
+                    self.ownership.remove_copy(workspace)
+                    seen = number
+            except DreamdError:
+                continue  # the database is away; the lifetime says so
+            except OSError as error:
+                logs.get().error("copies_not_removed", error=error)
+
+    # ------------------------------------------------------------ start and end
+
+    def start(self) -> None:
+        """Be known to the fleet, and take work. Raises UnreachableError."""
+        self.lifetime.start()
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """Take nothing more, end dreams at their next node, commit and give back everything; whether all ended."""
+        deadline = time.monotonic() + seconds
+        self.lifetime.drain()
+        self._stopping.set()
+        while time.monotonic() < deadline and any(owned.users for owned in self.ownership.all()):
+            self.ownership.give_back_idle(0)
+            time.sleep(0.05)
+        self.ownership.give_back_idle(0)
+        ended = not self.ownership.all()
+        self.lifetime.stop()
+        self._dreamers.shutdown(wait=False, cancel_futures=True)
+        if ended:
+            self._model_worker.close()
+        return ended
+
+    def own_queue(self) -> str:
+        """The queue of jobs for what it owns; another one after each new beginning."""
+        return self.lifetime.worker.queue
+
+    def trim(self) -> None:
+        """Free what is not needed now: an idle model, memory left by jobs."""
+        if minutes := self._config.model.idle_minutes:
+            self._model_worker.rest(minutes * 60)
+        if minutes := self._config.embeddings.idle_minutes:
+            self._embedding.rest(minutes * 60)
+        malloc.give_back()
+
+    @property
+    def stopping(self) -> threading.Event:
+        """Set when the worker ends."""
+        return self._stopping
+
+    def thresholds(self) -> Thresholds:
+        """The thresholds of the triggers, as configured."""
+        section = self._config.dream
+        return Thresholds(
+            interval=timedelta(minutes=section.interval_minutes),
+            min_chunks=section.min_chunks,
+            idle=timedelta(minutes=section.idle_minutes),
+            passes_every=timedelta(minutes=self._config.daemon.pass_minutes),
+        )
+
+    def _lost(self) -> None:
+        self.ownership.drop_all()
+
+    def _figures(self) -> tuple[int, int]:
+        return len(self.ownership.all()), self.jobs.dreaming
+
+    def _require_room(self, owned: Owned) -> None:
+        """Return if the owner's tenant may have a dream now. Raises QuotaError."""
+        capacity, use = self._schedule.today(owned.place.tenant)
+        if what := Room(capacity, self._config, {owned.place.tenant: use}).refusal(owned.place.tenant, 0, 0):
+            raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
+
+    def _queue(self, owned: Owned, reason: Reason) -> None:
+        self._schedule.queue(Job(owned.place.id, DREAM, reason.value, self.lifetime.worker.queue or ANYBODYS_QUEUE))
+
+    def _service_status(self, keeper: Keeper) -> ServiceStatus:
+        problems = (keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts)
+        return ServiceStatus(
+            pid=0,
+            since=self._since,
+            upcoming="when the fleet's schedule says so",
+            at=None,
+            dreaming=keeper.dreaming,
+            alone=keeper.exclusive_busy,
+            problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
+        )
+
+
+def _number(name: str) -> int:
+    """The number in a workspace's name among workers. Raises UnknownWorkspaceError."""
+    kind, _, digits = name.partition("-")
+    if kind != "ws" or not digits.isascii() or not digits.isdigit() or len(digits) > 18:
+        raise UnknownWorkspaceError(f"there is no workspace {name[:60]!r}", "a worker is asked by gateways alone")
+    return int(digits)

@@ -1,0 +1,71 @@
+"""Worker jobs: dreams and passes of owned workspaces, each with the commit of what it made."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from daemon.dream.progress import Step
+from daemon.dream.run import Mode, Outcome
+from daemon.fleet.workers.owned import Owned
+from daemon.models.worker import ModelWorker
+from daemon.observability.metrics import Metrics
+from daemon.service.jobs import Jobs
+from daemon.workspace.stores import utc_now
+from state.dream import Reason
+from state.errors import FencedError, UnreachableError
+
+
+class WorkerJobs:
+    """Carries out jobs in workspaces that are owned."""
+
+    def __init__(self, metrics: Metrics, model_worker: ModelWorker, stopping: threading.Event) -> None:
+        self._jobs = Jobs(metrics, model_worker, stopping)
+        self._lock = threading.Lock()
+        self.dreaming = 0
+
+    def dream(self, owned: Owned, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
+        """Dream, and commit what came of it: also of one that failed, which cost something. Raises as `dream_now`."""
+
+        def step(done: Step) -> None:
+            owned.check()
+            on_step(done)
+
+        with self._counted():
+            if mode is not Mode.DRY:
+                owned.keeper.changed = False  # a dream reads by itself what a pass would read
+            try:
+                return self._jobs.dream(owned.keeper, reason, mode, step)
+            except (FencedError, UnreachableError):
+                owned.lost = True
+                raise
+            except BaseException:
+                owned.keeper.changed = True
+                raise
+            finally:
+                if not owned.lost:
+                    owned.commit(settled=True, dreams=int(mode is not Mode.DRY))
+
+    def consolidate(self, owned: Owned, reason: Reason | None) -> None:
+        """Run a pass and what is due in sessions, and commit. Raises as the pass does."""
+        now = utc_now()
+        owned.keeper.last_pass = now
+        if reason is Reason.SPIKE:
+            owned.keeper.last_spike_pass = now
+        try:
+            due = owned.keeper.sessions_due
+            if due is not None and due <= now:
+                self._jobs.maintain(owned.keeper, now)
+            self._jobs.consolidate(owned.keeper, reason, now)
+        finally:
+            if not owned.lost:
+                owned.commit(settled=True)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        with self._lock:
+            self.dreaming += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.dreaming -= 1
