@@ -1,0 +1,160 @@
+"""Whatever cuts a put or a bring-up off, the next one is right; what was acknowledged outlasts the power."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from state.errors import DreamdError, StorageError
+from state.stores.disk.workspace import Workspace
+from state.stores.generations import local_copy
+from state.stores.generations.folder_objects import FolderObjects
+from state.stores.generations.generations import Generations
+from state.stores.generations.objects import Objects
+from tests.support.committing import Prepared, assert_recovers_and_goes_on, opened, prepared
+from tests.support.faults import Bytes, Fault, FaultySystem, Names, PowerCut, Unsynced, every_fault, share
+from tests.support.generation_folders import NOW, PREFIX, contents, files, grow, make_folder, write_rows
+from tests.support.running import ROOT
+
+_FAULTS = (Fault.ERROR, Fault.ERROR_ONWARDS, Fault.CRASH, Fault.TORN_CRASH)
+
+
+def test_a_bring_up_that_is_cut_off_anywhere_is_made_right_by_the_next(folder_store: Objects, tmp_path: Path) -> None:
+    here = make_folder(tmp_path / "here")
+    generations = Generations(folder_store, PREFIX)
+    _, first = generations.put(here, None, 1, 1, NOW)
+    old = contents(here)
+    generations.bring_up(tmp_path / "old", first)
+    (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
+    (here / ".dreamd" / "history" / "000001.json").unlink()
+    (here / "new").mkdir()
+    (here / "new" / "file").write_bytes(os.urandom(40_000))
+    write_rows(here, ["one more"])
+    _, second = generations.put(here, first, 2, 1, NOW)
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        there = tmp_path / f"{fault.name}{fail_at}"
+        generations.bring_up(there, first)
+        (there / ".dreamd" / "crystals" / "vectors.f32").write_text("x")
+        system = FaultySystem(there, fail_at, fault)
+        with suppress(DreamdError, PowerCut):
+            generations.bring_up(there, second, system)
+        copy = local_copy.held(there)
+        if copy is not None:
+            assert contents(there) == (old if copy.number == 1 else contents(here))
+        generations.bring_up(there, second)
+        assert contents(there) == contents(here)
+        assert files(there) == {*contents(here), ".dreamd/generation.json"}
+        shutil.rmtree(there)
+        return system
+
+    assert every_fault(_FAULTS, scenario) > share(60)
+
+
+def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_is_whole(tmp_path: Path) -> None:
+    here = make_folder(tmp_path / "here")
+    first_store = FolderObjects(tmp_path / "first", Unsynced())
+    first_key, first = Generations(first_store, PREFIX).put(here, None, 1, 1, NOW)
+    old = contents(here)
+    write_rows(here, ["one more"])
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        store = shutil.copytree(tmp_path / "first", tmp_path / f"{fault.name}{fail_at}")
+        system = FaultySystem(store, fail_at, fault)
+        key = None
+        with suppress(DreamdError, PowerCut):
+            key, _ = Generations(FolderObjects(store, system), PREFIX).put(here, first, 2, 1, NOW)
+        image = system.image(tmp_path / "image", Names.SYNCED, Bytes.SYNCED)  # the power goes now
+        generations = Generations(FolderObjects(image, Unsynced()), PREFIX)
+        if key is not None:  # it was acknowledged
+            assert generations.manifest(key).number == 2
+            generations.bring_up(tmp_path / "there", generations.manifest(key))
+            assert contents(tmp_path / "there") == contents(here)
+        generations.bring_up(tmp_path / "there", generations.manifest(first_key))
+        assert contents(tmp_path / "there") == old
+        _, second = generations.put(here, first, 2, 2, NOW)
+        generations.sweep([second], 2)
+        assert len(files(image)) == 1 + len(second.packs)
+        generations.bring_up(tmp_path / "there", second)
+        assert contents(tmp_path / "there") == contents(here)
+        for folder in (store, image, tmp_path / "there"):
+            shutil.rmtree(folder)
+        return system
+
+    assert every_fault(_FAULTS, scenario) > share(30)
+
+
+_CHILD = """
+    import sys
+    from pathlib import Path
+    from state.stores.generations.folder_objects import FolderObjects
+    from state.stores.generations.generations import Generations
+    from tests.support.generation_folders import NOW, PREFIX, write_rows
+    store, here, there, key = sys.argv[1:]
+    generations = Generations(FolderObjects(Path(store)), PREFIX)
+    previous = generations.manifest(key)
+    print("begun", flush=True)
+    while True:
+        write_rows(Path(here), ["one more"])
+        key, previous = generations.put(Path(here), previous, previous.number + 1, 1, NOW)
+        print(key, flush=True)
+        generations.bring_up(Path(there), previous)
+"""
+
+
+@pytest.mark.full
+def test_a_process_that_is_killed_loses_nothing_that_it_was_told_is_written(tmp_path: Path) -> None:
+    here, store = make_folder(tmp_path / "here"), FolderObjects(tmp_path / "store")
+    grow(here, 4)
+    key, manifest = Generations(store, PREFIX).put(here, None, 1, 1, NOW)
+    for turn in range(20):
+        child = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(_CHILD), tmp_path / "store", here, tmp_path / "there", key],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with child as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begun\n"
+            time.sleep(0.02 + 0.013 * turn)
+            process.send_signal(signal.SIGKILL)
+            said = [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+        key = said[-1].strip() if said else key
+        generations = Generations(store, PREFIX)
+        manifest = generations.manifest(key)
+        generations.bring_up(tmp_path / "there", manifest)
+        assert contents(tmp_path / "there").keys() == {file.name for file in manifest.files}
+        fresh = tmp_path / f"fresh{turn}"
+        generations.bring_up(fresh, manifest)
+        assert contents(tmp_path / "there") == contents(fresh)
+    assert manifest.number > 5
+
+
+def test_a_commit_that_was_cut_off_is_finished_by_whoever_brings_it_up(tmp_path: Path) -> None:
+    ready: Prepared = prepared(tmp_path / "agent")
+    store = FolderObjects(tmp_path / "store", Unsynced())
+    ends = {True: 0, False: 0}
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
+        system = FaultySystem(workspace.root, fail_at, fault)
+        with suppress(PowerCut, StorageError), opened(workspace, system) as held:
+            held.journal.commit(ready.dream)
+        prefix = f"1/{fail_at}{fault.value}"
+        _, manifest = Generations(store, prefix).put(workspace.root, None, 1, 1, NOW)
+        Generations(store, prefix).bring_up(tmp_path / "there", manifest)
+        ends[assert_recovers_and_goes_on(Workspace(tmp_path / "there"), ready)] += 1
+        shutil.rmtree(workspace.root)
+        shutil.rmtree(tmp_path / "there")
+        return system
+
+    assert every_fault((Fault.CRASH,), scenario) > share(20)
+    assert min(ends.values()) > 0
