@@ -136,8 +136,11 @@ def isolate(folder: Path, environment: "os._Environ[str]") -> None:
 
     What would be found there would be given to tenants.
     """
-    if not environment.get("XDG_CACHE_HOME"):  # the embedding model may lie there
-        environment["XDG_CACHE_HOME"] = str(Path(environment.get("HOME", "/")) / ".cache")
+    user = Path(environment.get("HOME", "/"))
+    data = environment.get("XDG_DATA_HOME") or user / ".local" / "share"
+    # The embedding model lies in one of these, for all users of this one's programs.
+    environment["XDG_DATA_DIRS"] = f"{data}:{environment.get('XDG_DATA_DIRS') or '/usr/local/share:/usr/share'}"
+    environment["XDG_CACHE_HOME"] = environment.get("XDG_CACHE_HOME") or str(user / ".cache")
     environment["XDG_STATE_HOME"] = str(folder / "state")
     environment["XDG_DATA_HOME"] = str(folder / "data")
     environment["HOME"] = str(folder / "home")

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ def run_worker(load: Callable[[], Config]) -> int:
     try:
         from daemon.fleet.workers.worker import Worker
 
-        address = config.fleet.address or listener.address
+        address = config.fleet.address or public_address(listener.address, socket.gethostname())
         worker = Worker(load, connections, folder.path, address, secret)
         ended = asyncio.run(_serve_worker(worker, config, listener))
     finally:
@@ -84,6 +85,11 @@ async def _trim(worker: "Worker") -> None:
     while True:
         await asyncio.sleep(_TRIM_SECONDS)
         await asyncio.to_thread(worker.trim)
+
+
+def public_address(address: str, host: str) -> str:
+    """The address of a listener as other machines ask it: that of one everywhere names this `host`."""
+    return address.replace("//0.0.0.0:", f"//{host}:").replace("//[::]:", f"//{host}:")
 
 
 def stop_event() -> asyncio.Event:
