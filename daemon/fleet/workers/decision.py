@@ -4,8 +4,9 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from daemon.service.schedule import Decision, History, Pending, Thresholds, phase, work
+from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase, work
 from state.codec import decode, encode
+from state.dream import Reason
 from state.stores.fleet.schedule import DueRow, Waiting
 
 Value = TypeVar("Value", History, Pending)
@@ -13,15 +14,19 @@ Value = TypeVar("Value", History, Pending)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an owner says of a workspace for the time when nobody owns it; moments by PostgreSQL's clock."""
+    """What an owner says of a workspace for the time when nobody owns it; moments by PostgreSQL's clock.
+
+    `interrupted`: a dream has begun and not ended, because its worker stopped.
+    """
 
     history: History
     pending: Pending
+    interrupted: bool = False
 
 
-def facts_text(history: History, pending: Pending, ahead: timedelta) -> str:
+def facts_text(facts: Facts, ahead: timedelta) -> str:
     """The facts as the registry keeps them; PostgreSQL's clock is so much `ahead` of this process's."""
-    return encode(Facts(_shifted(history, ahead), _shifted(pending, ahead)))
+    return encode(replace(facts, history=_shifted(facts.history, ahead), pending=_shifted(facts.pending, ahead)))
 
 
 def facts_of(text: str, handle: str, since: datetime) -> Facts:
@@ -34,6 +39,8 @@ def facts_of(text: str, handle: str, since: datetime) -> Facts:
 def decide(row: DueRow, now: datetime, thresholds: Thresholds) -> Decision | None:
     """What is to be done with the workspace now; WAIT until when; None: nothing is foreseen."""
     facts = facts_of(row.facts, row.place.handle, row.waiting.oldest or now)
+    if facts.interrupted:
+        return Decision(Action.DREAM, Reason.CATCH_UP, "a dream was interrupted", now)
     return work(now, facts.history, with_inbox(facts.pending, row.waiting), thresholds)
 
 

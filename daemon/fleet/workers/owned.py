@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.fleet.workers.decision import facts_of, facts_text
+from daemon.fleet.workers.decision import Facts, facts_of, facts_text
 from daemon.observability import logs
 from daemon.service.keeper import Keeper
 from daemon.service.schedule import Thresholds, phase, work
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 # A sweep lists all objects of a workspace.
 _SWEPT_EVERY = 4
+_INTERRUPTED_FOR = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,10 @@ class Owned:
         if (sessions := self.keeper.sessions_due) is not None:  # items that expire, such as a session's
             wait = max(timedelta(seconds=1), sessions - now)
             due_in = wait if due_in is None else min(due_in, wait)
-        return facts_text(history, pending, self._around.ahead()), due_in
+        interrupted = bool(self.keeper.unfinished_dream) and not self.keeper.dreaming
+        if interrupted:
+            due_in = _INTERRUPTED_FOR
+        return facts_text(Facts(history, pending, interrupted), self._around.ahead()), due_in
 
     def _spent(self, dreams: int) -> Spent:
         with self.keeper.store() as store:

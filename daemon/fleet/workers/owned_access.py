@@ -35,10 +35,13 @@ class OwnedAccess(DaemonAccess):
         if operation.only_reads:
             return operation.run(self, request)
         try:
-            return operation.run(self, request)
-        finally:
-            # Also after an error, which may have left a word in the ledger, or half of a forgetting.
-            self.owned.commit_writes(whole=operation.name in ERASING)
+            reply = operation.run(self, request)
+        except Exception:
+            if self.owned.is_changed:  # a word in the ledger, or half of a forgetting
+                self.owned.commit_writes(whole=operation.name in ERASING)
+            raise
+        self.owned.commit_writes(whole=operation.name in ERASING)
+        return reply
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
         """Dream now, under the same ceilings as the schedule's dreams. Raises QuotaError, and as the daemon's."""
