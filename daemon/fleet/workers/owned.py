@@ -228,7 +228,7 @@ class Owned:
         if (sessions := self.keeper.sessions_due) is not None:  # items that expire, such as a session's
             wait = max(timedelta(seconds=1), sessions - now)
             due_in = wait if due_in is None else min(due_in, wait)
-        interrupted = bool(self.keeper.unfinished_dream) and not self.keeper.dreaming
+        interrupted = bool(self.keeper.unfinished_dream)
         if interrupted:
             due_in = _INTERRUPTED_FOR
         return facts_text(Facts(history, pending, interrupted), self._around.ahead()), due_in
