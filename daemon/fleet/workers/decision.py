@@ -9,24 +9,32 @@ from state.codec import decode, encode
 from state.dream import Reason
 from state.stores.fleet.schedule import DueRow, Waiting
 
-Value = TypeVar("Value", History, Pending)
+Value = TypeVar("Value", "Facts", History, Pending)
+
+# What was interrupted goes on after a moment, in which its worker may end.
+_INTERRUPTED_FOR = timedelta(seconds=1)
+# What a pass leaves undone in a session is no reason for one after the other.
+_BETWEEN_PASSES = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What an owner says of a workspace for the time when nobody owns it; moments by PostgreSQL's clock.
 
-    `interrupted`: a dream has begun and not ended, because its worker stopped.
+    `interrupted`: since when a dream has begun and not ended, because its worker stopped. `sessions_due`: when the
+    working memory of a session wants maintenance.
     """
 
     history: History
     pending: Pending
-    interrupted: bool = False
+    interrupted: datetime | None = None
+    sessions_due: datetime | None = None
 
 
 def facts_text(facts: Facts, ahead: timedelta) -> str:
     """The facts as the registry keeps them; PostgreSQL's clock is so much `ahead` of this process's."""
-    return encode(replace(facts, history=_shifted(facts.history, ahead), pending=_shifted(facts.pending, ahead)))
+    shifted = replace(facts, history=_shifted(facts.history, ahead), pending=_shifted(facts.pending, ahead))
+    return encode(_shifted(shifted, ahead))
 
 
 def facts_of(text: str, handle: str, since: datetime) -> Facts:
@@ -36,12 +44,28 @@ def facts_of(text: str, handle: str, since: datetime) -> Facts:
     return decode(Facts, text, f"the facts of {handle}")
 
 
+def foreseen(facts: Facts, now: datetime, thresholds: Thresholds) -> Decision | None:
+    """What is to be done now; WAIT until when; None: nothing is foreseen."""
+    if facts.interrupted is not None:
+        at = min(facts.interrupted, now) + _INTERRUPTED_FOR
+        return Decision(Action.DREAM if at <= now else Action.WAIT, Reason.CATCH_UP, "it was interrupted", at)
+    decision = work(now, facts.history, facts.pending, thresholds)
+    if decision is not None and decision.action is not Action.WAIT:
+        return decision
+    sessions, last = facts.sessions_due, facts.history.last_pass
+    if sessions is not None and last is not None and last <= now:
+        sessions = max(sessions, last + _BETWEEN_PASSES)
+    if sessions is not None and sessions <= now:
+        return Decision(Action.PASS, None, "working memory of a session", now)
+    if sessions is not None and (decision is None or sessions < decision.at):
+        return Decision(Action.WAIT, None, "working memory of a session", sessions)
+    return decision
+
+
 def decide(row: DueRow, now: datetime, thresholds: Thresholds) -> Decision | None:
-    """What is to be done with the workspace now; WAIT until when; None: nothing is foreseen."""
+    """What is to be done with a workspace that rests, and with what waits in its inbox."""
     facts = facts_of(row.facts, row.place.handle, row.waiting.oldest or now)
-    if facts.interrupted:
-        return Decision(Action.DREAM, Reason.CATCH_UP, "a dream was interrupted", now)
-    return work(now, facts.history, with_inbox(facts.pending, row.waiting), thresholds)
+    return foreseen(replace(facts, pending=with_inbox(facts.pending, row.waiting)), now, thresholds)
 
 
 def with_inbox(pending: Pending, waiting: Waiting) -> Pending:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.fleet.workers.decision import Facts, facts_of, facts_text
+from daemon.fleet.workers.decision import Facts, facts_of, facts_text, foreseen
 from daemon.observability import logs
 from daemon.service.keeper import Keeper
-from daemon.service.schedule import Thresholds, phase, work
+from daemon.service.schedule import Thresholds, phase
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, FencedError, UsageError
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 # A sweep lists all objects of a workspace.
 _SWEPT_EVERY = 4
-_INTERRUPTED_FOR = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,17 +220,15 @@ class Owned:
     def _foresight(self) -> tuple[str, timedelta | None]:
         """What the schedule is told: the facts, and after how long the sweep looks; None: when something comes."""
         now = utc_now()
-        history = self.keeper.history(self._since, phase(self.place.handle), now)
-        pending = self.keeper.pending(now)
-        decision = work(now, history, pending, self._around.thresholds())
+        facts = Facts(
+            self.keeper.history(self._since, phase(self.place.handle), now),
+            self.keeper.pending(now),
+            now if self.keeper.unfinished_dream else None,
+            self.keeper.sessions_due,
+        )
+        decision = foreseen(facts, now, self._around.thresholds())
         due_in = max(timedelta(0), decision.at - now) if decision is not None else None
-        if (sessions := self.keeper.sessions_due) is not None:  # items that expire, such as a session's
-            wait = max(timedelta(seconds=1), sessions - now)
-            due_in = wait if due_in is None else min(due_in, wait)
-        interrupted = bool(self.keeper.unfinished_dream)
-        if interrupted:
-            due_in = _INTERRUPTED_FOR
-        return facts_text(Facts(history, pending, interrupted), self._around.ahead()), due_in
+        return facts_text(facts, self._around.ahead()), due_in
 
     def _spent(self, dreams: int) -> Spent:
         with self.keeper.store() as store:
