@@ -101,3 +101,10 @@ def test_outside_a_workspace_it_is_that_of_the_next_command(
     monkeypatch.chdir(tmp_path)
     assert dreamd("config", "http").status == 0
     assert dreamd("config", "http", "-w", tmp_path / "nowhere").status == 2
+
+
+@pytest.mark.parametrize("key", ["embeddings.model", "fleet.folder"])
+def test_a_folder_is_set_by_its_path(tmp_path: Path, key: str) -> None:
+    section, _, name = key.partition(".")
+    config = load(None, {**HOME, f"DREAMD_{section.upper()}__{name.upper()}": str(tmp_path)})
+    assert getattr(getattr(config, section), name) == tmp_path
