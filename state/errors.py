@@ -191,6 +191,13 @@ class UnreachableError(DreamdError):
     passing = True
 
 
+class UnknownOutcomeError(UnreachableError):
+    """Something went away while it did what was asked, and nobody knows whether that is done: look before a retry."""
+
+    code = "UNKNOWN_OUTCOME"
+    passing = False
+
+
 class ForbiddenError(DreamdError):
     """The token does not give the right to this."""
 
@@ -199,10 +206,15 @@ class ForbiddenError(DreamdError):
 
 
 class QuotaError(DreamdError):
-    """A tenant has used up what it may; nothing changed."""
+    """A tenant has used up what it may; nothing changed. After `retry_seconds` there is more (0: not by itself)."""
 
     code = "QUOTA"
     http_status = 429
+
+    def __init__(self, what: str, advice: str = "", retry_seconds: int = 0) -> None:
+        super().__init__(what, advice)
+        self.retry_seconds = retry_seconds
+        self.passing = retry_seconds > 0
 
 
 # One class for each code: what a program may be told.
@@ -229,6 +241,7 @@ KINDS: tuple[type[DreamdError], ...] = (
     FencedError,
     StoppedError,
     UnreachableError,
+    UnknownOutcomeError,
     ForbiddenError,
     QuotaError,
 )

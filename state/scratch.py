@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 
+from state.errors import UsageError
+
 HEADER = "# Scratch Buffer (Working Memory WAL)"
 MAX_NOTE_BYTES = 16 * 1024
 DEFAULT_IMPORTANCE = 0.7
@@ -128,6 +130,22 @@ def normal_note(note: Note) -> Note:
         importance=_clamped(note.importance),
         auto=note.auto,
     )
+
+
+def admitted(note: Note) -> Note:
+    """The note as it may be taken into a log: in its normal form.
+
+    Raises UsageError for one that is empty, longer than 16 KiB or of an importance outside [0, 1].
+    """
+    if not (math.isfinite(note.importance) and 0 <= note.importance <= 1):
+        raise UsageError(f"importance {note.importance} is impossible", "give a number from 0 to 1")
+    normal = normal_note(note)
+    if not normal.text:
+        raise UsageError("the note is empty", "give it some text")
+    size = len(normal.text.encode())
+    if size > MAX_NOTE_BYTES:
+        raise UsageError(f"the note has {size} bytes and {MAX_NOTE_BYTES} fit", "split it, or ingest it as a file")
+    return normal
 
 
 def render_note(note: Note) -> str:

@@ -38,6 +38,7 @@ def until(path: Path) -> str:
     return path.read_text()
 
 
+@pytest.mark.full
 def test_a_server_that_is_killed_while_it_commits_keeps_what_it_acknowledged() -> None:
     acknowledged: list[int] = []
     enough = threading.Event()
@@ -83,6 +84,7 @@ def test_only_who_knows_the_password_comes_in(postgres: Postgres) -> None:
         psycopg.connect(postgres.url.replace("dreamd:", "dreamd:not-"))
 
 
+@pytest.mark.full
 def test_nothing_is_left_of_a_server_whose_tests_were_killed(tmp_path: Path) -> None:
     told = tmp_path / "told"
     program = (
@@ -103,6 +105,7 @@ def test_nothing_is_left_of_a_server_whose_tests_were_killed(tmp_path: Path) -> 
         psycopg.connect(f"postgresql://nobody@127.0.0.1:{port}/postgres")
 
 
+@pytest.mark.full
 def test_a_pool_finds_the_server_again() -> None:
     with Postgres() as server, ConnectionPool(server.url, min_size=2, max_size=4, open=True) as pool:
         with pool.connection() as connection:

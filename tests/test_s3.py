@@ -36,6 +36,7 @@ def contents(store: S3Store) -> dict[str, bytes]:
     return {name: bytes(obstore.get(store, name).bytes()) for name in names}
 
 
+@pytest.mark.full
 def test_a_server_that_is_killed_during_puts_keeps_what_it_acknowledged(s3: S3) -> None:
     store, acknowledged, enough = client(s3), dict[str, bytes](), threading.Event()
 
@@ -59,6 +60,7 @@ def test_a_server_that_is_killed_during_puts_keeps_what_it_acknowledged(s3: S3) 
     assert len(kept) <= len(acknowledged) + 1
 
 
+@pytest.mark.full
 def test_all_that_was_done_is_there_after_a_kill_with_its_times(s3: S3) -> None:
     store = client(s3)
     large = bytes(range(256)) * (12 * _MIB // 256)
@@ -82,6 +84,7 @@ def test_all_that_was_done_is_there_after_a_kill_with_its_times(s3: S3) -> None:
     )
 
 
+@pytest.mark.full
 def test_half_a_record_was_not_acknowledged(s3: S3) -> None:
     store = client(s3)
     obstore.put(store, "one", b"1")

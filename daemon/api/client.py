@@ -245,5 +245,5 @@ def _send(
             "the daemon does not answer: it is stopped, or overrun",
             "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
         ) from error
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise LostError(f"the daemon does not answer ({error})", "see 'dreamd status', and try again") from error

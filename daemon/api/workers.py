@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 from weakref import WeakValueDictionary
 
 from daemon.observability import logs
@@ -25,6 +25,8 @@ class Limits:
     short_threads: int = 40
     long_threads: int = 32
     threads_of_a_workspace: int = 16
+    # Of the workspaces of one owner together, where there are several owners.
+    threads_of_an_owner: int = 16
     requests: int = 256
     connections: int = 512
     # Of the port's, those that wait for a request or for the rest of one; beyond that the first one makes room.
@@ -42,14 +44,15 @@ class Limits:
 
 
 class Workers:
-    """Made and closed in the event loop that it is used in."""
+    """Made and closed in the event loop that it is used in. `owner_of` a workspace: whose it is; empty: nobody's."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, owner_of: Callable[[str], str] = lambda _: "") -> None:
         self.limits = limits
+        self._owner_of = owner_of
         self.stopping = asyncio.Event()
         self._short = ThreadPoolExecutor(limits.short_threads, "http-short")
         self._long = ThreadPoolExecutor(limits.long_threads, "http-long")
-        self._slots: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = WeakValueDictionary()
+        self._slots: WeakValueDictionary[tuple[str, str, bool], asyncio.Semaphore] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[object]] = set()
 
     def begin(self, workspace: str, work: Callable[[], Made], *, long: bool) -> "asyncio.Task[Made]":
@@ -74,11 +77,20 @@ class Workers:
             raise
 
     async def _run(self, workspace: str, work: Callable[[], Made], *, long: bool) -> Made:
-        slots = self._slots.get((workspace, long))
-        if slots is None:
-            slots = self._slots[workspace, long] = asyncio.Semaphore(self.limits.threads_of_a_workspace)
-        async with slots:
+        owner = self._owner_of(workspace)
+        async with self._share("workspace", workspace, long=long), self._share("owner", owner, long=long):
             return await asyncio.get_running_loop().run_in_executor(self._long if long else self._short, work)
+
+    def _share(self, kind: Literal["workspace", "owner"], name: str, *, long: bool) -> asyncio.Semaphore:
+        """What lets so many in at once; kept for as long as somebody waits for it."""
+        slots = self._slots.get((kind, name, long))
+        if slots is None:
+            limits = self.limits
+            most = limits.threads_of_a_workspace if kind == "workspace" else limits.threads_of_an_owner
+            if kind == "owner" and not name:
+                most = limits.short_threads + limits.long_threads
+            slots = self._slots[kind, name, long] = asyncio.Semaphore(most)
+        return slots
 
     async def close(self) -> None:
         """Begin nothing more, and do not wait for running work: the daemon ends it, or the process."""

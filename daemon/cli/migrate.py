@@ -26,9 +26,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     url = arguments.database or load(arguments.config, os.environ).fleet.database
     if not url:
-        raise ConfigError("no database is named", "give --database, or set fleet.database")
+        raise ConfigError("no database is named", "give --database, or set fleet.database (DREAMD_FLEET__DATABASE)")
     require_installed()
     from state.stores.fleet.database import migrate, named
 
-    say(f"{named(url)} has schema {migrate(url, str(uuid4()))} of the fleet")
+    schema = migrate(url, str(uuid4()))
+    say(f"{named(url)} has schema {schema} of the fleet")
     return 0

@@ -27,6 +27,8 @@ from state.secrets.policy import Redaction
 
 # A list in the file is a tuple here.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
+# A variable that is set to nothing says nothing.
+Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
 
 class _Section(BaseModel):
@@ -211,13 +213,13 @@ class McpSection(_Section):
 class FleetSection(_Section):
     """Many machines: the PostgreSQL and the object store that they share, and this machine's part of it."""
 
-    database: str = ""
-    objects: str = ""
+    database: Text = ""
+    objects: Text = ""
     folder: Annotated[Path | None, Field(strict=False)] = None
     host: str = "127.0.0.1"
     worker_port: int = Field(default=0, ge=0, le=65_535)
     gateway_port: int = Field(default=7350, ge=0, le=65_535)
-    address: str = ""
+    address: Text = ""
     dreams_at_once: int = Field(default=4, ge=1, le=64)
     idle_seconds: float = Field(default=60, ge=1, le=86_400)
     keep_generations: int = Field(default=5, ge=1, le=100)

@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -67,6 +67,32 @@ def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Co
     return Connections(database, objects)
 
 
+def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt: bool) -> Connections:
+    """Like `connect`; a database without a tenant, which was lost and made anew, may have any store.
+
+    `adopt`: that store is its own from now on.
+    """
+    from state.stores.fleet.recovery import Recovery
+    from state.stores.generations.objects import open_objects
+
+    if not config.fleet.objects:
+        return connect(config, environment)
+    with ExitStack() as stack:
+        database = open_database(config)
+        stack.callback(database.close)
+        objects = open_objects(config.fleet.objects, environment)
+        recovery = Recovery(database)
+        if recovery.is_empty():
+            with suppress(NotFoundError):
+                found = objects.get(MARK).decode()
+                if adopt:
+                    recovery.mark(found)
+        else:
+            _require_same_fleet(database, objects, config.fleet.objects)
+        stack.pop_all()
+    return Connections(database, objects)
+
+
 def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str) -> None:
     """Return if the store has this fleet's mark, which an empty store is given. Raises ConfigError."""
     from state.stores.generations.objects import probe
@@ -111,8 +137,10 @@ class OwnFolder:
         os.close(self._lock)
 
 
-def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["worker", "gateway"]) -> OwnFolder:
-    """The first folder worker-N (gateway-N) below fleet.folder that no living process has.
+def own_folder(
+    config: Config, environment: Mapping[str, str], kind: Literal["worker", "gateway", "upkeep"]
+) -> OwnFolder:
+    """The first folder worker-N (gateway-N, upkeep-N) below fleet.folder that no living process has.
 
     What is in it from before is its own again. Raises BusyError when there are 64 such processes.
     """

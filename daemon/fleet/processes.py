@@ -5,22 +5,29 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from daemon.config.paths import token
 from daemon.config.settings import Config
-from daemon.fleet.connections import connect, isolate, own_folder
+from daemon.fleet.connections import Connections, connect, isolate, own_folder
 from daemon.http.serve import serve
-from daemon.http.sockets import Listener, open_port
+from daemon.http.sockets import Listener, PortKeys, open_port
 from daemon.observability import logs
 from daemon.service import malloc
 
 if TYPE_CHECKING:
+    from daemon.fleet.connections import Connections
+    from daemon.fleet.gateways.gateway import Gateway
     from daemon.fleet.workers.worker import Worker
 
 # Of the ten seconds after SIGTERM.
 _STOP_SECONDS = 8.0
 _TRIM_SECONDS = 30.0
+_GATEWAY_CONNECTIONS = 12
+_WORKER_KEYS = PortKeys("fleet.host", "fleet.worker_port", "any free one")
+_GATEWAY_KEYS = PortKeys("fleet.host", "fleet.gateway_port", "any free one")
 
 
 def prepare(config: Config) -> None:
@@ -38,13 +45,13 @@ def run_worker(load: Callable[[], Config]) -> int:
     folder = own_folder(config, os.environ, "worker")
     isolate(folder.path, os.environ)
     secret = os.urandom(32).hex()
-    listener = open_port(config.fleet.host, config.fleet.worker_port, secret)
+    listener = open_port(config.fleet.host, config.fleet.worker_port, secret, _WORKER_KEYS)
     try:
         from daemon.fleet.workers.worker import Worker
 
         address = config.fleet.address or public_address(listener.address, socket.gethostname())
-        worker = Worker(load, connections, folder.path, address, secret)
-        ended = asyncio.run(_serve_worker(worker, config, listener))
+        worker = Worker(lambda: config, connections, folder.path, address, secret)
+        ended = asyncio.run(_serve_worker(worker, connections, config, listener))
     finally:
         listener.close()
     if ended:
@@ -55,7 +62,8 @@ def run_worker(load: Callable[[], Config]) -> int:
     os._exit(0)
 
 
-async def _serve_worker(worker: "Worker", config: Config, listener: Listener) -> bool:
+async def _serve_worker(worker: "Worker", connections: "Connections", config: Config, listener: Listener) -> bool:
+    from daemon.fleet.upkeep.removal import remover
     from daemon.fleet.workers.queue import Queue
     from daemon.fleet.workers.sweeper import Sweeper
 
@@ -68,6 +76,7 @@ async def _serve_worker(worker: "Worker", config: Config, listener: Listener) ->
     sweeper = Sweeper(database, lambda: worker.config, worker.thresholds, worker.stopping)
     queue.thread.start()
     sweeper.thread.start()
+    remover(database, connections.objects, worker.stopping).start()
     logs.get().info("started", version=worker.info().version, entrances=[listener.address])
     async with asyncio.TaskGroup() as group:
         group.create_task(serve(worker, [listener], closing))
@@ -75,10 +84,50 @@ async def _serve_worker(worker: "Worker", config: Config, listener: Listener) ->
         await stop.wait()
         logs.get().info("stop_begun", dreaming=worker.info().dreaming)
         trimming.cancel()
+        began = time.monotonic()
         ended = await asyncio.to_thread(worker.stop, _STOP_SECONDS)
+        # A job that has ended is told to Procrastinate: its lock would hold up the workspace.
+        left = max(1.0, _STOP_SECONDS + 1.0 - (time.monotonic() - began))
+        await asyncio.to_thread(queue.thread.join, left)
         closing.set()
     logs.get().info("stopped", left_behind=not ended)
     return ended
+
+
+def run_gateway(load: Callable[[], Config]) -> int:
+    """Serve tenants until a signal; the exit status. Raises ConfigError, UnreachableError, BusyError."""
+    config = load()
+    prepare(config)
+    operators = token(os.environ)
+    connections = connect(config, os.environ, size=_GATEWAY_CONNECTIONS)
+    folder = own_folder(config, os.environ, "gateway")
+    isolate(folder.path, os.environ)
+    listener = open_port(config.fleet.host, config.fleet.gateway_port, operators, _GATEWAY_KEYS)
+    try:
+        from daemon.fleet.gateways.gateway import Gateway
+
+        gateway = Gateway(load, connections, folder.path)
+        asyncio.run(_serve_gateway(gateway, connections, listener, operators))
+    finally:
+        listener.close()
+    connections.close()
+    folder.close()
+    sys.stderr.flush()
+    # A thread may wait for a worker that thinks; what that does is its own.
+    os._exit(0)
+
+
+async def _serve_gateway(gateway: "Gateway", connections: "Connections", listener: Listener, operators: str) -> None:
+    from daemon.fleet.gateways.presence import Presence
+    from daemon.fleet.gateways.serving import serve_gateway
+
+    stop = stop_event()
+    presence = Presence(connections.database, gateway, listener.address)
+    await asyncio.to_thread(presence.start)
+    logs.get().info("started", version=gateway.info().version, entrances=[listener.address])
+    await serve_gateway(gateway, listener, operators, stop)
+    await asyncio.to_thread(presence.stop)
+    logs.get().info("stopped", left_behind=False)
 
 
 async def _trim(worker: "Worker") -> None:

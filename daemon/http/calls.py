@@ -39,6 +39,9 @@ NOTICE_HEADER = "Dreamd-Notice"
 _READABLE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~\""
 _MOST_NOTICES = 10
 _LONGEST_NOTICE = 300
+# By which a client says that a request is one that it has sent before.
+KEY_HEADER = "Idempotency-Key"
+_LONGEST_KEY = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def _open(api: "DaemonApi", call: Call, on_step: Callable[[Step], None], stack: 
         if call.root is None or not call.register:
             raise
         return stack.enter_context(api.open(api.register(call.root), on_step))
-    if call.root not in (None, access.workspace.root):
+    if call.root is not None and call.root != access.workspace.root:
         raise UnknownWorkspaceError(
             f"the daemon keeps another workspace under the name {call.name!r}, and not {call.root}",
             "rename its folder",
@@ -108,7 +111,20 @@ def parse_call(request: "Request", operation: "AnyOperation", policy: "AccessPol
         arguments = from_query(operation.request, request.scope["query_string"])
     else:
         arguments = from_json(operation.request, body)
+        if keys := request.headers.getlist(KEY_HEADER):
+            arguments = arguments.keyed(_key(keys))
     return Call(name, root, operation, arguments, register)
+
+
+def _key(headers: list[str]) -> str:
+    """The key of a request. Raises UsageError for one that is none."""
+    key = headers[0].strip()
+    if len(headers) > 1 or not 0 < len(key) <= _LONGEST_KEY or not (key.isascii() and key.isprintable()):
+        raise UsageError(
+            f"{KEY_HEADER} is no key",
+            f"send one of at most {_LONGEST_KEY} printable ASCII characters, such as a UUID",
+        )
+    return key
 
 
 def _root(headers: list[str], name: str) -> Path | None:

@@ -93,7 +93,7 @@ def error_response(error: Exception) -> ErrorResponse:
         error.code,
         " ".join(str(error).split()),
         error.details,
-        {"Retry-After": str(RETRY_SECONDS)} if error.passing else {},
+        {"Retry-After": str(getattr(error, "retry_seconds", RETRY_SECONDS))} if error.passing else {},
     )
 
 

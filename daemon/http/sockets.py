@@ -22,7 +22,21 @@ from state.stores.disk.syscalls import storage_errors
 
 _BACKLOG = 256
 _CONNECT_SECONDS = 2.0
-_PORT_ADVICE = "set http.port (DREAMD_HTTP__PORT) to another one, or to 0 for none"
+
+
+@dataclass(frozen=True, slots=True)
+class PortKeys:
+    """The keys of the configuration that a port comes from, and what its 0 means."""
+
+    host: str = "http.host"
+    port: str = "http.port"
+    zero: str = "none"
+
+    @property
+    def advice(self) -> str:
+        """What to do about a port that cannot be had."""
+        variable = f"DREAMD_{self.port.upper().replace('.', '__')}"
+        return f"set {self.port} ({variable}) to another one, or to 0 for {self.zero}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +129,8 @@ def _remove_stale(path: Path) -> None:
 _NOT_ALONE = "a daemon listens here already; stop that one, or set DREAMD_SOCKET to another path for this one"
 
 
-def open_port(host: str, port: int, token: str) -> Listener:
-    """Listen at this TCP address; port 0: any that is free.
+def open_port(host: str, port: int, token: str, keys: PortKeys = PortKeys()) -> Listener:
+    """Listen at this TCP address; port 0: any that is free. Errors name the keys that it comes from.
 
     Raises BusyError when another program has it, ConfigError when this machine cannot listen there.
     """
@@ -126,7 +140,7 @@ def open_port(host: str, port: int, token: str) -> Listener:
         )[0]
     except (OSError, UnicodeError) as error:
         raise ConfigError(
-            f"http.host: {host!r} is no address of this machine ({error})", "set it to 127.0.0.1"
+            f"{keys.host}: {host!r} is no address of this machine ({error})", "set it to 127.0.0.1"
         ) from error
     listener = socket.socket(family, kind, protocol)
     try:
@@ -139,18 +153,18 @@ def open_port(host: str, port: int, token: str) -> Listener:
         return Listener(port_policy(token), listener)
     except OSError as error:
         listener.close()
-        raise _no_port(host, port, error) from error
+        raise _no_port(host, port, keys, error) from error
     except BaseException:
         listener.close()
         raise
 
 
-def _no_port(host: str, port: int, error: OSError) -> BusyError | ConfigError:
+def _no_port(host: str, port: int, keys: PortKeys, error: OSError) -> BusyError | ConfigError:
     if error.errno == errno.EADDRINUSE:
-        return BusyError(f"port {port} of {host} is taken by another program", _PORT_ADVICE)
+        return BusyError(f"port {port} of {host} is taken by another program", keys.advice)
     if error.errno == errno.EACCES:
-        return ConfigError(f"port {port} is not for this user to listen at", _PORT_ADVICE)
-    return ConfigError(f"http.host: this machine cannot listen at {host} ({error.strerror})", "set it to 127.0.0.1")
+        return ConfigError(f"port {port} is not for this user to listen at", keys.advice)
+    return ConfigError(f"{keys.host}: this machine cannot listen at {host} ({error.strerror})", "set it to 127.0.0.1")
 
 
 def _inode(path: Path) -> tuple[int, int]:

@@ -56,8 +56,12 @@ class Endpoint:
     Its calls have threads of their own within these limits, apart from those of HTTP.
     """
 
-    def __init__(self, api: DaemonApi, limits: Limits | None = None) -> None:
+    def __init__(
+        self, api: DaemonApi, limits: Limits | None = None, owner_of: Callable[[str], str] = lambda _: ""
+    ) -> None:
+        """`owner_of`: as the workers have it."""
         self._api = api
+        self._owner_of = owner_of
         self._limits = limits or Limits()
         self._apps: dict[tuple[str, tuple[str, ...]], _WorkspaceApp] = {}
         self._running: tuple[TaskGroup, Workers] | None = None
@@ -66,7 +70,7 @@ class Endpoint:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """For the lifespan of the application that this is part of."""
-        workers = Workers(self._limits)
+        workers = Workers(self._limits, self._owner_of)
         async with anyio.create_task_group() as group:
             self._running = group, workers
             group.start_soon(_load_sdk_soon)
@@ -100,7 +104,7 @@ class Endpoint:
         if self._running is None:
             raise RuntimeError("the endpoint answers inside running() only")
         group, workers = self._running
-        name = await workers.run(lambda: self._api.meant(given))
+        name = await workers.run(lambda: self._api.meant(given), given)
         key = name, self._api.config.mcp.toolsets
         async with self._building:
             await self._drop_needless(workers)

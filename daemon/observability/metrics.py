@@ -93,6 +93,10 @@ class Metrics:
         )
         self._unread = counter("scrape_failures", "Scrapes that could not read how the workspaces stand.")
 
+    def include(self, collector: Foreign) -> None:
+        """Show what this collector (of prometheus_client's kind) gives at each scrape as well."""
+        self._registry.register(collector)
+
     def dreamed(self, workspace: str, reason: str, outcome: str, *, seconds: float = 0.0) -> None:
         """A run has ended: committed, proposed, skipped, rejected or failed. Skips have no duration."""
         named = self._bounded("workspace", workspace)

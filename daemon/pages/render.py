@@ -27,13 +27,15 @@ MOST_WORKSPACES = 50
 class Place:
     """Which workspace a page is of (empty: none), its address, and what its forms show that they are ours.
 
-    `pulse` is the id of the last event before it was made: of what comes after that, it is told.
+    `pulse` is the id of the last event before it was made: of what comes after that, it is told. `machines`: there is
+    a fleet to be seen.
     """
 
     workspace: str = ""
     address: str = ""
     csrf: str = ""
     pulse: str = ""
+    machines: bool = False
 
     @property
     def root(self) -> str:
@@ -74,6 +76,11 @@ def fleet_page(status: "DaemonStatus", place: Place, now: datetime, start: int, 
         "next_start": start + len(shown),
     }
     return rendered("fleet.html", values, fragment=fragment)
+
+
+def machines_page(status: object, place: Place, now: datetime, *, fragment: bool) -> str:
+    """How a fleet of many machines stands: its status, as `dreamd fleet status --json` has it."""
+    return rendered("machines.html", {**_frame(place, now, "Fleet"), "fleet": status}, fragment=fragment)
 
 
 def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:

@@ -17,7 +17,7 @@ from daemon.pages.acts import act
 from daemon.pages.events import Streams
 from daemon.pages.forms import CSRF, fields_of, request_of
 from daemon.pages.page import AnyPage, Ask, Done
-from daemon.pages.render import Place, as_json, error_page, fleet_page, login_page, page_html
+from daemon.pages.render import Place, as_json, error_page, fleet_page, login_page, machines_page, page_html
 from daemon.pages.static_files import static_files
 from daemon.pages.templates import query as encoded_query
 from daemon.pages.views.table import FIRST, PAGES
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from daemon.api.workers import Workers
 
 Handler = Callable[["Request"], Awaitable["Response"]]
+Machines = Callable[[], object]
 
 # What a page may do: load our own files, ask and send forms to us. No script or style stands in a page.
 _POLICY = (
@@ -57,21 +58,27 @@ class FromPlace(OperationRequest):
 
 @dataclass(frozen=True, slots=True)
 class PageWindow:
-    """The window of one daemon; `logins` are the browsers that may look in."""
+    """The window of one daemon; `logins` are the browsers that may look in.
+
+    `machines` gives the status of the fleet that the daemon's configuration names; None without one.
+    """
 
     logins: Logins
+    machines: Machines | None = None
 
     def pages(self, api: "DaemonApi", workers: "Workers") -> "tuple[Handler, list[Route]]":
         """The first page, which has every workspace, and the routes of all others."""
         from starlette.routing import Route
 
-        handlers = _Handlers(api, workers, self.logins)
+        handlers = _Handlers(api, workers, self.logins, self.machines)
         home = _shown(handlers.home)
         return home, [
             Route(f"{LOGIN_PATH}{{code}}", handlers.login),
             Route("/logout", _shown(handlers.logout), methods=["POST"]),
             Route(f"{STATIC_PATH}{{version}}/{{name}}", handlers.static),
             Route("/fleet.json", home),
+            Route("/machines", _shown(handlers.fleet)),
+            Route("/machines.json", _shown(handlers.fleet)),
             Route("/events", handlers.events),
             Route("/w/{workspace}/events", handlers.events),
             Route("/w/{workspace}/{page}", _shown(handlers.page)),
@@ -91,10 +98,13 @@ class PageWindow:
 class _Handlers:
     """The handlers of the pages."""
 
-    def __init__(self, api: "DaemonApi", workers: "Workers", logins: Logins) -> None:
+    def __init__(
+        self, api: "DaemonApi", workers: "Workers", logins: Logins, machines: Machines | None = None
+    ) -> None:
         self._api = api
         self._workers = workers
         self._logins = logins
+        self._machines = machines
         self._streams = Streams(api, workers)
         # What an act said, by session and workspace, for the page to which its browser is sent.
         self._said: dict[tuple[str, str], Done] = {}
@@ -145,12 +155,22 @@ class _Handlers:
 
     async def home(self, request: "Request") -> "Response":
         """Every workspace in one table."""
-        place = Place("", _address(request), _csrf(request), self._streams.pulse(""))
+        place = Place("", _address(request), _csrf(request), self._streams.pulse(""), self._machines is not None)
         start = request_of(FromPlace, fields_of(request.scope["query_string"])).start
         status = await self._workers.run(self._api.status)
         if request.url.path.endswith(".json"):
             return _json(as_json({"status": status}))
         return _html(fleet_page(status, place, utc_now(), start, fragment=_is_fragment(request)))
+
+    async def fleet(self, request: "Request") -> "Response":
+        """How the fleet of many machines stands, as `dreamd fleet status` says."""
+        if self._machines is None:
+            raise NotFoundError("there is no such page", "set fleet.database to see a fleet")
+        place = Place("", _address(request), _csrf(request), self._streams.pulse(""), machines=True)
+        status = await self._workers.run(self._machines)
+        if _wants_json(request):
+            return _json(as_json({"fleet": status}))
+        return _html(machines_page(status, place, utc_now(), fragment=_is_fragment(request)))
 
     async def page(self, request: "Request") -> "Response":
         """A page of a workspace, a part of it, or its replies as JSON."""
@@ -162,7 +182,8 @@ class _Handlers:
 
         def made() -> str:
             with self._api.open(name, lambda _: None) as access:
-                place = Place(name, _address(request), _csrf(request), self._streams.pulse(name))
+                pulse = self._streams.pulse(name)
+                place = Place(name, _address(request), _csrf(request), pulse, self._machines is not None)
                 ask = Ask(access, utc_now())
                 if wants_json:
                     return as_json(found.read(ask, query))
@@ -180,7 +201,7 @@ class _Handlers:
         fields = fields_of(await request.body())
         session = _session(request)
         _require_csrf(session, fields)
-        place = Place(name, f"/w/{name}/{found.name}", session.csrf)
+        place = Place(name, f"/w/{name}/{found.name}", session.csrf, machines=self._machines is not None)
 
         def made() -> "tuple[Done, str]":
             form = request_of(action.form, fields)

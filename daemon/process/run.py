@@ -31,6 +31,7 @@ from daemon.workspace.status import Problem
 from state.errors import BusyError
 
 if TYPE_CHECKING:
+    from daemon.fleet.upkeep.window import StatusWindow
     from daemon.service.daemon import Daemon
 
 # What dreams may take of the ten seconds after SIGTERM; the rest is for requests under way.
@@ -97,7 +98,8 @@ async def _serve(
     daemon.http = next((one.address for one in listeners if one.path is None), "")
     mcp = Endpoint(daemon)
     port = next((one.policy for one in listeners if not one.policy.is_local), None)
-    window = PageWindow(Logins(logins_path(os.environ), port.token)) if port is not None else None
+    machines = _machines(daemon)
+    window = PageWindow(Logins(logins_path(os.environ), port.token), machines) if port is not None else None
     closing = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
@@ -116,12 +118,23 @@ async def _serve(
             task.cancel()
         closing.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
         ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)
+        if machines is not None:
+            machines.close()
     logs.get().info("stopped", left_behind=not ended)
     if not ended or _has_lasting_threads():
         # A thread waits for a model or a disk. Its work is durable, and the next start goes on with it.
         sys.stderr.flush()
         os._exit(0)
     return 0
+
+
+def _machines(daemon: "Daemon") -> "StatusWindow | None":
+    """What shows the fleet that the configuration names; None without one, and nothing of it is imported."""
+    if not daemon.config.fleet.database:
+        return None
+    from daemon.fleet.upkeep.window import StatusWindow
+
+    return StatusWindow(daemon.config)
 
 
 def _has_lasting_threads() -> bool:

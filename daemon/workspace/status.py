@@ -28,6 +28,7 @@ from state.stores.history.changes import OpenChanges
 from state.stores.history.daily_spend import daily_spend
 
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
+BY_FLEET = "by itself, when enough is new"
 LONGEST_WAIT = timedelta(hours=24)
 
 

@@ -19,7 +19,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import COMPARED
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.chroma import IndexReport, VectorIndex, build_index, open_whole
+from state.stores.vectors.chroma import VectorIndex, build_index, open_index, open_whole
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 from state.stores.vectors.vector_file import NAME, VectorFile
 
@@ -144,7 +144,7 @@ class Indexing:
             if self._index is not None or self._closed or building or not crystals.vectors.has_more_than(0):
                 return self._index, ""
             folder, vectors = self._workspace.crystals, crystals.vectors
-            self._index, report = open_whole(folder, _COLLECTION, vectors, self._check)
+            self._index, report = open_whole(folder, _COLLECTION, vectors, self._check, build_up_to)
             if self._index is not None:
                 return self._index, ""
             if build_up_to is None or not crystals.vectors.has_more_than(build_up_to):
@@ -152,7 +152,7 @@ class Indexing:
                 return self._index, report.reason and f"the vector index was rebuilt from state.db: {report.reason}"
             if not self._background:
                 return None, ""
-            self._builder = Thread(target=self._build, args=(report,), name="index", daemon=True)
+            self._builder = Thread(target=self._build, name="index", daemon=True)
             self._builder.start()
             return None, "the vector index is built anew in the background"
 
@@ -218,11 +218,11 @@ class Indexing:
             raise StoppedError("the index was closed while it was built", "who opens it next builds it")
         self._check()
 
-    def _build(self, missing: IndexReport) -> None:
+    def _build(self) -> None:
         try:
             with closing(open_database(self._workspace.database)) as connection:
                 vectors = Crystals(connection).vectors
-                index, _ = build_index(self._workspace.crystals, _COLLECTION, vectors, missing, self._check_open)
+                index, _ = open_index(self._workspace.crystals, _COLLECTION, vectors, self._check_open)
         except StoppedError:
             return
         except Exception as error:

@@ -41,7 +41,7 @@ def test_every_command_and_every_setting_is_one_that_there_is(tmp_path: Path) ->
         config = load(None, {**secret["stringData"], **own, "HOME": str(tmp_path)})
         assert config.fleet.database.startswith("postgresql://")
     for one in OURS.values():
-        own = {name: value or "" for name, value in one["environment"].items() if name.startswith("DREAMD_FLEET")}
+        own = {name: str(value) for name, value in one["environment"].items() if name.startswith("DREAMD_FLEET")}
         config = load(None, {**own, "HOME": str(tmp_path)})
         assert config.fleet.objects.startswith("s3://")
 

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, LiteralString, Self
 
 if __name__ != "__main__":  # the program finds nothing of ours, and needs nothing
@@ -55,9 +56,13 @@ class Postgres:
     started again. Its databases belong to a user who is no administrator.
     """
 
-    def __init__(self, *, durable: bool = True) -> None:
+    def __init__(
+        self, *, durable: bool = True, place: str = "", settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`place`: a folder on the disk that is meant. `settings` come over those of every server."""
         self.port = free_port()
-        self._settings = _SETTINGS if durable else _SETTINGS | _HASTY
+        self._place = place or PLACE
+        self._settings = {**_SETTINGS, **({} if durable else _HASTY), **settings}
         self._password = secrets.token_urlsafe(16)
         self._folder: Path | None = None
         self._keeper: subprocess.Popen[bytes] | None = None
@@ -147,7 +152,8 @@ class Postgres:
 
     def drop_database(self, url: str) -> None:
         """Remove a database; whoever is connected with it is cut off."""
-        self._execute(f'DROP DATABASE IF EXISTS "{url.rpartition("/")[2]}" WITH (FORCE)')
+        # As the administrator: the server may vacuum there at this moment, which no other user can end.
+        self._execute(f'DROP DATABASE IF EXISTS "{url.rpartition("/")[2]}" WITH (FORCE)', user=_ADMINISTRATOR)
 
     def _created(self, template: str) -> str:
         name = f"test_{secrets.token_hex(6)}"
@@ -166,7 +172,7 @@ class Postgres:
     def _made(self) -> Path:
         """A folder of the server's user with a new cluster in it, and somebody who removes it."""
         programs = binaries()
-        folder = Path(tempfile.mkdtemp(prefix="dreamd-pg-", dir=PLACE))
+        folder = Path(tempfile.mkdtemp(prefix="dreamd-pg-", dir=self._place))
         self._keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, folder],
             stdin=subprocess.PIPE,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, get_type_hints
+from typing import Any, Generic, Literal, Self, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from daemon.api.access import WorkspaceAccess
 from state.errors import UsageError
@@ -15,6 +15,18 @@ class Request(BaseModel):
 
     # Infinity, where JSON may hold anything, is not to arrive as null.
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
+    _idempotency_key: str = PrivateAttr(default="")
+
+    @property
+    def idempotency_key(self) -> str:
+        """By which its sender calls it, so that it is known when it is sent again; empty when it has no name."""
+        return self._idempotency_key
+
+    def keyed(self, key: str) -> Self:
+        """The same request under this key."""
+        named = self.model_copy()
+        named._idempotency_key = key  # noqa: SLF001 - of its own class
+        return named
 
     @property
     def given(self) -> dict[str, Any]:

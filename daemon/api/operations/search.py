@@ -19,12 +19,12 @@ from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
-from state.bootstrap import budget_for
+from state.bootstrap import Bootstrap, budget_for
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, DreamdError, ForeignError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
 from state.stores.disk.disk import Disk
-from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receipt, receipts
+from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receipt, receipt_of, receipts
 from state.trust import Trust
 
 MAX_LIMIT = 1_000
@@ -215,16 +215,37 @@ class BootstrapReply:
 @operation("memory_bootstrap", "/bootstrap", method="GET")
 def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> BootstrapReply:
     """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""  # noqa: E501 - one line of prose
-    window = request.context_window or access.config.dream.context_window
-    given = session(access.workspace, window, None, access.config.secrets.redaction, utc_now())
-    access.notices.extend(given.notices)
-    ready = given.ready
+    ready = given(access, request)
     if request.receipt != "none":
-        agent = agent_called(request.agent)
+        budget, agent = budget_for(_window(access, request)), agent_called(request.agent)
         try:
-            leave_receipt(access.workspace, ready, budget_for(window), utc_now(), request.receipt, agent=agent)
+            leave_receipt(access.workspace, ready, budget, utc_now(), request.receipt, agent=agent)
         except DreamdError as error:  # the agent gets its memory all the same
             access.notices.append(f"that this was given is not noted: {error}")
+    return bootstrap_reply(ready)
+
+
+def given(access: WorkspaceAccess, request: BootstrapRequest) -> Bootstrap:
+    """What an agent is given that asks so; what a person should know of it is among the notices."""
+    found = session(access.workspace, _window(access, request), None, access.config.secrets.redaction, utc_now())
+    access.notices.extend(found.notices)
+    return found.ready
+
+
+def given_receipt(access: WorkspaceAccess, request: BootstrapRequest, ready: Bootstrap) -> BootstrapReceipt | None:
+    """The receipt of that, to be kept elsewhere than in this workspace; None when no agent gets it."""
+    if request.receipt == "none":
+        return None
+    budget, agent = budget_for(_window(access, request)), agent_called(request.agent)
+    return receipt_of(access.workspace, ready, budget, utc_now(), request.receipt, agent=agent)
+
+
+def _window(access: WorkspaceAccess, request: BootstrapRequest) -> int:
+    return request.context_window or access.config.dream.context_window
+
+
+def bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
+    """The reply to who asked for it."""
     return BootstrapReply(
         ready.text,
         ready.memory,

@@ -1,12 +1,13 @@
 """Decision: what a workspace that rests should do, from what its last owner said and what its inbox holds. Pure."""
 
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase, work
 from state.codec import decode, encode
 from state.dream import Reason
+from state.errors import StorageError
 from state.stores.fleet.schedule import DueRow, Waiting
 
 Value = TypeVar("Value", "Facts", History, Pending)
@@ -15,6 +16,9 @@ Value = TypeVar("Value", "Facts", History, Pending)
 _INTERRUPTED_FOR = timedelta(seconds=1)
 # What a pass leaves undone in a session is no reason for one after the other.
 _BETWEEN_PASSES = timedelta(seconds=30)
+# By then whoever forgets has deleted what held it, or is dead; its next owner does it then.
+_ERASING_FOR = timedelta(seconds=30)
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +26,15 @@ class Facts:
     """What an owner says of a workspace for the time when nobody owns it; moments by PostgreSQL's clock.
 
     `interrupted`: since when a dream has begun and not ended, because its worker stopped. `sessions_due`: when the
-    working memory of a session wants maintenance.
+    working memory of a session wants maintenance. `erasing`: since when something is forgotten that older
+    generations still hold, because their deletion is not known to have ended.
     """
 
     history: History
     pending: Pending
     interrupted: datetime | None = None
     sessions_due: datetime | None = None
+    erasing: datetime | None = None
 
 
 def facts_text(facts: Facts, ahead: timedelta) -> str:
@@ -38,10 +44,36 @@ def facts_text(facts: Facts, ahead: timedelta) -> str:
 
 
 def facts_of(text: str, handle: str, since: datetime) -> Facts:
-    """The facts in this text; of a workspace that had no owner yet (""), which is known `since` then, none."""
+    """The facts in this text; of a workspace that had no owner yet (""), which is known `since` then, none.
+
+    Raises StorageError for a text that another version of dreamd wrote.
+    """
     if not text:
         return Facts(History(awake_since=since, schema=False, phase=phase(handle)), Pending())
     return decode(Facts, text, f"the facts of {handle}")
+
+
+def facts_here(text: str, handle: str, now: datetime, ahead: timedelta) -> Facts:
+    """The same by the clock of this process; none for a text that cannot be read."""
+    try:
+        facts = facts_of(text, handle, _moved(now, ahead))
+    except StorageError:
+        facts = facts_of("", handle, _moved(now, ahead))
+    shifted = replace(facts, history=_shifted(facts.history, -ahead), pending=_shifted(facts.pending, -ahead))
+    return _shifted(shifted, -ahead)
+
+
+def continued(history: History, before: History, now: datetime) -> History:
+    """The history as a new owner reads it, and as the one `before` told it: whose clock it was does not count.
+
+    What the folder says was stamped by its owners, each by its own clock; a stamp of one that was ahead is hidden.
+    """
+    return replace(
+        history,
+        last_look=_last_of(now, history.last_look, before.last_look),
+        last_dream=_last_of(now, history.last_dream, before.last_dream),
+        failed_at=_last_of(now, history.failed_at, before.failed_at) if history.failures else history.failed_at,
+    )
 
 
 def foreseen(facts: Facts, now: datetime, thresholds: Thresholds) -> Decision | None:
@@ -52,14 +84,28 @@ def foreseen(facts: Facts, now: datetime, thresholds: Thresholds) -> Decision | 
     decision = work(now, facts.history, facts.pending, thresholds)
     if decision is not None and decision.action is not Action.WAIT:
         return decision
+    return _sooner(decision, _upkeep(facts, now))
+
+
+def _upkeep(facts: Facts, now: datetime) -> Decision | None:
+    """What is to be done though nothing is to be dreamt."""
+    erasing = facts.erasing
+    if erasing is not None:
+        at = _moved(min(erasing, now), _ERASING_FOR)
+        return Decision(
+            Action.PASS if at <= now else Action.WAIT, None, "what was forgotten is deleted", max(at, now)
+        )
     sessions, last = facts.sessions_due, facts.history.last_pass
     if sessions is not None and last is not None and last <= now:
         sessions = max(sessions, last + _BETWEEN_PASSES)
-    if sessions is not None and sessions <= now:
-        return Decision(Action.PASS, None, "working memory of a session", now)
-    if sessions is not None and (decision is None or sessions < decision.at):
-        return Decision(Action.WAIT, None, "working memory of a session", sessions)
-    return decision
+    if sessions is None:
+        return None
+    action = Action.PASS if sessions <= now else Action.WAIT
+    return Decision(action, None, "working memory of a session", max(sessions, now))
+
+
+def _sooner(one: Decision | None, other: Decision | None) -> Decision | None:
+    return min((decision for decision in (other, one) if decision is not None), key=lambda it: it.at, default=None)
 
 
 def decide(row: DueRow, now: datetime, thresholds: Thresholds) -> Decision | None:
@@ -85,8 +131,20 @@ def with_inbox(pending: Pending, waiting: Waiting) -> Pending:
 
 def _shifted(value: Value, ahead: timedelta) -> Value:
     moments = ((one.name, getattr(value, one.name)) for one in fields(value))
-    shifted: dict[str, Any] = {name: at + ahead for name, at in moments if isinstance(at, datetime)}
+    shifted: dict[str, Any] = {name: _moved(at, ahead) for name, at in moments if isinstance(at, datetime)}
     return replace(value, **shifted)
+
+
+def _moved(moment: datetime, by: timedelta) -> datetime:
+    """So much later, as far as there are days."""
+    try:
+        return moment + by
+    except OverflowError:
+        return _LAST if by > timedelta(0) else _FIRST
+
+
+def _last_of(now: datetime, *moments: datetime | None) -> datetime | None:
+    return max((at for at in moments if at is not None and at <= now), default=None)
 
 
 def _first(one: datetime | None, other: datetime | None) -> datetime | None:

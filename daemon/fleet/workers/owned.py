@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.fleet.workers.decision import Facts, facts_of, facts_text, foreseen
+from daemon.fleet.workers.decision import Facts, continued, facts_here, facts_text, foreseen
 from daemon.observability import logs
 from daemon.service.keeper import Keeper
 from daemon.service.schedule import Thresholds, phase
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
+from state.budget import Spend
 from state.errors import DreamdError, FencedError, UsageError
 from state.fleet.workspace import Generation, InboxRow, Lease
 from state.scratch import Note
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 # A sweep lists all objects of a workspace.
 _SWEPT_EVERY = 4
+# A little less than the schedule waits.
+_ERASED_AGAIN_SECONDS = 25.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,13 @@ class Owned:
         self._commits = threading.Lock()
         self._absorbing = threading.Lock()
         self._absorbed: dict[int, InboxRow] = {}  # in the folder, and in no generation yet
+        self._counting = threading.Lock()
         self._writes = self._covered = 0
         self._written = 0  # of the keeper, when it was last committed
-        self._since = _awake_since(lease, around, utc_now())
-        self._spent_since = utc_now()
+        # As its last owner said: what no file of the workspace knows.
+        self._before = facts_here(lease.facts, lease.place.handle, utc_now(), around.ahead())
+        self._erasing = self._before.erasing
+        self._paid = Spend()
         self.keeper = Keeper(
             Workspace(folder), lease.place.handle, around.config, around.embedding, self._log_failure
         )
@@ -102,6 +108,11 @@ class Owned:
 
         opened(self._folder)
         self.keeper.acquire()
+        before = self._before.history
+        self.keeper.last_pass, self.keeper.last_spike_pass = before.last_pass, before.last_spike_pass
+        self.keeper.last_look = before.last_look
+        self.keeper.changed = self._before.pending.changed or not self._lease.facts
+        self._paid = self._paid_now()
         self._written = self.keeper.written
 
     def check(self) -> None:
@@ -113,17 +124,24 @@ class Owned:
     # ------------------------------------------------------------ inbox
 
     def absorb(self) -> int:
-        """Write what waits in the inbox into the folder, once; how many rows."""
-        with self._absorbing:
+        """Write what waits in the inbox into the folder, once; how many rows.
+
+        Not while a generation is made: it would hold what its commit does not call taken.
+        """
+        with self.quiet, self._absorbing:
             self.check()
             rows = [row for row in self._around.inbox.waiting(self.place.id) if row.id not in self._absorbed]
+            aside = []
             for row in rows:
                 try:
                     self._take_in(row)
-                except (UsageError, ValueError, KeyError) as error:  # it holds up no other; it stays where it is
+                except (UsageError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
                     logs.get(workspace=self.place.handle).error("inbox_row_unreadable", row=row.id, error=error)
+                    aside.append(row.id)
                 else:
                     self._absorbed[row.id] = row
+            if aside:  # it holds up no other, and is kept
+                self._around.inbox.set_aside(aside)
             if any(row.kind == "note" for row in rows):
                 self.keeper.changed = True
             return len(rows)
@@ -147,7 +165,7 @@ class Owned:
 
     def commit_writes(self, *, whole: bool = False) -> None:
         """Return when what was written before this call is committed, by this thread or together with another one."""
-        with self._absorbing:
+        with self._counting:
             self._writes += 1
             mine = self._writes
         with self._commits:
@@ -162,24 +180,27 @@ class Owned:
     @property
     def is_changed(self) -> bool:
         """Whether the folder may hold what no generation has."""
-        return bool(self._absorbed) or self._covered < self._writes or self.keeper.written != self._written
+        is_written = self._covered < self._writes or self.keeper.written != self._written
+        return is_written or bool(self._absorbed)
 
     def _commit(self, *, whole: bool = False, settled: bool = False, dreams: int = 0) -> None:
         self.check()
+        self._finish_erasing()
+        erasing = utc_now() if whole else self._erasing
         with self.quiet:
-            with self._absorbing:
+            with self._absorbing, self._counting:
                 taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
             number = self._lease.generation.number + 1
             key, manifest = self._generations.put(
                 self._folder, self._manifest, number, self._lease.fence, utc_now(), whole=whole
             )
-        spent_until = utc_now()
-        facts, due_in = self._foresight()
+        paid = self._paid_now()
+        facts, due_in = self._foresight(erasing)
         commit = Commit(
             Generation(number, key),
             sum(one.size for one in manifest.files),
             taken,
-            self._spent(dreams),
+            self._spent(dreams, paid),
             facts,
             due_in,
             settled,
@@ -191,11 +212,28 @@ class Owned:
             # Fenced, or nobody knows: what the folder holds is trusted no more.
             self.lost = True
             raise
-        self._manifest, self._covered, self._written, self._spent_since = manifest, covered, written, spent_until
+        self._manifest, self._covered, self._written = manifest, covered, written
+        self._paid, self._erasing = paid, erasing
         with self._absorbing:
             for row in taken:
                 del self._absorbed[row]
         self._sweep(manifest, whole=whole)
+
+    def _finish_erasing(self) -> None:
+        """Some time after a forgetting, delete all that is older, again or because its owner died before it could.
+
+        By now nobody writes any more who did not know yet that another one owns the workspace.
+        """
+        if self._erasing is None or self._manifest is None:
+            return
+        if 0 <= (utc_now() - self._erasing).total_seconds() < _ERASED_AGAIN_SECONDS:
+            return
+        try:
+            self._generations.sweep([self._manifest], self._lease.fence)
+        except DreamdError as error:
+            logs.get(workspace=self.place.handle).warning("forgotten_not_deleted", error=error)
+        else:
+            self._erasing = None
 
     def _sweep(self, manifest: "Manifest", *, whole: bool) -> None:
         """Delete generations that are older than those to keep; after a forgetting, all but this one.
@@ -217,23 +255,33 @@ class Owned:
             if whole:
                 raise
 
-    def _foresight(self) -> tuple[str, timedelta | None]:
+    def _foresight(self, erasing: datetime | None) -> tuple[str, timedelta | None]:
         """What the schedule is told: the facts, and after how long the sweep looks; None: when something comes."""
         now = utc_now()
         facts = Facts(
-            self.keeper.history(self._since, phase(self.place.handle), now),
+            continued(
+                self.keeper.history(self._before.history.awake_since, phase(self.place.handle), now),
+                self._before.history,
+                now,
+            ),
             self.keeper.pending(now),
             now if self.keeper.unfinished_dream else None,
             self.keeper.sessions_due,
+            erasing,
         )
         decision = foreseen(facts, now, self._around.thresholds())
         due_in = max(timedelta(0), decision.at - now) if decision is not None else None
         return facts_text(facts, self._around.ahead()), due_in
 
-    def _spent(self, dreams: int) -> Spent:
+    def _paid_now(self) -> Spend:
+        """All that the ledger holds; by no clock, for its lines were stamped by those of many machines."""
         with self.keeper.store() as store:
-            spend = store.ledger.spent(since=self._spent_since)
-        return Spent(dreams, spend.calls, spend.tokens, spend.usd)
+            return store.ledger.spent()
+
+    def _spent(self, dreams: int, paid: Spend) -> Spent:
+        before = self._paid
+        calls, tokens, usd = paid.calls - before.calls, paid.tokens - before.tokens, paid.usd - before.usd
+        return Spent(dreams, max(0, calls), max(0, tokens), max(0.0, usd))
 
     # ------------------------------------------------------------ end
 
@@ -259,8 +307,3 @@ class Owned:
 
     def _log_failure(self, what: str, error: Exception) -> None:
         logs.get(workspace=self.place.handle).error(f"{what}_failed", error=error)
-
-
-def _awake_since(lease: Lease, around: Surroundings, now: datetime) -> datetime:
-    """Since when the workspace is watched, by this machine's clock: as its first owner said."""
-    return facts_of(lease.facts, lease.place.handle, now).history.awake_since - around.ahead() if lease.facts else now

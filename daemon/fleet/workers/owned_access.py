@@ -10,6 +10,7 @@ from daemon.fleet.workers.owned import Owned
 from daemon.service.keeper_access import DaemonAccess
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
+from state.errors import UnknownOutcomeError, UnreachableError
 
 if TYPE_CHECKING:
     from daemon.api.operations.operation import Operation
@@ -40,7 +41,13 @@ class OwnedAccess(DaemonAccess):
             if self.owned.is_changed:  # a word in the ledger, or half of a forgetting
                 self.owned.commit_writes(whole=operation.name in ERASING)
             raise
-        self.owned.commit_writes(whole=operation.name in ERASING)
+        try:
+            self.owned.commit_writes(whole=operation.name in ERASING)
+        except UnreachableError as error:
+            raise UnknownOutcomeError(
+                f"{operation.name} is done and could not be kept yet ({error.what})",
+                "look whether it is there before you send it again",
+            ) from error
         return reply
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
@@ -50,9 +57,13 @@ class OwnedAccess(DaemonAccess):
         return DaemonAccess.dream(self, reason, mode)
 
     def dream_soon(self, reason: Reason) -> bool:
-        """Have it dreamt by whoever owns it then; the commit of this call makes a session's end durable."""
+        """Have it dreamt by whoever owns it then; the commit of this call makes a session's end durable.
+
+        Raises QuotaError as `dream`; for a session's end the schedule waits until there is room.
+        """
         if reason is Reason.SESSION_END:
             self.owned.keeper.record_session_end(utc_now())
         else:
+            self.require_room(self.owned)
             self.queue(self.owned, reason)
         return True

@@ -1,31 +1,47 @@
 """Ownership: which workspaces this worker owns; takes them, brings them up, gives them back, and keeps copies."""
 
 import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from daemon.fleet.workers.owned import Owned, Surroundings
 from daemon.observability import logs
-from daemon.workspace.adoption import init_workspace
+from daemon.workspace.adoption import adopt
 from state.errors import DreamdError, NotKeptError
 from state.fleet.workspace import Lease, Worker
+from state.stores.disk.workspace import init_workspace
 from state.stores.fleet.leases import Leases
+from state.stores.fleet.places import ERASURES_KEPT_DAYS
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
+from state.stores.generations.place_record import write_place
 
 # Folders of workspaces that are no longer owned stay for the next time, the last ones at least.
 _MOST_COPIES = 1_000
+# An older one may hold what was forgotten so long ago that nobody tells of it any more.
+_OLDEST_SECONDS = (ERASURES_KEPT_DAYS - 1) * 86_400.0
+_GIVEN_BACK_AT_ONCE = 8
+# A folder that is removed begins with this, so that nobody takes half of it for a workspace.
+_GONE = "gone-"
 
 
 class _Turn:
-    """Who takes or gives back one workspace; a lock that can be referred to weakly."""
+    """Who takes or gives back one workspace: a lock that lives as long as somebody has it or waits for it."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Ownership:
@@ -43,6 +59,7 @@ class Ownership:
         self._owned: dict[int, Owned] = {}
         self._turns: WeakValueDictionary[int, _Turn] = WeakValueDictionary()
         self._turns_lock = threading.Lock()
+        self._counting = threading.Lock()
 
     def all(self) -> list[Owned]:
         """Those that it owns now."""
@@ -62,18 +79,26 @@ class Ownership:
         try:
             yield owned
         finally:
-            owned.used = time.monotonic()
-            owned.users -= 1
+            with self._counting:
+                owned.used = time.monotonic()
+                owned.users -= 1
 
     def _acquire(self, workspace: int) -> Owned:
-        with self._turn(workspace).lock:
+        with self._turn(workspace):
             owned = self._owned.get(workspace)
+            if owned is not None and owned.lease.owner != self._me().id:
+                owned.lost = True  # it was being taken when this worker began anew
             if owned is not None and owned.lost:
+                if owned.users:  # they find out at their next step; until then the folder is no other's
+                    raise NotKeptError(
+                        f"what was under way in ws-{workspace} when it was lost has to end", "ask another worker"
+                    )
                 self._forget(owned)
                 owned = None
             if owned is None:
                 owned = self._take(workspace)
-            owned.users += 1
+            with self._counting:
+                owned.users += 1
             return owned
 
     def _turn(self, workspace: int) -> _Turn:
@@ -106,10 +131,11 @@ class Ownership:
         manifest = generations.manifest(lease.generation.key) if lease.generation.key else None
         if manifest is None:  # it has never been committed: what lies here, nobody was told of
             shutil.rmtree(folder, ignore_errors=True)
-            init_workspace(folder)
+            write_place(self._objects, lease.place)
         else:
             generations.bring_up(folder, manifest)
-            init_workspace(folder)
+        # What another worker has made is this one's too: the lease says so.
+        adopt(init_workspace(folder))
         owned = Owned(lease, folder, generations, manifest, self._around)
         try:
             owned.open()
@@ -119,9 +145,15 @@ class Ownership:
         return owned
 
     def _forget(self, owned: Owned) -> None:
+        """Whoever is still at work in it is fenced, and finds nothing any more; nor does anybody who looks for it."""
         owned.drop()
         if self._owned.get(owned.place.id) is owned:
             del self._owned[owned.place.id]
+        folder = self._folder / owned.place.handle
+        gone = folder.with_name(f"{_GONE}{folder.name}-{owned.lease.fence}")
+        with suppress(OSError):
+            folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
     def drop_all(self) -> None:
         """The lifetime has ended: whatever it owned is, or may be, another worker's."""
@@ -130,32 +162,90 @@ class Ownership:
 
     def give_back_idle(self, seconds: float) -> None:
         """Give back what nobody has used for so long."""
-        for owned in [*self._owned.values()]:
-            with self._turn(owned.place.id).lock:
-                idle = not owned.users and time.monotonic() - owned.used >= seconds
-                if self._owned.get(owned.place.id) is not owned or not (idle or (owned.lost and not owned.users)):
-                    continue
-                if owned.lost:
-                    self._forget(owned)
-                    continue
-                del self._owned[owned.place.id]
-                try:
-                    owned.give_back()
-                except DreamdError as error:  # what was not committed, nobody was told of
-                    logs.get(workspace=owned.place.handle).warning("not_given_back", error=error)
-                    owned.drop()
-                    with suppress(DreamdError):
-                        self._leases.release(owned.lease)
+        idle = [owned for owned in self.all() if _is_idle(owned, seconds)]
+        if len(idle) < _GIVEN_BACK_AT_ONCE:
+            for owned in idle:
+                self._give_back(owned, seconds)
+        else:
+            with ThreadPoolExecutor(_GIVEN_BACK_AT_ONCE, "give-back") as threads:
+                list(threads.map(lambda owned: self._give_back(owned, seconds), idle))
+
+    def _give_back(self, owned: Owned, seconds: float) -> None:
+        with self._turn(owned.place.id):
+            if self._owned.get(owned.place.id) is not owned or not _is_idle(owned, seconds):
+                return
+            if owned.lost:
+                self._forget(owned)
+                return
+            del self._owned[owned.place.id]
+            try:
+                owned.give_back()
+            except (DreamdError, sqlite3.Error, OSError) as error:  # what was not committed, nobody was told of
+                logs.get(workspace=owned.place.handle).warning("not_given_back", error=error)
+                self._forget(owned)
+                with suppress(DreamdError):
+                    self._leases.release(owned.lease)
+
+    def cut_off(self) -> list[int]:
+        """Commit those that are still in use as they are, and own them no more: there is no time to wait for them.
+
+        Returns which; each still has its lease.
+
+        What is under way in them is fenced; a dream goes on elsewhere after the last of its nodes that has ended.
+        """
+        left = [owned for owned in self.all() if not owned.lost]
+        if left:
+            with ThreadPoolExecutor(_GIVEN_BACK_AT_ONCE, "cut-off") as threads:
+                list(threads.map(self._cut_off, left))
+        return [owned.place.id for owned in left]
+
+    def _cut_off(self, owned: Owned) -> None:
+        try:
+            owned.keeper.reopen()  # what it says of itself shall know the dream that is under way
+            with owned.keeper.store():
+                pass
+            owned.commit()
+        except (DreamdError, sqlite3.Error) as error:
+            logs.get(workspace=owned.place.handle).warning("not_given_back", error=error)
+        owned.lost = True
 
     def remove_old_copies(self) -> None:
-        """Remove the folders that were not used for the longest, beyond the last thousand."""
-        names = {f"ws-{one}" for one in self._owned}
-        copies = [one for one in self._folder.iterdir() if one.name not in names]
-        for folder in sorted(copies, key=lambda one: one.stat().st_mtime)[: max(0, len(copies) - _MOST_COPIES)]:
-            self.remove_copy(int(folder.name.removeprefix("ws-")))
+        """Remove folders not used for a month, the oldest beyond the last thousand, and remains of others."""
+        copies = list[tuple[float, int]]()
+        for folder in self._folder.iterdir():
+            name = folder.name.removeprefix("ws-")
+            if folder.name.startswith(_GONE):
+                shutil.rmtree(folder, ignore_errors=True)
+            elif name.isdecimal() and int(name) not in self._owned:
+                with suppress(OSError):
+                    copies.append((folder.stat().st_mtime, int(name)))
+        oldest, many = time.time() - _OLDEST_SECONDS, len(copies) - _MOST_COPIES
+        for number, (used, workspace) in enumerate(sorted(copies)):
+            if number < many or used < oldest:
+                with suppress(OSError):  # the next look tries again
+                    self.remove_copy(workspace)
 
-    def remove_copy(self, workspace: int) -> None:
-        """Remove the folder of a workspace, unless it is owned: then its owner has done what is to be done."""
-        with self._turn(workspace).lock:
-            if workspace not in self._owned:
-                shutil.rmtree(self._folder / f"ws-{workspace}", ignore_errors=True)
+    def remove_copy(self, workspace: int) -> bool:
+        """Remove the folder of a workspace, unless it is owned: then its owner has done what is to be done.
+
+        What this worker believes is not enough: the lease may be gone, and with it the workspace. Whether it could be
+        removed: while somebody is still at work in it, it cannot. Raises UnreachableError, and OSError when something
+        of it stays.
+        """
+        with self._turn(workspace):
+            owned = self._owned.get(workspace)
+            if owned is not None:
+                if not owned.lost and self._leases.holds(owned.lease):
+                    return True
+                owned.lost = True
+                if owned.users:
+                    return False
+                self._forget(owned)
+            folder = self._folder / f"ws-{workspace}"
+            if folder.exists():
+                shutil.rmtree(folder)
+            return True
+
+
+def _is_idle(owned: Owned, seconds: float) -> bool:
+    return not owned.users and (owned.lost or time.monotonic() - owned.used >= seconds)

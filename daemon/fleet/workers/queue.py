@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from daemon.observability import logs
-from state.stores.fleet.database import conninfo
+from state.stores.fleet.database import KEEP_ALIVE, conninfo
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, CONSOLIDATE, DREAM
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Queue:
         self._own_queue = own_queue
         self._run_job = run
         self._stopping = stopping
+        self._interrupted = False  # since it could last be opened
         self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="queue", daemon=True)
         for name in ("procrastinate", "psycopg.pool"):  # what goes wrong is told by our own log
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -46,14 +47,17 @@ class Queue:
             try:
                 await self._serve_once(self._own_queue())
             except Exception as error:  # noqa: BLE001 - the database is away, or was; the loop goes on
-                if not self._stopping.is_set():
+                if not (self._stopping.is_set() or self._interrupted):
                     logs.get().warning("queue_interrupted", error=error)
-            await asyncio.sleep(_RETRY_SECONDS)
+                self._interrupted = True
+            if not self._stopping.is_set():
+                await asyncio.sleep(_RETRY_SECONDS)
 
     async def _serve_once(self, own: str) -> None:
         """Take jobs until the worker stops or begins anew."""
         app = self._app()
         async with app.open_async():
+            self._interrupted = False
             task = asyncio.create_task(
                 app.run_worker_async(
                     queues=[ANYBODYS_QUEUE, own],
@@ -62,7 +66,7 @@ class Queue:
                     abort_job_polling_interval=60.0,
                     delete_jobs="always",
                     install_signal_handlers=False,
-                    update_heartbeat_interval=20.0,
+                    update_heartbeat_interval=10.0,
                     stalled_worker_timeout=120.0,
                     shutdown_graceful_timeout=8.0,
                 )
@@ -73,7 +77,9 @@ class Queue:
             finally:
                 if not task.done():
                     task.cancel()
-            await asyncio.gather(task, return_exceptions=False)
+                [ended] = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(ended, Exception):
+                raise ended
 
     def _app(self) -> "App":
         from procrastinate import App, PsycopgConnector
@@ -82,7 +88,7 @@ class Queue:
             conninfo=conninfo(self._url),
             min_size=1,
             max_size=self._size + 2,
-            kwargs={"options": "-c search_path=dreamd,public"},
+            kwargs={"options": "-c search_path=dreamd,public", **KEEP_ALIVE},
         )
         app = App(connector=connector)
 

@@ -11,19 +11,26 @@ from daemon.config.settings import Config, day_start
 from daemon.fleet.workers.decision import decide
 from daemon.observability import logs
 from daemon.service.schedule import Action, Decision, Thresholds
-from state.errors import DreamdError, UnreachableError
+from state.errors import UnreachableError
 from state.fleet.tenant import Quotas
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Inbox
+from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Processes
 from state.stores.fleet.schedule import CONSOLIDATE, DREAM, Capacity, DueRow, Job, Schedule, Sweep, Use
 
 TICK_SECONDS = 1.0
-_MOST_ROWS = 500
+# In one transaction of some tens of milliseconds, whose rows nobody else can write meanwhile.
+_MOST_ROWS = 200
 # So many jobs wait for each slot: a worker that ends one finds the next, and what waits longer waits in the registry,
 # where it can be chosen again.
 _WAITING_FOR_A_SLOT = 2
 _POSTPONED = timedelta(seconds=5)
+# Of jobs in one slot, at most.
+_ENDED_A_SECOND = 4
+_LONGEST_WAIT = timedelta(minutes=10)
+# A worker may die of anything; of the same workspace again and again it dies of that.
+_LOST_BEFORE_A_PAUSE = 2
 _NET_SECONDS = 20.0
 _OLD_SECONDS = 600.0
 
@@ -76,16 +83,20 @@ class Sweeper:
         self._schedule = Schedule(database)
         self._inbox = Inbox(database)
         self._processes = Processes(database)
+        self._places = Places(database)
         self._config = config
         self._thresholds = thresholds
         self._stopping = stopping
         self._net_at = self._old_at = 0.0
+        self._passed_over: Counter[int] = Counter()  # of each tenant, in this round
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     def _run(self) -> None:
         while not self._stopping.wait(TICK_SECONDS):
             try:
-                self.tick()
+                self._passed_over.clear()
+                while self.tick() >= _MOST_ROWS and not self._stopping.is_set():
+                    pass
             except UnreachableError:
                 continue  # the lifetime says so
             except Exception as error:  # noqa: BLE001 - whatever it is, the next tick comes
@@ -97,10 +108,13 @@ class Sweeper:
         if steady >= self._net_at:
             self._net_at = steady + _NET_SECONDS
             self._inbox.wake_waiting()
+            if dead := self._schedule.clear_dead():
+                logs.get().warning("jobs_dead", jobs=dead)
         if steady >= self._old_at:
             self._old_at = steady + _OLD_SECONDS
             self._inbox.sweep()
             self._processes.sweep()
+            self._places.sweep()
         if not self._schedule.is_due():
             return 0
         with self._schedule.sweep() as sweep:
@@ -120,6 +134,10 @@ class Sweeper:
             if row.queued and not row.lost:
                 until.append((row.place.id, capacity.now + 4 * _POSTPONED))
                 continue
+            if row.lost and row.failures >= _LOST_BEFORE_A_PAUSE:  # perhaps it kills whoever dreams it
+                wait = min(timedelta(hours=4), timedelta(minutes=1) * 2.0 ** min(row.failures, 8))
+                until.append((row.place.id, capacity.now + wait))
+                continue
             decision = _decided(row, capacity.now, thresholds)
             if decision is None or decision.action is Action.WAIT:
                 until.append((row.place.id, decision.at if decision is not None else None))
@@ -127,7 +145,7 @@ class Sweeper:
                 wanted.append(_Wanted(row, decision))
         if wanted:
             room = Room(capacity, config, sweep.use([one.row.place.tenant for one in wanted]))
-            jobs, later = chosen(wanted, room)
+            jobs, later = chosen(wanted, room, self._passed_over)
             until += later
             if jobs:
                 sweep.defer(jobs)
@@ -144,11 +162,15 @@ class _Wanted:
     decision: Decision
 
 
-def chosen(wanted: Sequence[_Wanted], room: Room) -> tuple[list[Job], list[tuple[int, datetime | None]]]:
-    """The jobs that are queued now, and when the other workspaces are looked at again. Pure.
+def chosen(
+    wanted: Sequence[_Wanted], room: Room, passed_over: Counter[int]
+) -> tuple[list[Job], list[tuple[int, datetime | None]]]:
+    """The jobs that are queued now, and when the other workspaces are looked at again.
 
     Tenants come in turn, the one with the fewest jobs under way first, each with its longest due first. A tenant
-    without room waits until the day ends; who found no slot is looked at again soon, behind those that wait longer.
+    without room waits until the day ends. Who found no slot is looked at again when its turn among its tenant's may
+    come, the first ones at once: so thousands of one tenant never stand before the one of another. `passed_over`
+    counts these for each tenant.
     """
     jobs, later = list[Job](), list[tuple[int, datetime | None]]()
     taken: Counter[int] = Counter()
@@ -159,7 +181,9 @@ def chosen(wanted: Sequence[_Wanted], room: Room) -> tuple[list[Job], list[tuple
         if is_dream and room.refusal(tenant, taken[tenant], len(jobs)):
             later.append((place, min(day_start(now) + timedelta(days=1), now + timedelta(minutes=10))))
         elif len(jobs) >= room.jobs:
-            later.append((place, now + _POSTPONED))
+            turn = passed_over[tenant] / (_ENDED_A_SECOND * max(1, room.capacity.slots))
+            later.append((place, now + min(timedelta(seconds=1 + turn), _LONGEST_WAIT)))
+            passed_over[tenant] += 1
         else:
             taken[tenant] += 1
             jobs.append(
@@ -186,7 +210,7 @@ def _in_turn(wanted: Sequence[_Wanted], uses: Mapping[int, Use]) -> Iterator[_Wa
 def _decided(row: DueRow, now: datetime, thresholds: Thresholds) -> Decision | None:
     try:
         return decide(row, now, thresholds)
-    except DreamdError as error:  # facts that an older dreamd cannot read, or a newer one has written otherwise
+    except Exception as error:  # noqa: BLE001 - one workspace holds up no others: facts that an older dreamd cannot read, or a newer one has written otherwise
         logs.get(workspace=row.place.handle).error("facts_unreadable", error=error)
         without = replace(row, facts="")
         return decide(without, now, thresholds)

@@ -25,23 +25,25 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode
 from daemon.fleet.connections import Connections
 from daemon.fleet.workers.lifetime import Lifetime
+from daemon.fleet.workers.models import DiscreetModelWorker, without_machines_ceilings
 from daemon.fleet.workers.owned import Owned, Surroundings
 from daemon.fleet.workers.owned_access import OwnedAccess
 from daemon.fleet.workers.ownership import Ownership
 from daemon.fleet.workers.sweeper import Room
+from daemon.fleet.workers.watched_objects import WatchedObjects
 from daemon.fleet.workers.worker_jobs import WorkerJobs
-from daemon.models.worker import ModelWorker
 from daemon.observability import logs
 from daemon.observability.failures import failure
 from daemon.observability.metrics import Metrics
 from daemon.service import malloc
 from daemon.service.keeper import Keeper
 from daemon.service.schedule import Thresholds
-from daemon.workspace.status import ServiceStatus
+from daemon.workspace.status import BY_FLEET, ServiceStatus
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.errors import (
+    BusyError,
     DreamdError,
     FencedError,
     NotFoundError,
@@ -60,6 +62,8 @@ from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Job, Schedule
 
 _ERASURES_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
+_PUT_OFF = timedelta(seconds=2)
+_SOON_SECONDS = 0.1
 
 
 class Worker:
@@ -68,13 +72,13 @@ class Worker:
     def __init__(
         self, load: Callable[[], Config], connections: Connections, folder: Path, address: str, secret: str
     ) -> None:
-        self._config = load()
+        self._config = without_machines_ceilings(load())
         self.database = connections.database
         self._since = utc_now()
         self._stopping = threading.Event()
         self._metrics = Metrics(version("dreamd"), self._since.timestamp())
         self._embedding = Embedding(download=self._config.embeddings.download, model=self._config.embeddings.model)
-        self._model_worker = ModelWorker()
+        self._model_worker = DiscreetModelWorker()
         self._leases = Leases(connections.database)
         self._places = Places(connections.database)
         self._schedule = Schedule(connections.database)
@@ -92,8 +96,9 @@ class Worker:
             self.thresholds,
         )
         (folder / "workspaces").mkdir(mode=0o700, exist_ok=True)
+        self._objects = WatchedObjects(connections.objects)
         self.ownership = Ownership(
-            folder / "workspaces", self._leases, connections.objects, around, lambda: self.lifetime.worker
+            folder / "workspaces", self._leases, self._objects, around, lambda: self.lifetime.worker
         )
         self.jobs = WorkerJobs(self._metrics, self._model_worker, self._stopping)
         self._threads = [
@@ -162,16 +167,16 @@ class Worker:
         """Why it takes nothing now."""
         if self._stopping.is_set():
             return "the worker is stopping"
-        return self.lifetime.problem
+        return self.lifetime.problem or self._objects.problem
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         """Access to the workspace, which is taken if nobody owns it.
 
-        Raises NotKeptError when another worker owns it, UnknownWorkspaceError, UnreachableError.
+        Raises NotKeptError when another worker owns it or this one ends, UnknownWorkspaceError, UnreachableError.
         """
-        if self._stopping.is_set():
-            raise StoppedError("the worker is stopping", "ask another one")
+        if self._stopping.is_set():  # not StoppedError, of which nobody knows what was done
+            raise NotKeptError("the worker is stopping", "ask another one")
         with self.ownership.owning(_number(name)) as owned:
             yield OwnedAccess(
                 owned.keeper,
@@ -194,15 +199,21 @@ class Worker:
             with self.ownership.owning(workspace) as owned:
                 owned.absorb()
                 if task == DREAM:
-                    self.jobs.dream(owned, Reason(reason), Mode(self._config.dream.mode), lambda _: None)
+                    mode = Mode(self._config.dream.mode)
+                    self.jobs.dream(owned, Reason(reason), mode, lambda _: None, queued=True)
                 else:
                     self.jobs.consolidate(owned, Reason(reason) if reason else None)
-        except NotKeptError:  # its owner's queue gets it
-            self._leases.settle(workspace, timedelta(seconds=1))
+        except (NotKeptError, BusyError) as error:  # its owner's queue gets it; or it is after what is under way
+            log.info("job_put_off", why=str(error))
+            with suppress(DreamdError):
+                self._leases.settle(workspace, _PUT_OFF)
         except (NothingToDoError, StoppedError, FencedError, UnreachableError, NotFoundError) as error:
             log.info("job_ended", why=str(error))  # the sweep finds what was not committed
         except Exception as error:  # noqa: BLE001 - it is told, and tried again later
             log.error("job_failed", error=error)
+            mine = self.ownership.find(workspace)
+            if mine is not None and mine.lost:  # another one's job is none of ours
+                return
             with suppress(DreamdError):
                 self._leases.settle_failed(workspace, failure(error).what)
 
@@ -215,21 +226,30 @@ class Worker:
                 for owned in self.ownership.all():
                     owned.keeper.close_idle()
                 self.ownership.remove_old_copies()
+                self._objects.ask_again()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
                 logs.get().error("round_failed", error=error)
 
     def _drop_erased(self) -> None:
         """Remove copies of workspaces in which something was forgotten, or which are gone."""
-        seen = 0
-        while not self._stopping.wait(_ERASURES_SECONDS if seen else 0.1):
+        seen, left, pause = 0, set[int](), _SOON_SECONDS
+        while not self._stopping.wait(pause):
+            pause = _ERASURES_SECONDS
             try:
                 for number, workspace in self._places.erasures(seen):
-                    self.ownership.remove_copy(workspace)
+                    left.add(workspace)
                     seen = number
+                left = {one for one in left if not self._is_removed(one)}
             except DreamdError:
                 continue  # the database is away; the lifetime says so
-            except OSError as error:
-                logs.get().error("copies_not_removed", error=error)
+
+    def _is_removed(self, workspace: int) -> bool:
+        """Remove the copy of a workspace; whether it could be. One that cannot holds up no other."""
+        try:
+            return self.ownership.remove_copy(workspace)
+        except OSError as error:
+            logs.get(workspace=f"ws-{workspace}").error("copy_not_removed", error=error)
+            return False
 
     # ------------------------------------------------------------ start and end
 
@@ -248,6 +268,9 @@ class Worker:
             self.ownership.give_back_idle(0)
             time.sleep(0.05)
         self.ownership.give_back_idle(0)
+        if left := self.ownership.cut_off():
+            with suppress(DreamdError):
+                self._schedule.abandon(left)
         ended = not self.ownership.all()
         self.lifetime.stop()
         self._dreamers.shutdown(wait=False, cancel_futures=True)
@@ -302,7 +325,7 @@ class Worker:
         return ServiceStatus(
             pid=0,
             since=self._since,
-            upcoming="when the fleet's schedule says so",
+            upcoming=BY_FLEET,
             at=None,
             dreaming=keeper.dreaming,
             alone=keeper.exclusive_busy,

@@ -12,7 +12,7 @@ from daemon.observability.metrics import Metrics
 from daemon.service.jobs import Jobs
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
-from state.errors import FencedError, UnreachableError
+from state.errors import BusyError, FencedError, NothingToDoError, StoppedError, UnreachableError
 
 
 class WorkerJobs:
@@ -23,8 +23,14 @@ class WorkerJobs:
         self._lock = threading.Lock()
         self.dreaming = 0
 
-    def dream(self, owned: Owned, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
-        """Dream, and commit what came of it: also of one that failed, which cost something. Raises as `dream_now`."""
+    def dream(
+        self, owned: Owned, reason: Reason, mode: Mode, on_step: Callable[[Step], None], *, queued: bool = False
+    ) -> Outcome:
+        """Dream, and commit what came of it: also of one that failed, which cost something. Raises as `dream_now`.
+
+        `queued`: it was a job, which has ended then, unless it failed: the schedule has to be told that by itself.
+        """
+        dreams = 0
 
         def step(done: Step) -> None:
             owned.check()
@@ -34,20 +40,28 @@ class WorkerJobs:
             if mode is not Mode.DRY:
                 owned.keeper.changed = False  # a dream reads by itself what a pass would read
             try:
-                return self._jobs.dream(owned.keeper, reason, mode, step)
+                outcome = self._jobs.dream(owned.keeper, reason, mode, step)
+                dreams = int(mode is not Mode.DRY)
             except (FencedError, UnreachableError):
                 owned.lost = True
                 raise
-            except BaseException:
+            except (NothingToDoError, StoppedError, BusyError):
                 owned.keeper.changed = True
+                raise
+            except BaseException:
+                owned.keeper.changed, dreams, queued = True, int(mode is not Mode.DRY), False
                 raise
             finally:
                 if not owned.lost:
-                    owned.commit(settled=True, dreams=int(mode is not Mode.DRY))
+                    owned.commit(settled=queued, dreams=dreams)
+            return outcome
 
     def consolidate(self, owned: Owned, reason: Reason | None) -> None:
-        """Run a pass and what is due in sessions, and commit. Raises as the pass does."""
-        now = utc_now()
+        """Run a pass and what is due in sessions, and commit. Raises as the pass does.
+
+        It was a job, which has ended then, unless it failed, as in `dream`.
+        """
+        now, settled = utc_now(), False
         owned.keeper.last_pass = now
         if reason is Reason.SPIKE:
             owned.keeper.last_spike_pass = now
@@ -56,9 +70,10 @@ class WorkerJobs:
             if due is not None and due <= now:
                 self._jobs.maintain(owned.keeper, now)
             self._jobs.consolidate(owned.keeper, reason, now)
+            settled = True
         finally:
             if not owned.lost:
-                owned.commit(settled=True)
+                owned.commit(settled=settled)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import tarfile
 import time
 from collections.abc import Iterator
@@ -145,13 +146,17 @@ def take_log(writer: Members, workspace: Workspace, disk: Disk) -> None:
             writer.add(SCRATCH, file, size, taken.st_mtime_ns)
     except NotFoundError:
         pass  # the log of a workspace that nobody has written to
+    became: int | None = None
     for name in _log_names(workspace):
-        path = place(workspace, name)
+        path, number = place(workspace, name), int(re.findall(r"[0-9]{6,}", name)[0])
         assert path is not None
+        if became is not None and number >= became:  # all of it was appended later
+            continue
         with _opened(disk, path) as file:
             status = os.fstat(file.fileno())
             # scratch.md became this segment since: it is in it already. (Its owner dreams; we are fenced, or soon.)
             if taken is not None and os.path.samestat(status, taken):
+                became = number
                 continue
             size = _settled(file, path) if name.endswith(".md") else status.st_size
             writer.add(name, file, size, os.fstat(file.fileno()).st_mtime_ns)

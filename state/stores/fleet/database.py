@@ -1,25 +1,34 @@
 """FleetDatabase: PostgreSQL as the fleet uses it: a pool, single statements, transactions, and its schema."""
 
 import logging
+import re
 import select
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from state.errors import ConfigError, DreamdError, UnreachableError
+from state.errors import ConfigError, DreamdError, NotFoundError, UnreachableError
 
 if TYPE_CHECKING:
-    from psycopg import Connection, Cursor
+    from psycopg import Cursor
     from psycopg.rows import DictRow
+
+    from state.stores.fleet.connection import BoundedConnection
 
 SCHEMA_VERSION = 1
 _MIGRATE = "run 'dreamd migrate --database URL' with this version of dreamd"
-_OPTIONS = "-c search_path=dreamd,public -c statement_timeout=30s -c lock_timeout=10s -c timezone=UTC"
+_OPTIONS = "-c search_path=dreamd,public -c statement_timeout=12s -c lock_timeout=8s -c timezone=UTC"
 _CONNECT_SECONDS = 5
 _WAIT_SECONDS = 10.0
+_REASON_SECONDS = 2
+_PORTS = re.compile(r"[0-9,]*")
 # Of everybody who migrates at once, one does.
 _MIGRATION_LOCK = 0x647265616D64
+ERASURE_LOCK = 0x6572617365
+"""Of everybody who adds an erasure each waits for the one before."""
 
 Row = Mapping[str, Any]
 
@@ -28,25 +37,29 @@ class FleetDatabase:
     """A pool of connections, for any thread. Everything raises UnreachableError while PostgreSQL is away."""
 
     def __init__(self, url: str, size: int = 8) -> None:
-        from psycopg.rows import dict_row
+        from psycopg.rows import DictRow, dict_row
         from psycopg_pool import ConnectionPool
+
+        from state.stores.fleet.connection import BoundedConnection
 
         # It says every second that PostgreSQL is away; whoever asks is told once, by an error.
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         self.url = url
         self.statements = 0
         """How many were asked; for figures."""
-        self._pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
+        self._pool: ConnectionPool[BoundedConnection[DictRow]] = ConnectionPool(
             conninfo(url),
+            connection_class=BoundedConnection[DictRow],
             min_size=1,
             max_size=size,
             timeout=_WAIT_SECONDS,
             max_idle=60.0,
             reconnect_timeout=5.0,
             open=False,
-            kwargs={"autocommit": True, "row_factory": dict_row, "options": _OPTIONS, **_KEEP_ALIVE},
-            check=_check,
+            kwargs={"autocommit": True, "row_factory": dict_row, "options": _OPTIONS, **KEEP_ALIVE},
+            check=self._check,
         )
+        self._drained, self._draining = 0.0, threading.Lock()
         self._pool.open()
 
     def rows(self, statement: str, values: Row | None = None) -> list[dict[str, Any]]:
@@ -89,6 +102,26 @@ class FleetDatabase:
         """Close all connections."""
         self._pool.close(timeout=1.0)
 
+    def _check(self, connection: "BoundedConnection[DictRow]") -> None:
+        """Raises when the server has ended this connection, which its socket tells: nobody is asked.
+
+        With it go the others that are as old: the pool would try them one by one, with pauses between.
+        """
+        import psycopg
+
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        if not poll.poll(0):
+            return
+        try:
+            connection.execute("")
+        except psycopg.Error:
+            with self._draining:
+                if connection.born > self._drained:
+                    self._drained = time.monotonic()
+                    self._pool.drain()
+            raise
+
     @contextmanager
     def _cursor(self) -> Iterator["Cursor[DictRow]"]:
         import psycopg
@@ -97,42 +130,47 @@ class FleetDatabase:
         try:
             with self._pool.connection() as connection, connection.cursor() as cursor:
                 yield cursor
-        except (PoolTimeout, PoolClosed) as error:
+        except PoolTimeout as error:
+            raise _away(self.url, _reason(self.url) or error) from error
+        except PoolClosed as error:
             raise _away(self.url, error) from error
-        except psycopg.errors.UndefinedTable as error:
-            raise ConfigError(f"{named(self.url)} lacks tables of the fleet", _MIGRATE) from error
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+            raise ConfigError(f"{named(self.url)} lacks tables of the fleet, or has others", _MIGRATE) from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise _forbidden(self.url, error) from error
+        except psycopg.errors.ForeignKeyViolation as error:
+            raise NotFoundError("what this belongs to is gone", "it was removed meanwhile") from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise _away(self.url, error) from error
 
 
-_KEEP_ALIVE: Mapping[str, Any] = {
+KEEP_ALIVE: Mapping[str, Any] = {
     "connect_timeout": _CONNECT_SECONDS,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-
-
-def _check(connection: "Connection[DictRow]") -> None:
-    """Raises when the server has ended this connection, which its socket tells: nobody is asked."""
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        connection.execute("")
+"""By which a connection finds out in some seconds that the other side is gone without a word."""
 
 
 def conninfo(url: str) -> str:
-    """The address as psycopg wants it. Raises ConfigError for one that is none."""
+    """The address as psycopg wants it. Raises ConfigError for one that is none; nothing of it is told."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
     try:
-        conninfo_to_dict(url)
-    except ProgrammingError as error:
+        parts = conninfo_to_dict(url)
+    except ProgrammingError:
         raise ConfigError(
             "fleet.database is no address of PostgreSQL", "it is like postgresql://user@host:5432/dreamd"
-        ) from error
+        ) from None
+    # So it looks when a password holds one of the characters that end it.
+    if "@" in f"{parts.get('dbname', '')}{parts.get('host', '')}" or not _PORTS.fullmatch(str(parts.get("port", ""))):
+        raise ConfigError(
+            "fleet.database is no address of PostgreSQL: its port is no number, or its database has an '@'",
+            "write '/', '@', ':', '#' and '?' within a password as %2F, %40, %3A, %23 and %3F",
+        )
     if not url.startswith(("postgresql://", "postgres://")):
         raise ConfigError("fleet.database is no address of PostgreSQL", "it begins with postgresql://")
     return url
@@ -146,25 +184,57 @@ def named(url: str) -> str:
     return f"PostgreSQL at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 
+def storable(text: str) -> str:
+    """The text as PostgreSQL can hold it: U+FFFD for NUL and for halves of characters."""
+    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _reason(url: str) -> Exception | None:
+    """Why no connection is made, which the pool keeps for itself."""
+    import psycopg
+
+    try:
+        psycopg.connect(url, connect_timeout=_REASON_SECONDS).close()
+    except psycopg.Error as error:
+        return error
+    return None
+
+
+def _forbidden(url: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"the user of {named(url)} lacks a right ({_line(error)})", "let it own the schema dreamd and what is in it"
+    )
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
 def _away(url: str, error: Exception) -> DreamdError:
     from psycopg_pool import PoolTimeout
 
-    why = "no connection in ten seconds" if isinstance(error, PoolTimeout) else " ".join(str(error).split())[:200]
+    why = "no connection in ten seconds" if isinstance(error, PoolTimeout) else _line(error)
     if "authentication failed" in why:
         return ConfigError(f"{named(url)} refuses the user or the password", "check fleet.database")
-    return UnreachableError(f"{named(url)} cannot be asked ({why})", "try again; what was acknowledged is safe")
+    if 'FATAL: database "' in why and "does not exist" in why:
+        return ConfigError(f"{named(url)} does not exist", "create the database, or check fleet.database")
+    return UnreachableError(
+        f"{named(url)} cannot be asked ({why})",
+        "start it or check fleet.database, and try again; what was acknowledged is safe",
+    )
 
 
 def migrate(url: str, mark: str) -> int:
     """Make the tables, or bring them to this version; the version. Doing it again is harmless.
 
-    `mark`: the fleet's, if it is made now. Raises UnreachableError, and ConfigError for a newer schema.
+    `mark`: the fleet's, if it is made now. Raises UnreachableError, and ConfigError for a newer schema, for tables of
+    somebody else's, and for a user who may not make tables; then nothing is changed.
     """
     import psycopg
     from psycopg.rows import dict_row
 
     try:
-        with psycopg.connect(conninfo(url), row_factory=dict_row, **_KEEP_ALIVE) as connection:
+        with psycopg.connect(conninfo(url), row_factory=dict_row, **KEEP_ALIVE) as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
             connection.execute("CREATE SCHEMA IF NOT EXISTS dreamd")
             connection.execute("SET LOCAL search_path = dreamd")
@@ -185,6 +255,13 @@ def migrate(url: str, mark: str) -> int:
             connection.execute("INSERT INTO fleet (mark) SELECT %s WHERE NOT EXISTS (SELECT 1 FROM fleet)", (mark,))
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise _away(url, error) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _forbidden(url, error) from error
+    except psycopg.ProgrammingError as error:
+        raise ConfigError(
+            f"the schema dreamd of {named(url)} has tables that are not the fleet's ({_line(error)})",
+            "give the fleet a database of its own",
+        ) from error
     return SCHEMA_VERSION
 
 

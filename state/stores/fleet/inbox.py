@@ -5,23 +5,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from state.errors import UsageError
 from state.fleet.workspace import InboxRow
-from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.database import FleetDatabase, storable
 
 KEPT_DAYS = 7
 """For so long a key is known after its row was taken."""
+KEY_CHARACTERS = 255
+"""An index takes no more."""
 _SWEPT_AT_ONCE = 10_000
+_MOST_RECEIPTS = 200
+"""Of a workspace that is only read nobody takes the receipts in; it keeps no more of them either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is to be put into the inbox of a workspace; the same key again is the same arrival."""
+    """What is to be put into the inbox of a workspace; the same key again is the same arrival.
+
+    `body` is JSON. Raises UsageError for a key or a body that no row can hold.
+    """
 
     workspace: int
     tenant: int
     kind: str
     key: str
     body: str
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.key) <= KEY_CHARACTERS or storable(self.key) != self.key:
+            raise UsageError(
+                f"{self.key[:60]!r} is no key", f"a key has 1 to {KEY_CHARACTERS} characters, none of them NUL"
+            )
+        if storable(self.body) != self.body:
+            raise UsageError("the text holds NUL or half a character", "write them as JSON does, by \\u and a number")
 
     @property
     def digest(self) -> bytes:
@@ -39,28 +55,43 @@ class Arrived:
     same: bool
 
 
-# What is put wakes the sweep, unless that looks at once anyway; a receipt wakes nobody.
-_PUT = """
+# What is put wakes the sweep, unless a job is queued: that one's end looks at what came. A receipt wakes nobody.
+# The workspaces' rows are locked in the order of their ids, and the tenants' counts in that of theirs: of two batches
+# one waits for the other. Whether a row is woken is decided once it is locked, by what it is then: what commits,
+# sweeps and ends of jobs write at the same moment lies before that, or they see by `arrived` what came.
+# Of receipts that wait the last ones stay.
+_PUT = f"""
 WITH given AS (
     SELECT * FROM unnest(%(workspaces)s::bigint[], %(kinds)s::text[], %(keys)s::text[], %(digests)s::bytea[],
                          %(bodies)s::text[]) WITH ORDINALITY AS g (workspace, kind, key, digest, body, place)),
+kept AS MATERIALIZED (
+    SELECT w.id, w.tenant FROM workspaces w
+    WHERE w.id = ANY(%(workspaces)s::bigint[]) AND w.removed_at IS NULL ORDER BY w.id FOR NO KEY UPDATE),
 open AS (
-    SELECT g.* FROM given g JOIN workspaces w ON w.id = g.workspace AND w.removed_at IS NULL),
+    SELECT g.*, kept.tenant, min(place) OVER (PARTITION BY workspace, key) AS first
+    FROM given g JOIN kept ON kept.id = g.workspace),
 put AS (
     INSERT INTO inbox (workspace, kind, key, digest, body)
-    SELECT workspace, kind, key, digest, body FROM open ORDER BY place
-    ON CONFLICT (workspace, key) DO NOTHING RETURNING id, workspace, kind, key, at),
+    SELECT workspace, kind, key, digest, body FROM open WHERE place = first ORDER BY place
+    ON CONFLICT (workspace, key) DO NOTHING RETURNING id, workspace, kind, key, digest, at),
 woken AS (
-    UPDATE workspaces w SET due_at = clock_timestamp()
-    WHERE w.id IN (SELECT workspace FROM put WHERE kind <> 'receipt') AND w.queued_at IS NULL
-      AND (w.due_at IS NULL OR w.due_at > clock_timestamp())),
+    UPDATE workspaces w SET arrived = w.arrived + n.count, due_at = CASE
+        WHEN w.queued_at IS NULL AND (w.due_at IS NULL OR w.due_at > clock_timestamp()) THEN clock_timestamp()
+        ELSE w.due_at END
+    FROM (SELECT workspace, count(*) AS count FROM put WHERE kind <> 'receipt' GROUP BY workspace) n
+    WHERE w.id = n.workspace),
+trimmed AS (
+    DELETE FROM inbox i USING (SELECT DISTINCT workspace FROM put WHERE kind = 'receipt') r
+    WHERE i.workspace = r.workspace AND i.kind = 'receipt' AND i.taken_at IS NULL AND i.id <= (
+        SELECT o.id FROM inbox o WHERE o.workspace = r.workspace AND o.kind = 'receipt' AND o.taken_at IS NULL
+        ORDER BY o.id DESC OFFSET {_MOST_RECEIPTS - 1} LIMIT 1)),
 counted AS (
     INSERT INTO arrivals AS a (tenant, minute, notes)
-    SELECT w.tenant, date_trunc('minute', clock_timestamp()), count(*)
-    FROM put JOIN workspaces w ON w.id = put.workspace WHERE put.kind = 'note' GROUP BY w.tenant
+    SELECT kept.tenant, date_trunc('minute', statement_timestamp()), count(*)
+    FROM put JOIN kept ON kept.id = put.workspace WHERE put.kind = 'note' GROUP BY kept.tenant ORDER BY kept.tenant
     ON CONFLICT (tenant, minute) DO UPDATE SET notes = a.notes + excluded.notes)
-SELECT g.place, coalesce(put.id, old.id) AS id, coalesce(put.at, old.at) AS at, put.id IS NULL AS known,
-    put.id IS NOT NULL OR old.digest = g.digest AS same
+SELECT g.place, coalesce(put.id, old.id) AS id, coalesce(put.at, old.at) AS at,
+    put.id IS NULL OR g.place <> g.first AS known, coalesce(put.digest, old.digest) = g.digest AS same
 FROM open g LEFT JOIN put ON put.workspace = g.workspace AND put.key = g.key
 LEFT JOIN inbox old ON put.id IS NULL AND old.workspace = g.workspace AND old.key = g.key
 ORDER BY g.place
@@ -76,8 +107,7 @@ class Inbox:
     def put(self, arrivals: Sequence[Arrival]) -> list[Arrived | None]:
         """Put all of them, durably when this returns; for each what became of it, None when its workspace is gone.
 
-        Should nobody know whether they were put (UnreachableError), putting them again with their keys is safe. No
-        two of one call have the same workspace and key.
+        Should nobody know whether they were put (UnreachableError), putting them again with their keys is safe.
         """
         rows = self._database.rows(
             _PUT,
@@ -89,16 +119,17 @@ class Inbox:
                 "bodies": [one.body for one in arrivals],
             },
         )
-        # A row that another put at this moment is seen by neither: its own statement gives it.
-        found = {
-            row["place"]: Arrived(row["id"], row["at"], row["known"], row["same"])
-            for row in rows
-            if row["id"] is not None
-        }
-        lost = {row["place"] for row in rows if row["id"] is None}
-        answers = [found.get(place) for place in range(1, len(arrivals) + 1)]
-        for place in lost:
-            [answers[place - 1]] = self.put([arrivals[place - 1]])
+        answers: list[Arrived | None] = [None] * len(arrivals)
+        unseen = []
+        for row in rows:
+            if row["id"] is None:
+                unseen.append(row["place"] - 1)
+            else:
+                answers[row["place"] - 1] = Arrived(row["id"], row["at"], row["known"], row["same"])
+        # A row that another put while this waited is seen by neither: the next statement gives it.
+        if unseen:
+            for place, answer in zip(unseen, self.put([arrivals[place] for place in unseen]), strict=True):
+                answers[place] = answer
         return answers
 
     def waiting(self, workspace: int) -> list[InboxRow]:
@@ -116,26 +147,39 @@ class Inbox:
         """How many notes of a tenant came since the minute began."""
         row = self._database.row(
             "SELECT notes FROM arrivals WHERE tenant = %(tenant)s"
-            " AND minute = date_trunc('minute', clock_timestamp())",
+            " AND minute = date_trunc('minute', statement_timestamp())",
             {"tenant": tenant},
         )
         return int(row["notes"]) if row else 0
 
     def wake_waiting(self) -> int:
-        """Have the sweep look at workspaces whose inbox waits though nothing is foreseen for them; how many."""
+        """Have the sweep look at workspaces whose inbox waits though nothing is foreseen for them; how many.
+
+        There should be none: it is the net below what each arrival does itself. The end of a session with no note
+        waits for the next one, and wakes nobody meanwhile.
+        """
         return len(
             self._database.rows(
-                "UPDATE workspaces SET due_at = clock_timestamp() WHERE due_at IS NULL AND removed_at IS NULL"
-                " AND id IN (SELECT DISTINCT workspace FROM inbox WHERE taken_at IS NULL AND kind <> 'receipt'"
-                "  AND at < clock_timestamp() - interval '20 seconds') RETURNING id"
+                "UPDATE workspaces SET due_at = clock_timestamp() WHERE id IN (SELECT id FROM workspaces w"
+                " WHERE due_at IS NULL AND removed_at IS NULL AND id IN (SELECT workspace FROM inbox"
+                "  WHERE taken_at IS NULL AND kind = 'note'"
+                "  AND at < statement_timestamp() - interval '20 seconds')"
+                " FOR NO KEY UPDATE SKIP LOCKED) RETURNING id"
             )
+        )
+
+    def set_aside(self, rows: Sequence[int]) -> None:
+        """Take these rows out of the way, and keep them as they are: nobody can read them, or only a newer dreamd."""
+        self._database.rows(
+            "UPDATE inbox SET taken_at = 'infinity' WHERE id = ANY(%(rows)s::bigint[]) AND taken_at IS NULL",
+            {"rows": list(rows)},
         )
 
     def sweep(self) -> int:
         """Forget keys and counts that are older than they need to be; how many."""
         gone = self._database.rows(
-            "WITH old AS (DELETE FROM arrivals WHERE minute < clock_timestamp() - interval '1 hour')"
-            " DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE taken_at < clock_timestamp()"
+            "WITH old AS (DELETE FROM arrivals WHERE minute < statement_timestamp() - interval '1 hour')"
+            " DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE taken_at < statement_timestamp()"
             " - make_interval(days => %(days)s) LIMIT %(most)s) RETURNING id",
             {"days": KEPT_DAYS, "most": _SWEPT_AT_ONCE},
         )

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from state.errors import FencedError, NotFoundError, UnreachableError
 from state.fleet.workspace import Generation, Lease, Place, Worker
-from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.database import ERASURE_LOCK, FleetDatabase, storable
 
-_ASKED_AGAIN_SECONDS = 12.0
+_ASKED_AGAIN_SECONDS = 20.0
 _PAUSE_SECONDS = 0.5
 
 
@@ -57,6 +57,8 @@ SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.fence, t
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
 
+# What came while an arrival had the row locked is not seen by this statement: the row's own count tells it, which is
+# read anew once the lock is free.
 _COMMIT = f"""
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
@@ -67,23 +69,26 @@ WITH held AS (
         due_at = CASE
             WHEN queued_at IS NOT NULL AND NOT %(settled)s THEN due_at
             WHEN EXISTS (SELECT 1 FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL
-                         AND i.kind <> 'receipt' AND NOT i.id = ANY(%(taken)s::bigint[])) THEN clock_timestamp()
+                         AND i.kind <> 'receipt' AND NOT i.id = ANY(%(taken)s::bigint[]))
+                OR w.arrived <> (SELECT before.arrived FROM workspaces before WHERE before.id = w.id)
+                THEN clock_timestamp()
             ELSE clock_timestamp() + %(due_in)s::interval END
     WHERE w.id = %(id)s AND w.owner = %(owner)s AND w.fence = %(fence)s AND w.generation = %(before)s
       AND w.removed_at IS NULL AND {_HELD}
     RETURNING w.id, w.tenant),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
-    WHERE i.workspace = held.id AND i.id = ANY(%(taken)s::bigint[])),
+    WHERE i.workspace = held.id AND i.taken_at IS NULL AND i.id = ANY(%(taken)s::bigint[])),
 spent AS (
     INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
     SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,
         %(dreams)s, %(calls)s, %(tokens)s, %(usd)s
-    FROM held WHERE %(dreams)s + %(calls)s + %(tokens)s > 0
+    FROM held WHERE %(dreams)s + %(calls)s + %(tokens)s > 0 OR %(usd)s > 0
     ON CONFLICT (day, tenant, workspace) DO UPDATE SET dreams = s.dreams + excluded.dreams,
         calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd),
 erased AS (
-    INSERT INTO erasures (tenant, workspace) SELECT held.tenant, held.id FROM held WHERE %(erased)s)
+    INSERT INTO erasures (tenant, workspace) SELECT held.tenant, held.id FROM held
+    WHERE %(erased)s AND pg_advisory_xact_lock({ERASURE_LOCK}) IS NOT NULL)
 SELECT count(*) AS done FROM held
 """
 
@@ -95,7 +100,7 @@ class Leases:
         self._database = database
 
     def take(self, workspace: int, owner: UUID) -> Lease | None:
-        """Own the workspace from now on, with a new fence; None when another living process does.
+        """Own the workspace from now on, with a new fence; None when another living process does, or `owner` is dead.
 
         Raises NotFoundError when it is gone.
         """
@@ -106,27 +111,41 @@ class Leases:
             return None
         raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")
 
+    def holds(self, lease: Lease) -> bool:
+        """Whether the workspace is there, and this lease is the last of it."""
+        values = {"id": lease.place.id, "owner": lease.owner, "fence": lease.fence}
+        found = self._database.row(
+            "SELECT 1 FROM workspaces WHERE id = %(id)s AND owner = %(owner)s AND fence = %(fence)s"
+            " AND removed_at IS NULL",
+            values,
+        )
+        return found is not None
+
     def commit(self, lease: Lease, commit: Commit) -> Lease:
         """Make this the workspace's generation; the lease with it.
 
         Raises FencedError when the lease is no longer this owner's: nothing of the commit stands. Raises
-        UnreachableError when PostgreSQL did not say in time whether it stands.
+        UnreachableError when nobody knows whether it stands: PostgreSQL did not say so in time, or others committed
+        after an answer was lost.
         """
-        until = time.monotonic() + _ASKED_AGAIN_SECONDS
+        until, unanswered = time.monotonic() + _ASKED_AGAIN_SECONDS, False
         while True:
             try:
                 row = self._database.row(_COMMIT, _values(lease, commit))
+                stands = (row is not None and row["done"] == 1) or self._stands(lease, commit)
+                break
             except UnreachableError:
                 if time.monotonic() >= until:
                     raise
+                unanswered = True
                 time.sleep(_PAUSE_SECONDS)
-                if self._stands(lease, commit, until):
-                    break
-                continue
-            if row is not None and row["done"] == 1:
-                break
-            if self._stands(lease, commit, until):  # an answer that was lost before
-                break
+        if not stands and unanswered and self._is_later(lease, commit):
+            raise UnreachableError(
+                f"whether generation {commit.generation.number} of ws-{lease.place.id} was committed is not known:"
+                " the answer was lost, and another owner has committed since",
+                "look whether it is there before you try again",
+            )
+        if not stands:
             raise FencedError(
                 f"ws-{lease.place.id} has another owner since, or this worker was silent for too long",
                 "nothing of what was under way is written; it is done again by its owner",
@@ -149,10 +168,15 @@ class Leases:
         )
         return Worker(row["id"], row["address"], row["secret"]) if row else None
 
-    def settle(self, workspace: int, due_in: timedelta) -> None:
-        """A job of the workspace has ended without a commit; the sweep looks again after `due_in`."""
+    def settle(self, workspace: int, due_in: timedelta | None) -> None:
+        """A job of the workspace has ended without a commit; the sweep looks again after `due_in`.
+
+        It looks at once when something came since the job was queued.
+        """
         self._database.rows(
-            "UPDATE workspaces SET queued_at = NULL, due_at = clock_timestamp() + %(due_in)s WHERE id = %(id)s",
+            "UPDATE workspaces SET queued_at = NULL, due_at = CASE WHEN arrived > seen"
+            " THEN clock_timestamp() ELSE clock_timestamp() + %(due_in)s::interval END"
+            " WHERE id = %(id)s AND removed_at IS NULL",
             {"id": workspace, "due_in": due_in},
         )
 
@@ -160,24 +184,24 @@ class Leases:
         """A job of the workspace has failed without a commit; each failure in a row doubles the wait for the next."""
         self._database.rows(
             "UPDATE workspaces SET queued_at = NULL, problem = %(problem)s, failures = failures + 1, due_at ="
-            " clock_timestamp() + interval '1 minute' * power(2, least(failures, 8)) WHERE id = %(id)s",
-            {"id": workspace, "problem": problem[:500]},
+            " clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))"
+            " WHERE id = %(id)s AND removed_at IS NULL",
+            {"id": workspace, "problem": storable(problem)[:500]},
         )
 
-    def _stands(self, lease: Lease, commit: Commit, until: float) -> bool:
-        """Whether the commit was carried out, though its answer was lost."""
-        while True:
-            try:
-                row = self._database.row(
-                    "SELECT generation, key FROM workspaces WHERE id = %(id)s", {"id": lease.place.id}
-                )
-            except UnreachableError:
-                if time.monotonic() >= until:
-                    raise
-                time.sleep(_PAUSE_SECONDS)
-            else:
-                wanted = (commit.generation.number, commit.generation.key)
-                return row is not None and (row["generation"], row["key"]) == wanted
+    def _stands(self, lease: Lease, commit: Commit) -> bool:
+        """Whether a refused commit was carried out before, by a statement whose answer was lost."""
+        # Waits for a statement that is still carried out; one that comes later is refused like the last.
+        row = self._database.row(
+            "SELECT generation, key FROM workspaces WHERE id = %(id)s FOR SHARE", {"id": lease.place.id}
+        )
+        wanted = commit.generation
+        return row is not None and (row["generation"], row["key"]) == (wanted.number, wanted.key)
+
+    def _is_later(self, lease: Lease, commit: Commit) -> bool:
+        """Whether the workspace has a later generation than this commit's."""
+        statement = "SELECT 1 FROM workspaces WHERE id = %(id)s AND generation > %(number)s"
+        return self._database.row(statement, {"id": lease.place.id, "number": commit.generation.number}) is not None
 
 
 def _lease(row: dict[str, Any], owner: UUID) -> Lease:

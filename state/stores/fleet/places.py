@@ -8,7 +8,12 @@ from typing import Any
 from state.errors import ConflictError, NotFoundError, QuotaError
 from state.fleet.tenant import Tenant, require_name
 from state.fleet.workspace import Generation, Place
-from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.database import ERASURE_LOCK, FleetDatabase, storable
+
+ERASURES_KEPT_DAYS = 30
+"""Whoever has a copy that it has not looked at for so long drops it unasked."""
+_SPENDING_KEPT_DAYS = 400
+_SWEPT_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,9 @@ class Places:
         require_name("workspace", name)
         with self._database.transaction() as cursor:
             # Of all who add at once each sees what the others have added.
-            cursor.execute("SELECT quotas FROM tenants WHERE id = %s AND removed_at IS NULL FOR UPDATE", (tenant.id,))
+            cursor.execute(
+                "SELECT quotas FROM tenants WHERE id = %s AND removed_at IS NULL FOR NO KEY UPDATE", (tenant.id,)
+            )
             quotas = cursor.fetchone()
             if quotas is None:
                 raise NotFoundError(f"there is no tenant {tenant.name}", "it was removed")
@@ -57,7 +64,10 @@ class Places:
             )
             found = cursor.fetchone()
             if most and found is not None and found["count"] >= most:
-                raise QuotaError(f"tenant {tenant.name} may have {most} workspaces", "remove one, or ask for more")
+                raise QuotaError(
+                    f"tenant {tenant.name} has {found['count']:,} of {most:,} workspaces",
+                    "remove one, or ask for more",
+                )
             cursor.execute(
                 "INSERT INTO workspaces (tenant, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING id",
                 (tenant.id, name),
@@ -72,7 +82,7 @@ class Places:
         row = self._database.row(
             _FACTS + " WHERE w.tenant = %(tenant)s AND w.name = %(name)s AND w.removed_at IS NULL"
             " AND t.removed_at IS NULL",
-            {"tenant": tenant, "name": name},
+            {"tenant": tenant, "name": storable(name)},
         )
         if row is None:
             raise NotFoundError(f"there is no workspace {name[:60]!r}", "GET /v1/workspaces lists yours")
@@ -85,7 +95,7 @@ class Places:
             for row in self._database.rows(
                 _FACTS + " WHERE w.tenant = %(tenant)s AND w.name > %(after)s AND w.removed_at IS NULL"
                 " ORDER BY w.name LIMIT %(most)s",
-                {"tenant": tenant, "after": after, "most": most},
+                {"tenant": tenant, "after": storable(after), "most": most},
             )
         ]
 
@@ -93,9 +103,10 @@ class Places:
         """Give out nothing of the workspace from now on; its owner is fenced."""
         self._database.rows(
             "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL, fence = fence + 1,"
-            " due_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
-            " INSERT INTO erasures (tenant, workspace) SELECT tenant, id FROM gone",
-            {"id": place.id},
+            " due_at = NULL, queued_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
+            " INSERT INTO erasures (tenant, workspace) SELECT tenant, id FROM gone"
+            " WHERE pg_advisory_xact_lock(%(lock)s) IS NOT NULL",
+            {"id": place.id, "lock": ERASURE_LOCK},
         )
 
     def closed(self, tenant: int | None = None) -> list[Place]:
@@ -127,6 +138,18 @@ class Places:
                 "SELECT id, workspace FROM erasures WHERE id > %(after)s ORDER BY id", {"after": after}
             )
         ]
+
+    def sweep(self) -> int:
+        """Delete what nobody asks for any more: erasures after a month, spending after a year; how many rows."""
+        gone = self._database.rows(
+            "WITH old AS (DELETE FROM spending WHERE (day, tenant, workspace) IN (SELECT day, tenant, workspace"
+            " FROM spending WHERE day < current_date - %(spending)s::int LIMIT %(most)s) RETURNING 1),"
+            " known AS (DELETE FROM erasures WHERE id IN (SELECT id FROM erasures WHERE at < statement_timestamp()"
+            " - make_interval(days => %(erasures)s) LIMIT %(most)s) RETURNING 1)"
+            " SELECT 1 FROM old UNION ALL SELECT 1 FROM known",
+            {"spending": _SPENDING_KEPT_DAYS, "erasures": ERASURES_KEPT_DAYS, "most": _SWEPT_AT_ONCE},
+        )
+        return len(gone)
 
     def last_erasure(self) -> int:
         """The number of the last erasure; 0 without one."""

@@ -5,9 +5,12 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from state.errors import ConflictError
 from state.fleet.workspace import Worker
 from state.stores.fleet.database import FleetDatabase
 
+Kind = Literal["worker", "gateway", "upkeep"]
+"""`upkeep`: a command that owns a workspace for a moment."""
 ALIVE_SECONDS = 15.0
 """After its last word a process counts as dead; whoever wants its workspaces may take them."""
 HEARTBEAT_SECONDS = 5.0
@@ -18,7 +21,7 @@ class Process:
     """A process as the status shows it. `alive`: it has spoken in the last fifteen seconds."""
 
     id: UUID
-    kind: Literal["worker", "gateway"]
+    kind: Kind
     address: str
     host: str
     version: str
@@ -37,12 +40,15 @@ class Processes:
     def __init__(self, database: FleetDatabase) -> None:
         self._database = database
 
-    def begin(self, kind: Literal["worker", "gateway"], one: Worker, host: str, version: str, slots: int = 0) -> None:
-        """Enter a process that starts; it is alive from now on, as long as it says so."""
-        self._database.rows(
+    def begin(self, kind: Kind, one: Worker, host: str, version: str, slots: int = 0) -> None:
+        """Enter a process that starts; it is alive from now on, as long as it says so.
+
+        Raises ConflictError for an id that began before: a process that was silent for too long is another one.
+        """
+        begun = self._database.row(
             "INSERT INTO processes (id, kind, address, secret, host, version, slots, alive_until) VALUES (%(id)s,"
             " %(kind)s, %(address)s, %(secret)s, %(host)s, %(version)s, %(slots)s,"
-            " clock_timestamp() + make_interval(secs => %(alive)s))",
+            " clock_timestamp() + make_interval(secs => %(alive)s)) ON CONFLICT DO NOTHING RETURNING id",
             {
                 "id": one.id,
                 "kind": kind,
@@ -54,6 +60,8 @@ class Processes:
                 "alive": ALIVE_SECONDS,
             },
         )
+        if begun is None:
+            raise ConflictError(f"process {one.id} has begun before", "begin with a new id")
 
     def heartbeat(self, one: UUID, owned: int = 0, dreaming: int = 0, *, draining: bool = False) -> datetime | None:
         """Say that the process lives; PostgreSQL's time. None when it counts as dead already: it must begin anew."""
@@ -68,8 +76,9 @@ class Processes:
     def end(self, one: UUID) -> None:
         """The process has ended in order: what it owned is free at once."""
         self._database.rows(
-            "WITH gone AS (DELETE FROM processes WHERE id = %(id)s)"
-            " UPDATE workspaces SET owner = NULL WHERE owner = %(id)s",
+            "WITH gone AS (DELETE FROM processes WHERE id = %(id)s), owned AS MATERIALIZED ("
+            " SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)"
+            " UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owner = %(id)s",
             {"id": one},
         )
 

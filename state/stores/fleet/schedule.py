@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from state.fleet.tenant import Quotas
 from state.fleet.workspace import Place
 from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.tenants import quotas_of
 
 if TYPE_CHECKING:
     from psycopg import Cursor
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 ANYBODYS_QUEUE = "fleet"
 DREAM, CONSOLIDATE = "dream", "consolidate"
 _SWEEP_LOCK = 0x6472656172
-# A job that was fetched and has no owner after so long is dead.
+# A job that was fetched and whose workspace has no owner after so long is dead.
 _BEGIN_SECONDS = 20.0
+# So is one whose worker of Procrastinate's, which speaks every ten seconds, was silent for so long.
+_SILENT_SECONDS = 45.0
 _LOOKED_AT_AGAIN = timedelta(seconds=20)
 
 
@@ -88,21 +91,35 @@ class Job:
     urgent: bool = False
 
 
+# The rows are locked first and read then: what came before the lock is seen, what comes later waits until this sweep
+# has ended and wakes them anew.
+_LOCK_DUE = """
+SELECT id FROM workspaces WHERE due_at <= statement_timestamp() AND removed_at IS NULL
+ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+_LOST = "its worker went away, or lost PostgreSQL, before the job was done"
+
+# A job waits where somebody fetches it, or a worker of Procrastinate's that lives does it, while its workspace has an
+# owner or the job has just begun. Any other one is lost: its worker can die while another process owns the workspace.
 _DUE = """
 SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.facts, w.failures, w.due_at,
     CASE WHEN p.id IS NOT NULL THEN 'w' || replace(p.id::text, '-', '') ELSE '' END AS queue,
     w.queued_at IS NOT NULL AS queued,
     w.queued_at IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM procrastinate_jobs j WHERE j.queueing_lock = 'ws-' || w.id AND (
-            (j.status = 'todo' AND (j.queue_name = %(anybodys)s OR EXISTS (
-                SELECT 1 FROM processes q WHERE 'w' || replace(q.id::text, '-', '') = j.queue_name
-                AND q.alive_until > clock_timestamp())))
-            OR (j.status = 'doing' AND (p.id IS NOT NULL
-                OR w.queued_at > clock_timestamp() - make_interval(secs => %(begin)s))))) AS lost,
+        SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || w.id
+        AND (j.queue_name = %(anybodys)s OR EXISTS (
+            SELECT 1 FROM processes q WHERE 'w' || replace(q.id::text, '-', '') = j.queue_name
+            AND q.alive_until > clock_timestamp())))
+    AND NOT EXISTS (
+        SELECT 1 FROM procrastinate_jobs j JOIN procrastinate_workers k ON k.id = j.worker_id
+        WHERE j.status = 'doing' AND j.lock = 'ws-' || w.id
+        AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s)
+        AND (p.id IS NOT NULL OR EXISTS (
+            SELECT 1 FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started'
+            AND e.at > clock_timestamp() - make_interval(secs => %(begin)s)))) AS lost,
     i.notes, i.characters, i.oldest, i.latest, i.session_ended
-FROM (SELECT * FROM workspaces WHERE due_at <= clock_timestamp() AND removed_at IS NULL
-      ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED) w
-JOIN tenants t ON t.id = w.tenant AND t.removed_at IS NULL
+FROM workspaces w JOIN tenants t ON t.id = w.tenant AND t.removed_at IS NULL
 LEFT JOIN processes p ON p.id = w.owner AND p.alive_until > clock_timestamp()
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE kind = 'note') AS notes,
@@ -110,7 +127,8 @@ CROSS JOIN LATERAL (
         min(at) FILTER (WHERE kind = 'note') AS oldest, max(at) FILTER (WHERE kind = 'note') AS latest,
         max(at) FILTER (WHERE kind = 'session_end') AS session_ended
     FROM inbox WHERE workspace = w.id AND taken_at IS NULL) i
-ORDER BY w.due_at
+WHERE w.id = ANY(%(ids)s)
+ORDER BY w.due_at, w.id
 """
 
 _USE = """
@@ -118,7 +136,7 @@ SELECT t.id, t.quotas, coalesce(s.dreams, 0) AS dreams, coalesce(s.tokens, 0) AS
     (SELECT count(*) FROM workspaces w WHERE w.tenant = t.id AND w.queued_at IS NOT NULL) AS queued
 FROM tenants t LEFT JOIN (
     SELECT tenant, sum(dreams) AS dreams, sum(tokens) AS tokens, sum(usd) AS usd FROM spending
-    WHERE day = (clock_timestamp() AT TIME ZONE 'UTC')::date AND tenant = ANY(%(tenants)s) GROUP BY tenant) s
+    WHERE day = (now() AT TIME ZONE 'UTC')::date AND tenant = ANY(%(tenants)s) GROUP BY tenant) s
 ON s.tenant = t.id WHERE t.id = ANY(%(tenants)s)
 """
 
@@ -129,20 +147,26 @@ SELECT clock_timestamp() AS now,
     (SELECT count(*) FROM workspaces WHERE queued_at IS NOT NULL) AS queued,
     s.tokens, s.usd
 FROM (SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM spending
-      WHERE %(summed)s AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date) s
+      WHERE %(summed)s AND day = (now() AT TIME ZONE 'UTC')::date) s
 """
 
-# A job whose worker died is still there; its lock would hold up every other one.
+# A workspace that has a waiting job already is marked alone: Procrastinate would refuse all of them for a second one.
 _DEFER = """
 WITH given AS (
     SELECT * FROM unnest(%(ids)s::bigint[], %(tasks)s::text[], %(args)s::jsonb[], %(queues)s::text[],
                          %(priorities)s::int[]) AS g (id, task, args, queue, priority)),
 marked AS (
-    UPDATE workspaces w SET queued_at = clock_timestamp(), due_at = clock_timestamp() + %(again)s
-    FROM given WHERE w.id = given.id RETURNING w.id)
+    UPDATE workspaces w SET queued_at = clock_timestamp(), due_at = clock_timestamp() + %(again)s, seen = arrived
+    FROM given WHERE w.id = given.id AND w.removed_at IS NULL RETURNING w.id)
 SELECT procrastinate_defer_jobs_v1(array_agg(
     ROW(g.queue, g.task, g.priority, 'ws-' || g.id, 'ws-' || g.id, g.args, NULL)::procrastinate_job_to_defer_v1))
 FROM given g JOIN marked ON marked.id = g.id
+WHERE NOT EXISTS (
+    SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || g.id)
+"""
+_DELETE_JOBS = """
+DELETE FROM procrastinate_jobs WHERE (status = 'todo' AND queueing_lock = ANY(%(locks)s))
+    OR (status = 'doing' AND lock = ANY(%(locks)s))
 """
 _DEFER_ONE = _DEFER.replace("WHERE w.id = given.id", "WHERE w.id = given.id AND w.queued_at IS NULL")
 
@@ -156,7 +180,10 @@ class Sweep:
 
     def due(self, most: int) -> list[DueRow]:
         """The workspaces that have been due the longest, at most so many."""
-        values = {"most": most, "anybodys": ANYBODYS_QUEUE, "begin": _BEGIN_SECONDS}
+        locked = [row["id"] for row in self._rows(_LOCK_DUE, {"most": most})]
+        if not locked:
+            return []
+        values = {"ids": locked, "anybodys": ANYBODYS_QUEUE, "begin": _BEGIN_SECONDS, "silent": _SILENT_SECONDS}
         return [_due_row(row) for row in self._rows(_DUE, values)]
 
     def capacity(self, *, spent: bool) -> Capacity:
@@ -168,7 +195,11 @@ class Sweep:
         """What these tenants use today."""
         return {
             row["id"]: Use(
-                Quotas(**row["quotas"]), int(row["queued"]), int(row["dreams"]), int(row["tokens"]), float(row["usd"])
+                quotas_of(row["quotas"]),
+                int(row["queued"]),
+                int(row["dreams"]),
+                int(row["tokens"]),
+                float(row["usd"]),
             )
             for row in self._rows(_USE, {"tenants": sorted(set(tenants))})
         }
@@ -182,11 +213,12 @@ class Sweep:
         )
 
     def clear_lost(self, workspaces: Sequence[int]) -> None:
-        """Take away the dead jobs of these workspaces, whose locks would hold up every later one."""
+        """Take away the dead jobs of these workspaces: their locks hold up later ones. Each counts as a failure."""
         self._rows(
-            "WITH dead AS (DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s)"
-            " AND status IN ('todo', 'doing')) UPDATE workspaces SET queued_at = NULL WHERE id = ANY(%(ids)s)",
-            {"locks": [f"ws-{one}" for one in workspaces], "ids": list(workspaces)},
+            f"WITH dead AS ({_DELETE_JOBS})"
+            " UPDATE workspaces SET queued_at = NULL, failures = failures + 1, problem = %(problem)s"
+            " WHERE id = ANY(%(ids)s)",
+            {**_lost_values(workspaces), "problem": _LOST},
         )
 
     def defer(self, jobs: Sequence[Job]) -> None:
@@ -209,7 +241,8 @@ class Schedule:
         """Whether any workspace is due now."""
         return bool(
             self._database.row(
-                "SELECT 1 FROM workspaces WHERE due_at <= clock_timestamp() AND removed_at IS NULL LIMIT 1"
+                "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND removed_at IS NULL"
+                " ORDER BY due_at LIMIT 1"
             )
         )
 
@@ -218,6 +251,31 @@ class Schedule:
         with self._database.transaction() as cursor:
             sweep = Sweep(cursor, self._database)
             return sweep.capacity(spent=True), sweep.use([tenant])[tenant]
+
+    def abandon(self, workspaces: Sequence[int]) -> None:
+        """The jobs of these workspaces are not carried on here, which is no failure: each is due at once."""
+        self._database.rows(
+            f"WITH dead AS ({_DELETE_JOBS}) UPDATE workspaces SET queued_at = NULL, due_at = clock_timestamp()"
+            " WHERE id = ANY(%(ids)s) AND removed_at IS NULL",
+            _lost_values(workspaces),
+        )
+
+    def clear_dead(self) -> int:
+        """Take away jobs that are being done by nobody any more; how many. The lock of each holds up its workspace.
+
+        Their worker died after its commit, so that no mark of a queued job tells of them.
+        """
+        return len(
+            self._database.rows(
+                "DELETE FROM procrastinate_jobs j WHERE j.status = 'doing' AND NOT EXISTS ("
+                " SELECT 1 FROM procrastinate_workers k WHERE k.id = j.worker_id"
+                " AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s))"
+                " AND NOT EXISTS (SELECT 1 FROM workspaces w WHERE 'ws-' || w.id = j.lock AND w.queued_at IS NOT NULL"
+                " AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs o WHERE o.lock = j.lock AND o.status = 'todo'))"
+                " RETURNING j.id",
+                {"silent": _SILENT_SECONDS},
+            )
+        )
 
     def queue(self, job: Job) -> None:
         """Queue this job, unless one of its workspace waits or runs."""
@@ -231,6 +289,10 @@ class Schedule:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_SWEEP_LOCK,))
             row = cursor.fetchone()
             yield Sweep(cursor, self._database) if row is not None and row["free"] else None
+
+
+def _lost_values(workspaces: Sequence[int]) -> dict[str, Any]:
+    return {"locks": [f"ws-{one}" for one in workspaces], "ids": list(workspaces)}
 
 
 def _job_values(jobs: Sequence[Job]) -> dict[str, Any]:

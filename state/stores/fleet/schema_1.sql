@@ -23,10 +23,10 @@ CREATE TABLE tokens (
     UNIQUE (tenant, name)
 );
 
--- Workers and gateways. An owner is one whose row says that it lives: `alive_until` is ahead.
+-- Workers, gateways, and commands that own a workspace for a moment. An owner is one whose row says that it lives: `alive_until` is ahead.
 CREATE TABLE processes (
     id uuid PRIMARY KEY,
-    kind text NOT NULL CHECK (kind IN ('worker', 'gateway')),
+    kind text NOT NULL CHECK (kind IN ('worker', 'gateway', 'upkeep')),
     address text NOT NULL,
     secret text NOT NULL,
     host text NOT NULL,
@@ -56,6 +56,10 @@ CREATE TABLE workspaces (
     due_at timestamptz,
     -- Since when a job of it waits or runs.
     queued_at timestamptz,
+    -- How many notes and ends of sessions ever came, and how many of them the sweep knew when it last queued a job.
+    -- Who waited for this row sees by the first that more came than its statement can see.
+    arrived bigint NOT NULL DEFAULT 0,
+    seen bigint NOT NULL DEFAULT 0,
     failures integer NOT NULL DEFAULT 0,
     problem text NOT NULL DEFAULT '',
     removed_at timestamptz,
@@ -93,6 +97,8 @@ CREATE TABLE spending (
     PRIMARY KEY (day, tenant, workspace)
 );
 
+CREATE INDEX spending_workspace ON spending (workspace);
+
 CREATE TABLE arrivals (
     tenant bigint NOT NULL REFERENCES tenants ON DELETE CASCADE,
     minute timestamptz NOT NULL,
@@ -100,7 +106,8 @@ CREATE TABLE arrivals (
     PRIMARY KEY (tenant, minute)
 );
 
--- Who has a copy of what was forgotten there drops it.
+-- Who has a copy of what was forgotten there drops it. Its readers ask for what is after the last that they know:
+-- whoever adds a row holds ERASURE_LOCK until it is committed, so that no lower number is seen after a higher one.
 CREATE TABLE erasures (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant bigint NOT NULL,

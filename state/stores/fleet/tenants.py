@@ -4,13 +4,14 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from typing import Any
 
 from state.errors import ConflictError, NotFoundError, UsageError
 from state.fleet.tenant import Quotas, Right, Tenant, Token, require_name
-from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.database import ERASURE_LOCK, FleetDatabase, storable
 
 _TOKEN = re.compile(r"dreamd_([0-9a-f]{12})_([0-9a-f]{48})")
 _ID_BYTES, _SECRET_BYTES = 6, 24
@@ -43,6 +44,12 @@ class TokenFacts:
     revoked_at: datetime | None
 
 
+def quotas_of(stored: Mapping[str, Any]) -> Quotas:
+    """Quotas as they are stored; what a newer dreamd has added is left out."""
+    known = {field.name for field in fields(Quotas)}
+    return Quotas(**{name: value for name, value in stored.items() if name in known})
+
+
 class Tenants:
     """The tenants of the fleet. Raises UnreachableError while PostgreSQL is away."""
 
@@ -62,11 +69,11 @@ class Tenants:
     def find(self, name: str) -> Tenant:
         """The tenant of this name. Raises NotFoundError."""
         row = self._database.row(
-            "SELECT id, quotas FROM tenants WHERE name = %(name)s AND removed_at IS NULL", {"name": name}
+            "SELECT id, quotas FROM tenants WHERE name = %(name)s AND removed_at IS NULL", {"name": storable(name)}
         )
         if row is None:
             raise NotFoundError(f"there is no tenant {name[:60]!r}", "'dreamd fleet tenant list' names them")
-        return Tenant(row["id"], name, Quotas(**row["quotas"]))
+        return Tenant(row["id"], name, quotas_of(row["quotas"]))
 
     def set_quotas(self, tenant: Tenant, quotas: Quotas) -> None:
         """From now on these are its quotas."""
@@ -84,12 +91,12 @@ class Tenants:
             " coalesce(max(s.usd), 0) AS usd FROM tenants t"
             " LEFT JOIN workspaces w ON w.tenant = t.id AND w.removed_at IS NULL LEFT JOIN ("
             "  SELECT tenant, sum(dreams) AS dreams, sum(tokens) AS tokens, sum(usd) AS usd FROM spending"
-            "  WHERE day = (clock_timestamp() AT TIME ZONE 'UTC')::date GROUP BY tenant) s ON s.tenant = t.id"
+            "  WHERE day = (statement_timestamp() AT TIME ZONE 'UTC')::date GROUP BY tenant) s ON s.tenant = t.id"
             " GROUP BY t.id ORDER BY t.name"
         )
         return [
             TenantFacts(
-                Tenant(row["id"], row["name"], Quotas(**row["quotas"])),
+                Tenant(row["id"], row["name"], quotas_of(row["quotas"])),
                 row["created_at"],
                 row["removed"],
                 int(row["workspaces"]),
@@ -106,12 +113,16 @@ class Tenants:
         with self._database.transaction() as cursor:
             values = {"id": tenant.id}
             cursor.execute("UPDATE tenants SET removed_at = clock_timestamp() WHERE id = %(id)s", values)
-            cursor.execute("UPDATE tokens SET revoked_at = clock_timestamp() WHERE tenant = %(id)s", values)
             cursor.execute(
-                "UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL, fence = fence + 1, due_at = NULL"
-                " WHERE tenant = %(id)s AND removed_at IS NULL",
+                "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE tenant = %(id)s", values
+            )
+            cursor.execute(
+                "WITH kept AS MATERIALIZED (SELECT id FROM workspaces WHERE tenant = %(id)s AND removed_at IS NULL"
+                " ORDER BY id FOR NO KEY UPDATE) UPDATE workspaces w SET removed_at = clock_timestamp(),"
+                " owner = NULL, fence = fence + 1, due_at = NULL, queued_at = NULL FROM kept WHERE w.id = kept.id",
                 values,
             )
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (ERASURE_LOCK,))
             cursor.execute(
                 "INSERT INTO erasures (tenant, workspace) SELECT tenant, id FROM workspaces WHERE tenant = %(id)s",
                 values,
@@ -126,7 +137,11 @@ class Tenants:
                 " (SELECT 'ws-' || id FROM workspaces WHERE tenant = %(id)s)",
                 values,
             )
-            cursor.execute("DELETE FROM workspaces WHERE tenant = %(id)s", values)
+            cursor.execute(
+                "DELETE FROM workspaces WHERE tenant IN (SELECT id FROM tenants WHERE id = %(id)s"
+                " AND removed_at IS NOT NULL)",
+                values,
+            )
             count = cursor.rowcount
             cursor.execute("DELETE FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL", values)
         return count
@@ -185,7 +200,7 @@ class Tokens:
             return None
         return Token(
             row["id"],
-            Tenant(row["tenant"], row["tenant_name"], Quotas(**row["quotas"])),
+            Tenant(row["tenant"], row["tenant_name"], quotas_of(row["quotas"])),
             row["name"],
             frozenset(Right(right) for right in row["rights"]),
             tuple(row["workspaces"]),
@@ -214,10 +229,12 @@ class Tokens:
         row = self._database.row(
             "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())"
             " WHERE tenant = %(tenant)s AND name = %(name)s RETURNING id",
-            {"tenant": tenant.id, "name": name},
+            {"tenant": tenant.id, "name": storable(name)},
         )
         if row is None:
-            raise NotFoundError(f"tenant {tenant.name} has no token {name[:60]!r}", "see 'dreamd fleet token list'")
+            raise NotFoundError(
+                f"tenant {tenant.name} has no token {name[:60]!r}", f"see 'dreamd fleet token list {tenant.name}'"
+            )
 
 
 def _digest(secret: str) -> bytes:

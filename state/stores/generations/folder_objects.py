@@ -56,7 +56,7 @@ class FolderObjects:
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         self._require_root()
-        start = self._path(prefix)
+        start = self._path(prefix) if prefix else self._root
         with storage_errors(start):
             for path in below(start):
                 with suppress(FileNotFoundError):

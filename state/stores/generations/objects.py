@@ -41,7 +41,10 @@ class Objects(Protocol):
         """Delete these objects; one that is not there is deleted already."""
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
-        """Every object below the prefix (a folder of keys), also what a killed writer left."""
+        """Every object below the prefix (a folder of keys; empty: all), also what a killed writer left.
+
+        Those below one prefix follow each other.
+        """
 
 
 def open_objects(url: str, options: Mapping[str, str]) -> Objects:

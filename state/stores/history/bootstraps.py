@@ -88,9 +88,17 @@ def leave_receipt(
     """
     if workspace.foreign:
         return
+    receipt = receipt_of(workspace, ready, budget, at, how, session, agent=agent)
+    _append(workspace, disk or Disk(workspace.root), _line(receipt).encode())
+
+
+def receipt_of(
+    workspace: Workspace, ready: Bootstrap, budget: int, at: datetime, how: str, session: str = "", *, agent: str = ""
+) -> BootstrapReceipt:
+    """The receipt of what an agent was given now. A session of another form than an id's is left out."""
     from state.text.chunks import tokens  # the agent has its memory already
 
-    receipt = BootstrapReceipt(
+    return BootstrapReceipt(
         at=at,
         how=how,
         session=session if _is_id(session) else "",
@@ -108,7 +116,11 @@ def leave_receipt(
         cut=ready.cut,
         digest=ready.digest if _is_digest(ready.digest) else "",
     )
-    _append(workspace, disk or Disk(workspace.root), _line(receipt).encode())
+
+
+def receipt_text(receipt: BootstrapReceipt) -> str:
+    """The receipt as JSON, for `carry_receipt`."""
+    return _line(receipt).rstrip("\n")
 
 
 def carry_receipt(workspace: Workspace, line: str) -> None:

@@ -10,7 +10,6 @@ off anywhere and repeated. Once a dream has decided what it consumed, that is re
 read for the next one.
 """
 
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -20,16 +19,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from state.errors import NotFoundError, UsageError
+from state.errors import NotFoundError
 from state.scratch import (
     HEADER,
-    MAX_NOTE_BYTES,
     Bite,
     Note,
     PendingCount,
+    admitted,
     count_notes,
     decode,
-    normal_note,
     parse_notes,
     render_note,
 )
@@ -127,16 +125,7 @@ class Segments:
         not in the log.
         """
         self._workspace.require_own()
-        if not (math.isfinite(note.importance) and 0 <= note.importance <= 1):
-            raise UsageError(f"importance {note.importance} is impossible", "give a number from 0 to 1")
-        stored = normal_note(note)
-        if not stored.text:
-            raise UsageError("the note is empty", "give it some text")
-        size = len(stored.text.encode())
-        if size > MAX_NOTE_BYTES:
-            raise UsageError(
-                f"the note has {size} bytes and {MAX_NOTE_BYTES} fit", "split it, or ingest it as a file"
-            )
+        stored = admitted(note)
         if (text := redaction.of(stored.text)) != stored.text:
             from state.stores.history.originals import Originals
 

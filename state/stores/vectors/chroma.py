@@ -59,6 +59,7 @@ class Found(StrEnum):
 
     NOTHING = "nothing"  # no index at all
     WHOLE = "whole"  # sealed, and not touched since
+    BEHIND = "behind"  # sealed, and it lacks more than may be added now: a build was cut off
     UNSEALED = "unsealed"  # a process died while it wrote, or the files were changed or copied
     BROKEN = "broken"  # sealed, and yet not usable, or not this truth's
 
@@ -231,9 +232,12 @@ def open_index(
 
 
 def open_whole(
-    folder: Path, collection: str, truth: Truth, check: Check = unfenced
+    folder: Path, collection: str, truth: Truth, check: Check = unfenced, most: int | None = None
 ) -> tuple[VectorIndex | None, IndexReport]:
-    """The index if it is whole; else None and a report: it has to be built, which may take minutes."""
+    """The index if it is whole; else None and a report: it has to be built, which may take minutes.
+
+    It is completed, unless it lacks more than `most` records.
+    """
     home = IndexFolder(folder)
     build = home.build()
     if build is None:
@@ -248,12 +252,20 @@ def open_whole(
     try:
         reason = index.fault(truth.vector_sample(_SAMPLE))
         if not reason:
-            behind = index.count() != truth.vector_count()
+            count, wanted = index.count(), truth.vector_count()
+            if most is not None and wanted - count > most:
+                index.seal()
+                index.close()
+                return None, IndexReport(Found.BEHIND, "", 0, 0, count)
+            behind = count != wanted
             added, removed = _match(index, truth, trusted=index.ids()) if behind else (0, 0)
             index.seal()
             return index, IndexReport(Found.WHOLE, "", added, removed, index.count())
     except StorageError as error:
         reason = str(error)
+    except BaseException:
+        index.close()
+        raise
     with suppress(StorageError):  # it may refuse even this, and is deleted next
         index.close()
     return None, IndexReport(Found.BROKEN, reason, 0, 0, 0)

@@ -28,7 +28,7 @@ def test_every_command_explains_itself(dreamd: Caller) -> None:
         assert ended.status == 0
         assert f"usage: dreamd {name}" in ended.out
         assert ("--config" in ended.out) is (name != "install-service")
-        assert ("--json" in ended.out) is (name not in {"serve", "mcp"})
+        assert ("--json" in ended.out) is (name not in {"serve", "mcp", "worker", "gateway", "migrate"})
 
 
 def test_the_help_lists_every_command(dreamd: Caller) -> None:

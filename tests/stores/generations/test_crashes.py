@@ -58,6 +58,7 @@ def test_a_bring_up_that_is_cut_off_anywhere_is_made_right_by_the_next(folder_st
     assert every_fault(_FAULTS, scenario) > share(60)
 
 
+@pytest.mark.full
 def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_is_whole(tmp_path: Path) -> None:
     here = make_folder(tmp_path / "here")
     first_store = FolderObjects(tmp_path / "first", Unsynced())
@@ -138,6 +139,7 @@ def test_a_process_that_is_killed_loses_nothing_that_it_was_told_is_written(tmp_
     assert manifest.number > 5
 
 
+@pytest.mark.full
 def test_a_commit_that_was_cut_off_is_finished_by_whoever_brings_it_up(tmp_path: Path) -> None:
     ready: Prepared = prepared(tmp_path / "agent")
     store = FolderObjects(tmp_path / "store", Unsynced())

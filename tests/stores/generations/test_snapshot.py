@@ -82,6 +82,7 @@ def test_short_writes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Obje
         thread.join()
 
 
+@pytest.mark.full
 def test_a_write_right_behind_a_put_is_in_the_next(folder_store: Objects, tmp_path: Path) -> None:
     """However little time passes between them: times of files are not that exact."""
     here = make_folder(tmp_path / "here")

@@ -168,6 +168,16 @@ def test_an_index_behind_or_ahead_is_completed_and_not_built_again(folder: Path)
     assert report == IndexReport(Found.WHOLE, "", added=100, removed=20, records=380)
 
 
+def test_an_index_far_behind_is_completed_only_by_who_has_the_time(folder: Path) -> None:
+    opened_and_closed(folder, Arrays(vectors(0, 100)))
+    truth = Arrays(vectors(0, 400))
+    assert open_whole(folder, "workspace", truth, most=299) == (None, IndexReport(Found.BEHIND, "", 0, 0, 100))
+    index, report = open_whole(folder, "workspace", truth, most=300)
+    assert index is not None
+    assert report == IndexReport(Found.WHOLE, "", added=300, removed=0, records=400)
+    index.close()
+
+
 def test_the_index_of_another_truth_is_no_index(folder: Path) -> None:
     opened_and_closed(folder, Arrays(vectors(0, 100)))
     report = opened_and_closed(folder, Arrays(vectors(200, 300)))

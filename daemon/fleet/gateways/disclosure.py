@@ -1,0 +1,69 @@
+"""Disclosure: what a tenant is told of an error, a notice or a status: nothing of the operator's machines.
+
+What a tenant's own request is about is said in full. What happened on a machine (its paths, addresses, other
+processes) is in the log.
+"""
+
+import re
+from dataclasses import fields, is_dataclass, replace
+from typing import TypeVar
+
+from daemon.observability import logs
+from state.errors import (
+    ConfigError,
+    DreamdError,
+    FencedError,
+    ForeignError,
+    NotKeptError,
+    QuotaError,
+    StorageError,
+    UnknownOutcomeError,
+    UnreachableError,
+)
+from state.fleet.workspace import Place
+
+Value = TypeVar("Value")
+
+
+_OF_MACHINES = (UnreachableError, StorageError, FencedError, ConfigError, NotKeptError, ForeignError)
+_LATER = "the service cannot do this now"
+_LOOK = "look whether it is there before you send it again"
+# An absolute path of a machine, as messages name files.
+_PATH = re.compile(r"(?<![\w.~/])/(?:[\w.@+-]+/)+[\w.@+-]*")
+
+
+def told(error: Exception, place: Place) -> DreamdError:
+    """The error as the tenant of the workspace is told it; what it says of machines is logged."""
+    if isinstance(error, QuotaError):
+        return error
+    if not isinstance(error, DreamdError) or isinstance(error, _OF_MACHINES) or error.code == DreamdError.code:
+        logs.get(workspace=place.handle).error("request_not_done", error=error)
+        if isinstance(error, UnknownOutcomeError):
+            return UnknownOutcomeError("nobody knows whether this is done", _LOOK)
+        return UnreachableError(_LATER, "try again")
+    what, advice = told_text(error.what, place), told_text(error.advice, place)
+    if (what, advice) == (error.what, error.advice):
+        return error
+    kind = error if type(error).__init__ is not DreamdError.__init__ else type(error)(what, advice)
+    kind.what, kind.advice, kind.args = what, advice, (f"{what}; {advice}" if advice else what,)
+    kind.code, kind.details, kind.http_status = error.code, error.details, error.http_status
+    return kind
+
+
+def told_text(text: str, place: Place) -> str:
+    """A message without the paths of a machine: the workspace is called by its name."""
+    own = re.sub(rf"/[^\s'\":;,]*/{place.handle}(?![\w-])", place.name, text)
+    return _PATH.sub("…", own)
+
+
+def told_value(value: Value, place: Place) -> Value:
+    """A reply of which every text may name a machine's files, without those."""
+    if isinstance(value, str):
+        return told_text(value, place)  # type: ignore[return-value]
+    if isinstance(value, tuple):
+        return tuple(told_value(one, place) for one in value)  # type: ignore[return-value]
+    if is_dataclass(value) and not isinstance(value, type):
+        given = {one.name: getattr(value, one.name) for one in fields(value)}
+        new = {name: told_value(one, place) for name, one in given.items()}
+        return replace(value, **{name: one for name, one in new.items() if one is not given[name]})
+    return value

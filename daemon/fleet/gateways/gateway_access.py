@@ -1,0 +1,280 @@
+"""GatewayAccess: one tenant's call on one workspace: what it may, and where it is done.
+
+note, end of a session ─> inbox (one statement for all that come together)
+bootstrap, MEMORY.md ───> replica, whoever owns the workspace
+other reading ──────────> its owner; without one, or while that is silent, a replica
+everything else ────────> its owner, or a worker that takes it
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import uuid4
+
+from daemon.api.access import LocalAccess, ReplyT, RequestT
+from daemon.api.operations.dreams import DreamNow, Dreamt
+from daemon.api.operations.notes import NoteTaken, TakeNote
+from daemon.api.operations.search import BootstrapRequest, bootstrap_reply, given, given_receipt
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.fleet.gateways.disclosure import told, told_text, told_value
+from daemon.fleet.gateways.names import unknown
+from daemon.workspace.status import BY_FLEET, NO_DAEMON, Spending, Status
+from daemon.workspace.stores import utc_now
+from state.errors import BusyError, ConflictError, ForbiddenError, UnreachableError, UsageError
+from state.fleet.tenant import Right, Token
+from state.scratch import Note, admitted
+from state.stores.fleet.inbox import Arrival, Arrived
+from state.stores.history.bootstraps import receipt_text
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from daemon.api.access import LockedWorkspace
+    from daemon.api.operations.operation import AnyOperation, Operation, Request
+    from daemon.dream.run import Mode, Outcome
+    from daemon.fleet.gateways.gateway import Parts
+    from daemon.fleet.gateways.replicas import Replica
+    from daemon.workspace.files import WorkspaceFiles
+    from daemon.workspace.status import ServiceStatus
+    from daemon.workspace.stores import Store
+    from state.dream import Reason
+    from state.fleet.workspace import Place
+    from state.stores.disk.workspace import Workspace
+
+# They show how the operator's machines are set up.
+OF_THE_OPERATOR = frozenset({"configuration", "recipes", "doctor"})
+_NOTE, _DREAM, _BOOTSTRAP = "working_memory_note", "dream_now", "memory_bootstrap"
+_FROM_REPLICAS = frozenset({_BOOTSTRAP, "memory_state"})
+# Their replies name files.
+_NAMING = frozenset({"dream_status", "examine", "forget"})
+# How long a reader waits for one that a killed gateway left the lock to.
+_LOCK_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class GatewayAccess:
+    """Implements `WorkspaceAccess`: everything is done by `run`."""
+
+    parts: "Parts"
+    token: Token
+    place: "Place"
+    on_step: Callable[[Step], None]
+    notices: list[str] = field(default_factory=list)
+
+    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+        """The operation's reply, wherever it is done.
+
+        Raises ForbiddenError, QuotaError, ConflictError, what the operation raises, and UnreachableError.
+        """
+        require_right(self.token, operation)
+        try:
+            reply: Any = self._done(operation, request)
+        except Exception as error:
+            shown = told(error, self.place)
+            if shown is error:
+                raise
+            raise shown from error
+        finally:
+            self.notices[:] = [told_text(one, self.place) for one in self.notices]
+        if isinstance(reply, Status):
+            reply = replace(
+                reply,
+                workspace=self.place.name,
+                next_dream=BY_FLEET if reply.next_dream == NO_DAEMON else reply.next_dream,
+                holder=None,
+                blocks=(),
+                spending=_own(reply.spending),
+            )
+        return told_value(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]
+
+    def _done(self, operation: "AnyOperation", request: "Request") -> object:
+        if isinstance(request, TakeNote) and operation.name == _NOTE:
+            return self._take_note(request)
+        if isinstance(request, DreamNow) and operation.name == _DREAM and _is_session_end(request):
+            return self._end_session(request)
+        if operation.only_reads and not operation.long:
+            return self._read(operation, request)
+        return self._ask(operation, request)
+
+    # ------------------------------------------------------------ inbox
+
+    def _take_note(self, request: TakeNote) -> NoteTaken:
+        """Durable when this returns. Its time is that of PostgreSQL, as the log has it."""
+        given_note = admitted(Note(request.note, utc_now(), request.importance))
+        self.parts.quotas.require_room(self.token.tenant, self.place)
+        text = self.parts.config().secrets.redaction.of(given_note.text)
+        body = {"text": text, "importance": given_note.importance}
+        arrived = self._arrived("note", request.idempotency_key, body)
+        self.parts.quotas.count(self.token.tenant)
+        note = admitted(Note(text, arrived.at, given_note.importance))
+        return NoteTaken(note.at, note.importance, note.text, "pending")
+
+    def _end_session(self, request: DreamNow) -> Dreamt:
+        if request.mode is not None:
+            raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
+        self._arrived("session_end", request.idempotency_key, {})
+        return Dreamt(None)
+
+    def _arrived(self, kind: str, key: str, body: dict[str, object]) -> Arrived:
+        arrived = self.parts.arrivals.put(self._arrival(kind, key, json.dumps(body)))
+        if arrived is None:  # it is gone, and its name may be another workspace's by now
+            self.parts.forget_place(self.place)
+            self.place = self.parts.place(self.token, self.place.name)
+            arrived = self.parts.arrivals.put(self._arrival(kind, key, json.dumps(body)))
+        if arrived is None:
+            raise unknown(self.place.name)
+        if not arrived.same:
+            raise ConflictError(
+                f"the key {key!r} was sent with another text before", "send another note under a key of its own"
+            )
+        return arrived
+
+    def _arrival(self, kind: str, key: str, body: str) -> Arrival:
+        return Arrival(self.place.id, self.place.tenant, kind, key or str(uuid4()), body)
+
+    # ------------------------------------------------------------ reading
+
+    def _read(self, operation: "AnyOperation", request: "Request") -> object:
+        standing = self.parts.standings.find(self.place.tenant, self.place.name)
+        if standing.owner is not None and operation.name not in _FROM_REPLICAS:
+            try:
+                return self.parts.reading.ask(
+                    standing.place, standing.owner, operation, request, self.on_step, self._notice
+                )
+            except UnreachableError:
+                standing = self.parts.standings.find(self.place.tenant, self.place.name)
+        with self.parts.replicas.open(standing) as replica:
+            if operation.method == "GET":
+                return self._read_replica(replica, operation, request)
+            with replica.alone:  # it is searched as by its owner, who takes pending notes in
+                return self._read_replica(replica, operation, request)
+
+    def _read_replica(self, replica: "Replica", operation: "AnyOperation", request: "Request") -> object:
+        config, embedding = self.parts.config(), self.parts.embedding
+        access = LocalAccess(
+            replica.workspace, config, "dreamd gateway", embedding=embedding, wait_seconds=_LOCK_SECONDS
+        )
+        try:
+            with access:
+                if isinstance(request, BootstrapRequest):
+                    return self._bootstrap(access, request)
+                return access.run(operation, request)
+        finally:
+            self.notices += access.notices
+
+    def _bootstrap(self, access: LocalAccess, request: BootstrapRequest) -> object:
+        """What an agent reads at session start. Its receipt is as durable as a note."""
+        ready = given(access, request)
+        receipt = given_receipt(access, request, ready)
+        if receipt is not None:
+            try:
+                body = json.dumps({"line": receipt_text(receipt)})
+                self.parts.arrivals.put(self._arrival("receipt", "", body))
+            except UnreachableError:  # the agent gets its memory all the same
+                self.notices.append("that this was given is not noted")
+        return bootstrap_reply(ready)
+
+    # ------------------------------------------------------------ the owner
+
+    def _ask(self, operation: "AnyOperation", request: "Request") -> object:
+        # A name that was remembered may be another workspace by now.
+        standing = self.parts.standings.find(self.place.tenant, self.place.name)
+        return self.parts.calls.ask(standing.place, standing.owner, operation, request, self.on_step, self._notice)
+
+    def _notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    # ------------------------------------------------------------ what a gateway has not
+
+    @property
+    def config(self) -> Config:
+        """The gateway's."""
+        return self.parts.config()
+
+    @property
+    def workspace(self) -> "Workspace":
+        """None: a workspace is a folder of its owner's."""
+        _refuse()
+
+    @property
+    def files(self) -> "WorkspaceFiles":
+        """None."""
+        _refuse()
+
+    def read(self) -> "AbstractContextManager[Store]":
+        """Refused."""
+        _refuse()
+
+    def write(self) -> "AbstractContextManager[Store]":
+        """Refused."""
+        _refuse()
+
+    def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":  # noqa: ARG002
+        """Refused."""
+        _refuse()
+
+    def offline(self) -> "AbstractContextManager[LockedWorkspace]":
+        """Refused."""
+        _refuse()
+
+    def dream(self, reason: "Reason", mode: "Mode") -> "Outcome":  # noqa: ARG002
+        """Refused."""
+        _refuse()
+
+    def dream_soon(self, reason: "Reason") -> bool:  # noqa: ARG002
+        """Refused."""
+        _refuse()
+
+    def service(self) -> "ServiceStatus | None":
+        """None."""
+        return None
+
+    def report(self, step: Step) -> None:
+        """Pass the step on to the client."""
+        self.on_step(step)
+
+    def mark_changed(self) -> None:
+        """Nothing to do."""
+
+
+def require_right(token: Token, operation: "AnyOperation") -> None:
+    """Return if the token allows this operation. Raises ForbiddenError."""
+    if operation.name in OF_THE_OPERATOR or not operation.remote:
+        raise ForbiddenError(f"{operation.name} is for the operator of the service", "ask them")
+    require(token, right_of(operation), operation.name)
+
+
+def require(token: Token, right: Right, what: str) -> None:
+    """Return if the token has this right. Raises ForbiddenError."""
+    if right not in token.rights:
+        raise ForbiddenError(
+            f"this token has not the right {right.value!r}, which {what} needs", "ask for one that has it"
+        )
+
+
+def right_of(operation: "AnyOperation") -> Right:
+    """The right that an operation needs."""
+    if operation.only_reads:
+        return Right.READ
+    return Right.DREAM if operation.name == _DREAM else Right.WRITE
+
+
+def _own(spending: Spending) -> Spending:
+    """What was spent, without what else was spent on the same machine."""
+    return replace(
+        spending,
+        all_tokens=spending.tokens,
+        all_usd=spending.usd,
+        all_tokens_per_day=spending.tokens_per_day,
+        all_usd_per_day=spending.usd_per_day,
+    )
+
+
+def _is_session_end(request: DreamNow) -> bool:
+    return request.reason == "session-end" and not request.wait
+
+
+def _refuse() -> NoReturn:
+    raise BusyError("a gateway has no folder of this workspace", "its owner does it")

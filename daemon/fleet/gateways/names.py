@@ -1,0 +1,69 @@
+"""Names: which workspace a path of a gateway names, and the handle by which the application inside knows it.
+
+    /v1/workspaces/NAME/notes ─> /v1/workspaces/TOKEN~NAME/notes        /mcp/NAME ─> /mcp/TOKEN~NAME
+
+A handle says whose request it is, on any thread. No client can write one: a path of theirs has no `~`, and no
+percent-encoding either, for nothing that is asked here needs one.
+"""
+
+import re
+from dataclasses import dataclass
+
+from daemon.api.daemon import MCP_PATH
+from daemon.http.app import WORKSPACES
+from state.errors import NotFoundError
+
+SIGN = "~"
+_PLAIN = re.compile(r"(?:/[A-Za-z0-9_.-]*)+")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
+_ROOMS = (WORKSPACES, MCP_PATH)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPath:
+    """A path below `room` (of workspaces, or of MCP) that names one, and what of it."""
+
+    room: str
+    name: str
+    rest: str
+
+    def rewritten(self, token: str) -> str:
+        """The path as the application inside has it."""
+        return f"{self.room}/{handle(token, self.name)}{self.rest}"
+
+
+def is_plain(path: bytes) -> bool:
+    """Whether a path, as it was sent, is written in the only way that is answered: no escapes, no empty parts."""
+    text = path.decode("latin-1")
+    parts = text[1:].split("/")
+    return _PLAIN.fullmatch(text) is not None and (text == "/" or not any(part in ("", ".", "..") for part in parts))
+
+
+def named_path(path: str) -> NamedPath | None:
+    """What a plain path names; None for one that names no workspace."""
+    for room in _ROOMS:
+        if path.startswith(f"{room}/"):
+            name, slash, rest = path[len(room) + 1 :].partition("/")
+            return NamedPath(room, name, slash + rest)
+    return None
+
+
+def is_name(name: str) -> bool:
+    """Whether a workspace may have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
+def handle(token: str, name: str) -> str:
+    """The handle of a workspace for the bearer of the token with this id."""
+    return f"{token}{SIGN}{name}"
+
+
+def handle_parts(given: str) -> tuple[str, str]:
+    """The token's id and the workspace's name."""
+    token, _, name = given.partition(SIGN)
+    return token, name
+
+
+def unknown(name: str) -> NotFoundError:
+    """The error for a workspace that is not there, or not for this token: nobody can tell which."""
+    return NotFoundError(f"there is no workspace {name[:60]!r}", f"GET {WORKSPACES} lists yours")

@@ -1,0 +1,219 @@
+"""Archives of a fleet's workspaces: those of `dreamd export` and `dreamd import`, from and to a fleet.
+
+Export reads what is acknowledged at one moment: the generation that the registry names, and the inbox. Neither ever
+changes, so nobody has to stop: no lease is taken, and an owner at work goes on.
+
+Import makes the workspace, owns it with a fence as a worker does, and commits its first generation.
+"""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daemon.config.settings import Config
+from daemon.fleet.connections import Connections, own_folder
+from daemon.fleet.upkeep.holder import Holder, holding
+from daemon.fleet.workers.decision import Facts, facts_text
+from daemon.service.schedule import History, Pending, phase
+from daemon.upkeep.export import Exported, export
+from daemon.upkeep.import_ import Imported, import_archive
+from daemon.workspace.stores import open_exclusive
+from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
+from state.fleet.tenant import Tenant
+from state.fleet.workspace import Generation, InboxRow, Place
+from state.scratch import Note
+from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.workspace import init_workspace
+from state.stores.fleet.leases import Commit, Leases
+from state.stores.fleet.moments import Moment, Moments
+from state.stores.fleet.places import Places
+from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.place_record import write_place
+from state.stores.history.segments import Segments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedPlace:
+    """An archive of a workspace: which generation it is, with so many notes that waited in the inbox."""
+
+    tenant: str
+    workspace: str
+    generation: int
+    inbox: int
+    archive: Exported
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedPlace:
+    """A workspace of the fleet that came out of an archive."""
+
+    tenant: str
+    workspace: str
+    handle: str
+    generation: int
+    bytes: int
+    archive: Imported
+
+
+def export_place(connections: Connections, config: Config, place: Place, target: Path, own: Path) -> ExportedPlace:
+    """Write the workspace as it is acknowledged now into this file, which is new. `own`: an empty folder of ours.
+
+    Raises UsageError when the file is there, NotFoundError, StorageError and UnreachableError; there is no file then.
+    """
+    require_new(target)
+    moments = Moments(connections.database)
+    for number in range(_ROUNDS):
+        moment = moments.of(place.id)
+        root = own / f"export-{number}"
+        try:
+            done = _archive(connections, config, place, moment, root)
+        except StorageError:
+            # Its objects may have gone while they were read: by newer commits, or by a forgetting.
+            if moments.of(place.id).generation == moment.generation:
+                raise
+            continue
+        if moments.of(place.id).erasure == moment.erasure:  # nothing of it was forgotten meanwhile
+            _publish(Path(done.path), target)
+            notes = sum(row.kind == "note" for row in moment.inbox)
+            archive = replace(done, path=str(target))
+            return ExportedPlace(place.tenant_name, place.name, moment.generation.number, notes, archive)
+        shutil.rmtree(root)
+    raise BusyError(f"workspace {place.name} changes faster than it can be read", "try again")
+
+
+def _archive(connections: Connections, config: Config, place: Place, moment: Moment, root: Path) -> Exported:
+    """Bring up the generation with its inbox in this folder, and export it."""
+    if moment.generation.key:
+        generations = Generations(connections.objects, place.prefix)
+        generations.bring_up(root, generations.manifest(moment.generation.key))
+    workspace = init_workspace(root)
+    for row in moment.inbox:
+        if row.kind == "note":
+            Segments(workspace).append(note_of(row), config.secrets.redaction)
+    with open_exclusive(workspace, config, "dreamd fleet export") as store:
+        return export(store, datetime.now(UTC))
+
+
+def note_of(row: InboxRow) -> Note:
+    """The note that a row of an inbox is."""
+    body = json.loads(row.body)
+    at = datetime.fromisoformat(body.get("at") or row.at.isoformat())
+    return Note(body["text"], at.astimezone(UTC), float(body["importance"]))
+
+
+def require_new(target: Path) -> None:
+    """Return if there is nothing at this path, and a folder for it. Raises UsageError."""
+    with storage_errors(target):
+        if os.path.lexists(target):
+            raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file")
+        if not target.parent.is_dir():
+            raise UsageError(f"{target.parent} is no folder", "make it first, or name another one")
+
+
+def _publish(made: Path, target: Path) -> None:
+    """Give the archive its name, whole from the first moment, unless somebody else has taken it."""
+    beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
+    with storage_errors(target):
+        try:
+            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
+                shutil.copyfileobj(file, copy)
+                copy.flush()
+                os.fsync(copy.fileno())
+            os.link(beside, target)
+        except FileExistsError:
+            raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file") from None
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+                raise
+            beside.rename(target)  # a file system without links
+        finally:
+            beside.unlink(missing_ok=True)
+        fd = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def import_place(connections: Connections, tenant: Tenant, name: str, file: Path, own: Path) -> ImportedPlace:
+    """Make the workspace of this tenant and name that which was exported into this file.
+
+    One that is there and has never held anything is taken. Raises ConflictError for any other, ArchiveError for a
+    file that is none, NotFoundError, QuotaError, UnreachableError; a workspace that was made for it is gone then.
+    """
+    root = own / "import"
+    done = import_archive(file, root)  # before anything is made of it
+    places = Places(connections.database)
+    place, is_new = _empty_place(places, tenant, name)
+    try:
+        with holding(connections.database) as holder:
+            number, size = _put(connections, place, root, holder)
+    except DreamdError:
+        if is_new:
+            with suppress(DreamdError):
+                places.close(place)  # a worker deletes what is left
+        raise
+    return ImportedPlace(tenant.name, name, place.handle, number, size, replace(done, workspace=""))
+
+
+def _empty_place(places: Places, tenant: Tenant, name: str) -> tuple[Place, bool]:
+    """A workspace that holds nothing, and whether it was made now."""
+    try:
+        found = places.find(tenant.id, name)
+    except NotFoundError:
+        return places.add(tenant, name), True
+    if found.generation.number or found.waiting or found.owned:
+        raise ConflictError(f"tenant {tenant.name} has a workspace {name} already", "choose another name")
+    return found.place, False
+
+
+def _put(connections: Connections, place: Place, root: Path, holder: Holder) -> tuple[int, int]:
+    """Commit the folder as the workspace's first generation; its number and its size."""
+    leases = Leases(connections.database)
+    lease = leases.take(place.id, holder.me.id)
+    if lease is None:
+        raise BusyError(f"workspace {place.name} has an owner already", "choose another name")
+    if lease.generation.number:
+        raise ConflictError(f"workspace {place.name} holds something by now", "choose another name")
+    write_place(connections.objects, place)
+    now = datetime.now(UTC)
+    key, manifest = Generations(connections.objects, place.prefix).put(root, None, 1, lease.fence, now, whole=True)
+    holder.check()
+    size = bytes_of(manifest)
+    facts = fresh_facts(place.handle, now)
+    leases.commit(lease, Commit(Generation(1, key), size, facts=facts, due_in=timedelta(0)))
+    leases.release(lease)
+    return 1, size
+
+
+def fresh_facts(handle: str, now: datetime) -> str:
+    """What the schedule is told of a workspace that no owner has seen yet: a pass is due, and finds what there is."""
+    history = History(awake_since=now, schema=False, phase=phase(handle))
+    return facts_text(Facts(history, Pending(changed=True)), timedelta(0))
+
+
+@contextmanager
+def scratch_folder(config: Config, environment: "Mapping[str, str]") -> Iterator[Path]:
+    """An empty folder of this process alone, below fleet.folder; nothing of it is left."""
+    folder = own_folder(config, environment, "upkeep")
+    work = folder.path / "work"
+    try:
+        shutil.rmtree(work, ignore_errors=True)  # of one that was killed
+        work.mkdir(mode=0o700)
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        folder.close()

@@ -1,0 +1,122 @@
+"""Metrics of the whole fleet for Prometheus, beside those of the process that is asked: the same of every process.
+
+Five statements, and no more often than every ten seconds, however many ask. No label grows with the fleet: of
+tenants there are the twenty that have spent the most today.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from daemon.observability import logs
+from state.errors import DreamdError
+from state.stores.fleet.figures import Counts, Figures, InboxFigures, Removing, SpentToday
+from state.stores.fleet.processes import Process, Processes
+
+if TYPE_CHECKING:
+    from prometheus_client.core import GaugeMetricFamily
+
+    from state.stores.fleet.database import FleetDatabase
+
+KEPT_SECONDS = 10.0
+MOST_TENANTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    processes: list[Process]
+    counts: Counts
+    inbox: InboxFigures
+    spent: SpentToday
+    spenders: list[SpentToday]
+    removing: Removing
+
+
+class FleetMetrics:
+    """The fleet's figures, as a collector for `daemon.observability.metrics.Metrics.include`. Any thread may call."""
+
+    def __init__(self, database: "FleetDatabase") -> None:
+        self._processes, self._figures = Processes(database), Figures(database)
+        self._lock = threading.Lock()
+        self._families: list[GaugeMetricFamily] = []
+        self._at = float("-inf")
+
+    def collect(self) -> "list[GaugeMetricFamily]":
+        """The families `dreamd_fleet_…`, of ten seconds ago at most; without PostgreSQL `dreamd_fleet_up 0` alone."""
+        with self._lock:
+            if time.monotonic() - self._at >= KEPT_SECONDS:
+                try:
+                    self._families = [_family(*one) for one in _families(self._read())]
+                except DreamdError as error:
+                    logs.get().warning("fleet_figures_unread", error=error)
+                    self._families = [_family(*_UP, [({}, 0)])]
+                self._at = time.monotonic()
+            return self._families
+
+    def _read(self) -> _Read:
+        spent, spenders = self._figures.spent(MOST_TENANTS)
+        return _Read(
+            self._processes.all(),
+            self._figures.counts(),
+            self._figures.inbox(),
+            spent,
+            spenders,
+            self._figures.removing(),
+        )
+
+
+Samples = Iterable[tuple[Mapping[str, str], float]]
+_UP = ("up", "Whether the database of the fleet could be asked.")
+
+
+def _families(read: _Read) -> Iterator[tuple[str, str, Samples]]:
+    counts, alive = read.counts, [one for one in read.processes if one.alive]
+
+    def by_kind(processes: Iterable[Process]) -> Samples:
+        kinds: list[str] = [one.kind for one in processes]
+        return [({"kind": kind}, kinds.count(kind)) for kind in ("worker", "gateway")]
+
+    yield from (
+        (*_UP, [({}, 1)]),
+        ("processes_alive", "Processes that spoke in the last 15 s.", by_kind(alive)),
+        ("processes_draining", "Of them, those that end.", by_kind(one for one in alive if one.draining)),
+        ("slots", "Dreams that living workers run at once.", [({}, sum(one.slots for one in alive))]),
+        ("dreaming", "Dreams that run.", [({}, sum(one.dreaming for one in alive))]),
+        ("workspaces", "Workspaces.", [({}, counts.workspaces)]),
+        ("bytes", "What their last generations hold.", [({}, counts.bytes)]),
+        ("owned", "Workspaces that a living worker owns.", [({}, counts.owned)]),
+        ("due", "Workspaces that are due and whose job nobody has queued yet.", [({}, counts.due)]),
+        ("queued", "Jobs that wait for a worker.", [({}, counts.queued)]),
+        ("running", "Jobs that a living worker has.", [({}, counts.running)]),
+        ("failing", "Workspaces whose last job failed.", [({}, counts.failing)]),
+        ("sweep_lag_seconds", "For how long the oldest is due and not queued.", [({}, counts.lag_seconds)]),
+        ("queue_wait_seconds", "For how long the oldest job waits.", [({}, counts.queued_seconds)]),
+        ("inbox_waiting", "Notes and ends of sessions in no generation yet.", [({}, read.inbox.waiting)]),
+        ("inbox_workspaces", "Workspaces whose last generation lacks some.", [({}, read.inbox.workspaces)]),
+        ("inbox_oldest_seconds", "For how long the oldest of them waits.", [({}, read.inbox.oldest_seconds)]),
+        ("removals", "What is closed and not deleted.", _removals(read.removing)),
+        ("spent_today_usd", "Dollars since midnight UTC.", [({}, read.spent.usd)]),
+        ("spent_today_tokens", "Tokens since midnight UTC.", [({}, read.spent.tokens)]),
+        ("spent_today_dreams", "Dreams since midnight UTC.", [({}, read.spent.dreams)]),
+        (
+            "tenant_spent_today_usd",
+            "Dollars since midnight UTC, of those that spent the most.",
+            [({"tenant": one.tenant}, one.usd) for one in read.spenders],
+        ),
+    )
+
+
+def _removals(removing: Removing) -> Samples:
+    return [({"what": "tenant"}, removing.tenants), ({"what": "workspace"}, removing.workspaces)]
+
+
+def _family(name: str, about: str, samples: Samples) -> "GaugeMetricFamily":
+    from prometheus_client.core import GaugeMetricFamily
+
+    every = [*samples]
+    family = GaugeMetricFamily(f"dreamd_fleet_{name}", about, labels=[*every[0][0]] if every else [])
+    for labels, value in every:
+        family.add_metric([*labels.values()], value)
+    return family

@@ -1,0 +1,67 @@
+"""WatchedObjects: the object store, and whether it can be reached, which whoever gives work to this worker asks."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from daemon.fleet.connections import MARK
+from daemon.observability import logs
+from state.errors import DreamdError, NotFoundError, UnreachableError
+from state.stores.generations.objects import Objects, StoredObject
+
+
+class WatchedObjects:
+    """Implements `Objects` with another one. `problem`: why the store cannot be used now; empty when it can."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.problem = ""
+        self._objects = objects
+
+    def put_new(self, key: str, content: bytes) -> None:
+        """As the other one."""
+        with self._watched():
+            self._objects.put_new(key, content)
+
+    def get(self, key: str) -> bytes:
+        """As the other one."""
+        with self._watched():
+            return self._objects.get(key)
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """As the other one."""
+        with self._watched():
+            return self._objects.get_ranges(key, ranges)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """As the other one."""
+        with self._watched():
+            self._objects.delete(keys)
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        """As the other one."""
+        with self._watched():
+            yield from self._objects.list(prefix)
+
+    def ask_again(self) -> None:
+        """If the store was away, look whether it is there again."""
+        if self.problem:
+            with suppress(DreamdError):
+                self.get(MARK)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except UnreachableError as error:
+            if not self.problem:
+                logs.get().error("objects_unreachable", error=error)
+            self.problem = "the object store of the fleet cannot be reached"
+            raise
+        except NotFoundError:  # which the store says
+            self._reached()
+            raise
+        self._reached()
+
+    def _reached(self) -> None:
+        if self.problem:
+            logs.get().info("objects_reached")
+        self.problem = ""

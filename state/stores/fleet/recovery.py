@@ -1,0 +1,156 @@
+"""Recovery of the registry: rows that are behind the object store are brought up to it, rows that are lost are made.
+
+No row is ever given a lower generation, and fences go on above every one that the store has seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from state.errors import ConflictError
+from state.fleet.workspace import Generation, Place
+from state.stores.fleet.database import FleetDatabase
+
+if TYPE_CHECKING:
+    from psycopg import Cursor
+    from psycopg.rows import DictRow
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A workspace as the registry knows it. `closed`: it, or its tenant, is being removed; `waiting` in its inbox."""
+
+    place: Place
+    generation: Generation
+    closed: bool
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """What a row is to be brought up to. `fence`: the highest that the store saw; `taken`: rows that it holds."""
+
+    generation: Generation
+    size: int
+    at: datetime
+    fence: int
+    facts: str
+    taken: tuple[int, ...] = ()
+
+
+_ROWS = """
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key,
+    w.removed_at IS NOT NULL OR t.removed_at IS NOT NULL AS closed,
+    (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL) AS waiting
+FROM workspaces w JOIN tenants t ON t.id = w.tenant
+"""
+
+_RAISE = """
+WITH raised AS (
+    UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
+        fence = greatest(fence, %(fence)s) + 1, owner = NULL, facts = %(facts)s, queued_at = NULL, failures = 0,
+        problem = '', due_at = clock_timestamp()
+    WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id),
+taken AS (
+    UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM raised
+    WHERE i.workspace = raised.id AND i.id = ANY(%(taken)s::bigint[])),
+jobs AS (
+    DELETE FROM procrastinate_jobs WHERE lock = 'ws-' || %(id)s::bigint AND EXISTS (SELECT 1 FROM raised)
+    AND status IN ('todo', 'doing'))
+SELECT count(*) AS done FROM raised
+"""
+
+_MAKE = """
+INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, fence, facts, due_at)
+OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s, %(fence)s + 1,
+    %(facts)s, clock_timestamp())
+ON CONFLICT DO NOTHING RETURNING id
+"""
+
+
+class Recovery:
+    """The registry, for who recovers it. Raises UnreachableError while PostgreSQL is away."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def living(self) -> int:
+        """How many processes of the fleet live."""
+        row = self._database.row("SELECT count(*) AS count FROM processes WHERE alive_until > clock_timestamp()")
+        return int(row["count"]) if row else 0
+
+    def rows(self) -> dict[int, Row]:
+        """Every workspace, by its number."""
+        return {
+            row["id"]: Row(
+                Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
+                Generation(row["generation"], row["key"]),
+                row["closed"],
+                int(row["waiting"]),
+            )
+            for row in self._database.rows(_ROWS)
+        }
+
+    def bring_up(self, place: Place, newer: Newer) -> bool:
+        """Bring the row up to this generation; False when it has a higher one, or is gone."""
+        row = self._database.row(_RAISE, _values(place, newer))
+        return row is not None and row["done"] == 1
+
+    def make(self, place: Place, newer: Newer) -> None:
+        """Make the row, and its tenant's if that is lost too.
+
+        Raises ConflictError when another workspace or tenant has the number or the name.
+        """
+        with self._database.transaction() as cursor:
+            tenant = {"id": place.tenant, "name": place.tenant_name}
+            cursor.execute(
+                "INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(name)s)"
+                " ON CONFLICT DO NOTHING",
+                tenant,
+            )
+            _require(
+                cursor,
+                "SELECT 1 FROM tenants WHERE id = %(id)s AND name = %(name)s AND removed_at IS NULL",
+                tenant,
+                f"tenant {place.tenant_name}, number {place.tenant}, is another one in the database",
+            )
+            _require(cursor, _MAKE, _values(place, newer), f"there is another workspace {place.name}")
+
+    def pass_numbers(self, tenants: Sequence[int], workspaces: Sequence[int]) -> None:
+        """Give new tenants and workspaces numbers above these: the store has objects under them."""
+        for table, numbers in (("tenants", tenants), ("workspaces", workspaces)):
+            self._database.rows(
+                f"SELECT setval(pg_get_serial_sequence('dreamd.{table}', 'id'), greatest(%(most)s,"
+                f" (SELECT coalesce(max(id), 1) FROM {table}), (SELECT last_value FROM dreamd.{table}_id_seq)))",
+                {"most": max(numbers, default=1)},
+            )
+
+    def is_empty(self) -> bool:
+        """Whether the database knows no tenant: it was lost, and made anew."""
+        return self._database.row("SELECT 1 FROM tenants LIMIT 1") is None
+
+    def mark(self, mark: str) -> None:
+        """Belong to the store with this mark from now on."""
+        self._database.rows("UPDATE fleet SET mark = %(mark)s::uuid", {"mark": mark})
+
+
+def _require(cursor: "Cursor[DictRow]", statement: str, values: dict[str, Any], otherwise: str) -> None:
+    cursor.execute(statement, values)
+    if cursor.fetchone() is None:
+        raise ConflictError(otherwise, "its objects stay as they are")
+
+
+def _values(place: Place, newer: Newer) -> dict[str, Any]:
+    return {
+        "id": place.id,
+        "tenant": place.tenant,
+        "name": place.name,
+        "number": newer.generation.number,
+        "key": newer.generation.key,
+        "size": newer.size,
+        "at": newer.at,
+        "fence": newer.fence,
+        "facts": newer.facts,
+        "taken": list(newer.taken),
+    }

@@ -1,0 +1,118 @@
+"""How a process of the fleet begins: which store, whose folder, and what it says when something is missing."""
+
+import os
+import socket
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from daemon.config.settings import Config
+from daemon.fleet.connections import connect, isolate, open_database, own_folder
+from daemon.fleet.processes import public_address
+from state.errors import ConfigError
+from state.stores.fleet.database import migrate
+from tests.support.ports import free_port
+from tests.support.postgres import Postgres
+from tests.support.running import Caller
+
+
+def configured(**fleet: Any) -> Config:
+    return Config.model_validate({"fleet": {name: str(value) for name, value in fleet.items()}})
+
+
+def migrated(url: str) -> str:
+    migrate(url, str(uuid4()))
+    return url
+
+
+def test_a_store_belongs_to_one_fleet(postgres: Postgres, tmp_path: Path) -> None:
+    first, second = migrated(postgres.new_database()), migrated(postgres.new_database())
+    for _ in range(2):
+        connect(configured(database=first, objects=tmp_path / "objects"), {}).close()
+    with pytest.raises(ConfigError, match="another fleet's"):
+        connect(configured(database=second, objects=tmp_path / "objects"), {})
+
+
+def test_a_database_without_tables_says_what_to_do(database_url: str) -> None:
+    with pytest.raises(ConfigError, match="dreamd migrate"):
+        open_database(configured(database=database_url))
+
+
+@pytest.mark.full
+def test_a_wrong_password_is_told_without_it(postgres: Postgres, database_url: str) -> None:
+    wrong = database_url.replace("://dreamd:", "://dreamd:wrong-")
+    with pytest.raises(ConfigError, match="user or the password") as caught:
+        open_database(configured(database=wrong))
+    assert "wrong-" not in str(caught.value)
+
+
+def test_processes_of_one_machine_have_folders_of_their_own(tmp_path: Path) -> None:
+    config = configured(folder=tmp_path / "own")
+    one, two, door = (own_folder(config, {}, kind) for kind in ("worker", "worker", "gateway"))
+    assert [folder.path.name for folder in (one, two, door)] == ["worker-1", "worker-2", "gateway-1"]
+    one.close()
+    again = own_folder(config, {}, "worker")
+    assert again.path.name == "worker-1"
+    for folder in (again, two, door):
+        folder.close()
+
+
+def test_nothing_of_the_operators_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from daemon.config.paths import global_root
+    from daemon.workspace.adoption import init_global_workspace
+
+    operator = tmp_path / "operator"
+    for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(operator / name.lower()))
+    theirs = init_global_workspace(os.environ)
+    assert theirs.root.exists()
+    isolate(tmp_path / "worker-1", os.environ)
+    assert not global_root(os.environ).exists()
+    assert global_root(os.environ).is_relative_to(tmp_path / "worker-1")
+    assert os.environ["HOME"] == str(tmp_path / "worker-1" / "home")
+
+
+def test_an_address_that_is_everywhere_names_the_machine() -> None:
+    assert public_address("http://0.0.0.0:7", "host") == "http://host:7"
+    assert public_address("http://127.0.0.1:7", "host") == "http://127.0.0.1:7"
+
+
+def test_the_commands_say_what_is_missing(
+    dreamd: Caller, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DREAMD_FLEET__FOLDER", str(tmp_path / "own"))
+    for command, said in (("worker", "fleet.objects is not set"), ("migrate", "no database is named")):
+        ended = dreamd(command)
+        assert ended.status != 0
+        assert said in ended.err
+    url = postgres.new_database()
+    monkeypatch.setenv("DREAMD_FLEET__DATABASE", url)
+    monkeypatch.setenv("DREAMD_FLEET__OBJECTS", str(tmp_path / "objects"))
+    assert "dreamd migrate" in dreamd("worker").err
+    for _ in range(2):
+        ended = dreamd("migrate")
+        assert ended.status == 0, ended.err
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setenv("DREAMD_FLEET__WORKER_PORT", str(taken.getsockname()[1]))
+        ended = dreamd("worker")
+    assert ended.status != 0
+    assert "Traceback" not in ended.err
+    assert "dreamd: " in ended.err
+    away = url.replace(f":{postgres.port}/", f":{free_port()}/")
+    ended = dreamd("migrate", "--database", away)
+    assert ended.status != 0
+    assert "cannot be asked" in ended.err
+
+
+def test_without_the_extra_it_says_how_to_install_it(
+    dreamd: Caller, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "psycopg" else object())
+    ended = dreamd("migrate", "--database", database_url)
+    assert ended.status != 0
+    assert "pip install 'dreamd[fleet]'" in ended.err

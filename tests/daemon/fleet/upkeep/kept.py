@@ -1,0 +1,139 @@
+"""A fleet as its operator keeps it: PostgreSQL, a folder of objects, and owners that commit as workers do."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from daemon.config.settings import Config
+from daemon.fleet.connections import Connections, connect
+from state.fleet.tenant import Tenant
+from state.fleet.workspace import Generation, Lease, Place, Worker
+from state.scratch import Note
+from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.fleet.database import FleetDatabase, migrate
+from state.stores.fleet.inbox import Arrival, Inbox
+from state.stores.fleet.leases import Commit, Leases, Spent
+from state.stores.fleet.places import Places
+from state.stores.fleet.processes import Processes
+from state.stores.fleet.tenants import Tenants
+from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.objects import Objects
+from state.stores.generations.place_record import write_place
+from state.stores.history.segments import Segments
+
+MARK = "6f0d3a52-2a53-4f6a-9d0b-3d1f3a3cb0aa"
+
+
+@dataclass(slots=True)
+class Kept:
+    """One fleet; `folder` has its objects and the owners' copies."""
+
+    url: str
+    folder: Path
+    connections: Connections
+    owner: UUID = field(default_factory=uuid4)
+
+    @property
+    def database(self) -> FleetDatabase:
+        return self.connections.database
+
+    @property
+    def objects(self) -> Objects:
+        return self.connections.objects
+
+    @property
+    def config(self) -> Config:
+        return config_of(self.url, self.folder)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """By which commands find it."""
+        return {
+            "DREAMD_FLEET__DATABASE": self.url,
+            "DREAMD_FLEET__OBJECTS": str(self.folder / "objects"),
+            "DREAMD_FLEET__FOLDER": str(self.folder / "own"),
+        }
+
+    def tenant(self, name: str) -> Tenant:
+        return Tenants(self.database).add(name)
+
+    def place(self, tenant: Tenant, name: str) -> Place:
+        return Places(self.database).add(tenant, name)
+
+    def live(self) -> None:
+        """Be a process of the fleet that may own, for fifteen seconds."""
+        self.owner = uuid4()
+        Processes(self.database).begin("worker", Worker(self.owner, "http://127.0.0.1:1", "s"), "here", "1.0", 4)
+
+    def die(self) -> None:
+        """As if it was silent for a minute."""
+        self.database.rows("UPDATE processes SET alive_until = clock_timestamp() - interval '1 minute'")
+
+    def lease(self, place: Place) -> Lease:
+        lease = Leases(self.database).take(place.id, self.owner)
+        assert lease is not None
+        return lease
+
+    def put(self, lease: Lease, *notes: str, at: datetime | None = None) -> tuple[Generation, int]:
+        """Put the next generation with these notes into the store, as an owner does that dies before its commit."""
+        place, root = lease.place, self.folder / "copies" / lease.place.handle
+        generations = Generations(self.objects, place.prefix)
+        previous = generations.manifest(lease.generation.key) if lease.generation.key else None
+        if previous is not None:
+            generations.bring_up(root, previous)
+        else:
+            write_place(self.objects, place)
+        workspace = init_workspace(root)
+        for note in notes:
+            append(workspace, note)
+        number = lease.generation.number + 1
+        key, manifest = generations.put(root, previous, number, lease.fence, at or datetime.now(UTC))
+        return Generation(number, key), bytes_of(manifest)
+
+    def commit(self, place: Place, *notes: str, spent: Spent = Spent(), taken: tuple[int, ...] = ()) -> Generation:  # noqa: B008 - a frozen value
+        """Own the workspace, add these notes and commit."""
+        lease = self.lease(place)
+        generation, size = self.put(lease, *notes)
+        Leases(self.database).commit(lease, Commit(generation, size, taken=taken, spent=spent))
+        Leases(self.database).release(lease)
+        return generation
+
+    def arrive(self, place: Place, text: str, at: datetime | None = None) -> int:
+        """A note that is acknowledged; its row."""
+        at = at or datetime.now(UTC)
+        body = json.dumps({"text": text, "importance": 0.7, "at": at.isoformat()})
+        [arrived] = Inbox(self.database).put([Arrival(place.id, place.tenant, "note", uuid4().hex, body)])
+        assert arrived is not None
+        return arrived.id
+
+    def rows(self, statement: str) -> list[dict[str, object]]:
+        return self.database.rows(statement)
+
+    def again(self, url: str) -> "Kept":
+        """The same store with another database."""
+        return Kept(url, self.folder, Connections(FleetDatabase(url, 4), self.objects))
+
+
+def append(workspace: Workspace, text: str, at: datetime | None = None) -> None:
+    Segments(workspace).append(Note(text, at or datetime.now(UTC)))
+
+
+def config_of(url: str, folder: Path) -> Config:
+    return Config.model_validate(
+        {"fleet": {"database": url, "objects": str(folder / "objects"), "folder": folder / "own"}}
+    )
+
+
+@contextmanager
+def kept(url: str, folder: Path) -> Iterator[Kept]:
+    """A fleet with nobody in it, whose store is in this folder."""
+    migrate(url, MARK)
+    connections = connect(config_of(url, folder), {}, 4)
+    try:
+        yield Kept(url, folder, connections)
+    finally:
+        connections.close()

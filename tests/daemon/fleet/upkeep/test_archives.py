@@ -1,0 +1,127 @@
+"""A workspace moves from a fleet and into one, with everything that was acknowledged."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from daemon.fleet.upkeep.archives import export_place, import_place, scratch_folder
+from daemon.upkeep.import_ import import_archive
+from state.errors import ConflictError, DreamdError, NotFoundError, QuotaError, UsageError
+from state.fleet.tenant import Quotas
+from state.stores.fleet.places import Places
+from state.stores.fleet.tenants import Tenants
+from state.stores.generations.place_record import read_place
+from tests.daemon.fleet.upkeep.kept import Kept
+from tests.support.running import Caller
+
+
+def notes_of(root: Path) -> list[str]:
+    lines = (root / "memory" / "scratch.md").read_text().splitlines()
+    return [line.partition(") ")[2] for line in lines if line.startswith("- [")]
+
+
+def below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) if folder.exists() else []
+
+
+def test_an_export_has_the_generation_and_the_inbox_while_an_owner_goes_on(fleet: Kept, tmp_path: Path) -> None:
+    fleet.live()
+    place = fleet.place(fleet.tenant("acme"), "notes")
+    taken = fleet.arrive(place, "taken")
+    fleet.commit(place, "tea", "taken", taken=(taken,))
+    fleet.arrive(place, "coffee")
+    lease = fleet.lease(place)
+    fleet.put(lease, "of nobody's knowledge")
+    before = fleet.rows("SELECT * FROM workspaces")
+    file = tmp_path / "notes.tar.gz"
+    with scratch_folder(fleet.config, os.environ) as own:
+        done = export_place(fleet.connections, fleet.config, place, file, own)
+        assert (done.generation, done.inbox, done.archive.path) == (1, 1, str(file))
+    assert below(tmp_path / "own" / "upkeep-1") == ["lock"]
+    import_archive(file, tmp_path / "here")
+    assert notes_of(tmp_path / "here") == ["tea", "taken", "coffee"]
+    assert fleet.rows("SELECT * FROM workspaces") == before
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert below(tmp_path / "state") == []
+
+
+def test_a_workspace_that_was_never_committed_can_be_exported(fleet: Kept, tmp_path: Path) -> None:
+    place = fleet.place(fleet.tenant("acme"), "notes")
+    fleet.arrive(place, "coffee")
+    with scratch_folder(fleet.config, os.environ) as own:
+        done = export_place(fleet.connections, fleet.config, place, tmp_path / "file", own)
+    assert done.generation == 0
+    import_archive(tmp_path / "file", tmp_path / "here")
+    assert notes_of(tmp_path / "here") == ["coffee"]
+
+
+def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Caller, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert dreamd("init", home, "--no-daemon").status == 0
+    assert dreamd("note", "tea", "-w", home).status == 0
+    assert dreamd("export", home, "-o", tmp_path / "one.tar.gz").status == 0
+    tenant = fleet.tenant("acme")
+    with scratch_folder(fleet.config, os.environ) as own:
+        done = import_place(fleet.connections, tenant, "notes", tmp_path / "one.tar.gz", own)
+    found = Places(fleet.database).find(tenant.id, "notes")
+    assert (done.generation, found.generation.number, found.owned, found.bytes) == (1, 1, False, done.bytes)
+    assert found.due_at is not None
+    assert read_place(fleet.objects, tenant.id, found.place.id) == found.place
+    assert fleet.rows("SELECT * FROM processes") == []
+    with scratch_folder(fleet.config, os.environ) as own:
+        export_place(fleet.connections, fleet.config, found.place, tmp_path / "two.tar.gz", own)
+    assert dreamd("import", tmp_path / "two.tar.gz", tmp_path / "again", "--no-daemon").status == 0
+    assert notes_of(tmp_path / "again") == ["tea"]
+
+
+def test_an_import_takes_no_workspace_that_holds_something(fleet: Kept, tmp_path: Path) -> None:
+    fleet.live()
+    tenant = fleet.tenant("acme")
+    full, empty, waits = (fleet.place(tenant, name) for name in ("full", "empty", "waits"))
+    fleet.commit(full, "tea")
+    fleet.arrive(waits, "coffee")
+    file = tmp_path / "file"
+    with scratch_folder(fleet.config, os.environ) as own:
+        export_place(fleet.connections, fleet.config, full, file, own)
+    for name in ("full", "waits"):
+        with scratch_folder(fleet.config, os.environ) as own, pytest.raises(ConflictError):
+            import_place(fleet.connections, tenant, name, file, own)
+    assert Places(fleet.database).find(tenant.id, "full").generation.number == 1
+    with scratch_folder(fleet.config, os.environ) as own:
+        import_place(fleet.connections, tenant, "empty", file, own)
+    assert Places(fleet.database).find(tenant.id, "empty").place == empty
+
+
+def test_what_cannot_be_imported_makes_no_workspace(fleet: Kept, tmp_path: Path) -> None:
+    tenant = fleet.tenant("acme")
+    (tmp_path / "text").write_text("no archive")
+    for file in (tmp_path / "text", tmp_path / "nowhere"):
+        with scratch_folder(fleet.config, os.environ) as own, pytest.raises(DreamdError):
+            import_place(fleet.connections, tenant, "notes", file, own)
+    fleet.live()
+    fleet.commit(fleet.place(tenant, "one"), "tea")
+    Tenants(fleet.database).set_quotas(tenant, Quotas(workspaces=1))
+    one = Places(fleet.database).find(tenant.id, "one").place
+    with scratch_folder(fleet.config, os.environ) as own:
+        export_place(fleet.connections, fleet.config, one, tmp_path / "file", own)
+    with scratch_folder(fleet.config, os.environ) as own, pytest.raises(QuotaError):
+        import_place(fleet.connections, tenant, "notes", tmp_path / "file", own)
+    assert [found.place.name for found in Places(fleet.database).all(tenant.id)] == ["one"]
+
+
+def test_a_file_that_is_there_is_not_overwritten(fleet: Kept, tmp_path: Path) -> None:
+    place = fleet.place(fleet.tenant("acme"), "notes")
+    (tmp_path / "file").write_text("mine")
+    with scratch_folder(fleet.config, os.environ) as own, pytest.raises(UsageError):
+        export_place(fleet.connections, fleet.config, place, tmp_path / "file", own)
+    assert (tmp_path / "file").read_text() == "mine"
+    with scratch_folder(fleet.config, os.environ) as own, pytest.raises(UsageError):
+        export_place(fleet.connections, fleet.config, place, tmp_path / "nowhere" / "file", own)
+
+
+def test_a_workspace_that_was_removed_meanwhile_is_not_found(fleet: Kept, tmp_path: Path) -> None:
+    place = fleet.place(fleet.tenant("acme"), "notes")
+    Places(fleet.database).close(place)
+    with scratch_folder(fleet.config, os.environ) as own, pytest.raises(NotFoundError):
+        export_place(fleet.connections, fleet.config, place, tmp_path / "file", own)

@@ -1,0 +1,115 @@
+"""What is removed is gone: every object and every row, also when the removal was cut off; and nothing of others."""
+
+import pytest
+
+from daemon.fleet.upkeep.removal import finish_removals, remove_tenant, remove_workspace
+from state.errors import FencedError, NotFoundError, StorageError
+from state.fleet.tenant import Right
+from state.stores.fleet.leases import Commit, Leases, Spent
+from state.stores.fleet.places import Places
+from state.stores.fleet.schedule import DREAM, Job, Schedule
+from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.generations.folder_objects import FolderObjects
+from tests.daemon.fleet.upkeep.kept import Kept
+
+_TABLES = ("tenants", "tokens", "workspaces", "inbox", "spending", "arrivals", "procrastinate_jobs")
+
+
+def filled(fleet: Kept, name: str) -> None:
+    tenant = fleet.tenant(name)
+    Tokens(fleet.database, lambda size: b"x" * (size - 1) + name[:1].encode()).add(tenant, "agents", [Right.READ])
+    for workspace in ("one", "two"):
+        place = fleet.place(tenant, workspace)
+        fleet.commit(place, "tea", "coffee", spent=Spent(1, 2, 300, 0.5))
+        fleet.commit(place, "milk")
+        fleet.arrive(place, "sugar")
+        Schedule(fleet.database).queue(Job(place.id, DREAM, "interval", ""))
+
+
+def everything(fleet: Kept, tenant: str) -> dict[str, object]:
+    """All that there is of a tenant."""
+    number = Tenants(fleet.database).find(tenant).id
+    counts = {table: len(fleet.rows(f"TABLE {table}")) for table in _TABLES}
+    return {"objects": sorted((one.key, one.size) for one in fleet.objects.list(str(number))), **counts}
+
+
+def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(fleet: Kept) -> None:
+    fleet.live()
+    filled(fleet, "other")
+    before = everything(fleet, "other")
+    filled(fleet, "acme")
+    receipt = remove_tenant(fleet.database, fleet.objects, "acme")
+    assert (receipt.objects_left, receipt.rows_left) == (0, 0)
+    assert (receipt.workspaces, receipt.rows.inbox, receipt.rows.tokens, receipt.rows.jobs) == (2, 2, 1, 2)
+    assert receipt.rows.spending == 2
+    assert receipt.objects > 8
+    assert receipt.bytes > 1_000
+    assert everything(fleet, "other") == before
+    with pytest.raises(NotFoundError):
+        remove_tenant(fleet.database, fleet.objects, "acme")
+
+
+def test_what_an_owner_had_begun_when_its_tenant_was_removed_is_not_committed_and_its_objects_go(fleet: Kept) -> None:
+    fleet.live()
+    tenant = fleet.tenant("acme")
+    lease = fleet.lease(fleet.place(tenant, "notes"))
+    receipt = remove_tenant(fleet.database, fleet.objects, "acme")
+    assert receipt.objects == 0
+    generation, size = fleet.put(lease, "tea")  # it does not know yet
+    with pytest.raises(FencedError):
+        Leases(fleet.database).commit(lease, Commit(generation, size))
+    assert [*fleet.objects.list(str(tenant.id))]
+    finish_removals(fleet.database, fleet.objects)
+    assert [*fleet.objects.list(str(tenant.id))] == []
+
+
+class Failing(FolderObjects):
+    """A store that fails after so many deletions."""
+
+    left = 0
+
+    def delete(self, keys: object) -> None:
+        if not self.left:
+            raise StorageError("the store fails")
+        self.left -= 1
+        super().delete([*keys][:2])  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_removal_that_was_cut_off_goes_on(fleet: Kept, left: int) -> None:
+    fleet.live()
+    filled(fleet, "acme")
+    filled(fleet, "other")
+    other = Tenants(fleet.database).find("other")
+    failing = Failing(fleet.folder / "objects")
+    failing.left = left
+    with pytest.raises(StorageError):
+        remove_tenant(fleet.database, failing, "acme")
+    failing.left = left
+    with pytest.raises(StorageError):
+        remove_workspace(fleet.database, failing, other, "one")
+    with pytest.raises(NotFoundError):
+        Tenants(fleet.database).find("acme")
+    with pytest.raises(NotFoundError):
+        Places(fleet.database).find(other.id, "one")
+    receipts = finish_removals(fleet.database, fleet.objects)
+    assert sorted((one.tenant, one.workspace, one.objects_left, one.rows_left) for one in receipts) == [
+        ("acme", "", 0, 0),
+        ("other", "one", 0, 0),
+    ]
+    assert finish_removals(fleet.database, fleet.objects) == []
+    prefixes = {one.key.partition("/packs")[0].partition("/generations")[0] for one in fleet.objects.list("")}
+    kept = Places(fleet.database).find(other.id, "two").place
+    assert prefixes == {"fleet", kept.prefix, f"{kept.prefix}/place.json"}
+
+
+def test_the_command_goes_on_with_a_workspace_that_was_closed(fleet: Kept) -> None:
+    fleet.live()
+    filled(fleet, "acme")
+    acme = Tenants(fleet.database).find("acme")
+    Places(fleet.database).close(Places(fleet.database).find(acme.id, "one").place)
+    receipt = remove_workspace(fleet.database, fleet.objects, acme, "one")
+    assert (receipt.workspaces, receipt.objects_left, receipt.rows_left, receipt.rows.workspaces) == (1, 0, 0, 1)
+    assert [one.place.name for one in Places(fleet.database).all(acme.id)] == ["two"]
+    with pytest.raises(NotFoundError):
+        remove_workspace(fleet.database, fleet.objects, acme, "one")

@@ -1,0 +1,163 @@
+"""The status says how the whole fleet stands, and names what is wrong; the metrics say the same to Prometheus."""
+
+import re
+import time
+from datetime import timedelta
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from daemon.fleet.upkeep import metrics
+from daemon.fleet.upkeep.metrics import FleetMetrics
+from daemon.fleet.upkeep.status import FleetStatus, fleet_status
+from daemon.observability.metrics import Metrics
+from state.codec import encode
+from state.fleet.workspace import Worker
+from state.stores.fleet.leases import Leases, Spent
+from state.stores.fleet.places import Places
+from state.stores.fleet.processes import Processes
+from state.stores.fleet.schedule import DREAM, Job, Schedule
+from tests.daemon.fleet.upkeep.kept import Kept
+
+SECRET = "the cellar's code is 4711"
+
+
+def text_of(process: Metrics, accept: str = "") -> str:
+    return process.render(accept)[0].decode()
+
+
+def status_of(fleet: Kept, oldest_minutes: float | None = None, **section: float) -> FleetStatus:
+    config = fleet.config
+    config = config.model_copy(update={"fleet": config.fleet.model_copy(update=section)})
+    return fleet_status(fleet.database, config, oldest_minutes)
+
+
+def problems(status: FleetStatus) -> list[str]:
+    return [one.what for one in status.problems]
+
+
+def gateway(fleet: Kept) -> None:
+    one = Worker(fleet.owner, "http://127.0.0.1:7350", "s")
+    fleet.database.rows("DELETE FROM processes WHERE kind = 'gateway'")
+    Processes(fleet.database).begin("gateway", Worker(type(one.id)(int=1), one.address, ""), "here", "1.0")
+
+
+def age(fleet: Kept, table: str, column: str, minutes: int) -> None:
+    fleet.database.rows(f"UPDATE {table} SET {column} = {column} - interval '{minutes} minutes'")  # noqa: S608 - ours
+
+
+def test_an_empty_fleet_says_that_nobody_lives_and_one_that_lives_has_no_problem(fleet: Kept) -> None:
+    assert [what.split(":")[0] for what in problems(status_of(fleet))] == ["no worker lives", "no gateway lives"]
+    fleet.live()
+    gateway(fleet)
+    status = status_of(fleet)
+    assert problems(status) == []
+    assert [(one.kind, one.alive) for one in status.processes] == [("worker", True), ("gateway", True)]
+    fleet.die()
+    assert len(problems(status_of(fleet))) == 2
+
+
+def test_it_counts_workspaces_by_how_they_stand_and_never_shows_a_word_of_theirs(fleet: Kept) -> None:
+    fleet.live()
+    gateway(fleet)
+    acme = fleet.tenant("acme")
+    due, queued, owned, rests = (fleet.place(acme, name) for name in ("due", "queued", "owned", "rests"))
+    fleet.arrive(due, SECRET)
+    Schedule(fleet.database).queue(Job(queued.id, DREAM, "interval", ""))
+    fleet.lease(owned)
+    fleet.commit(rests, SECRET, spent=Spent(1, 2, 300, 0.5))
+    status = status_of(fleet)
+    counts = status.counts
+    assert (counts.workspaces, counts.owned, counts.queued, counts.running, counts.failing) == (4, 1, 1, 0, 0)
+    assert counts.due >= 1
+    assert counts.bytes > 0
+    assert (status.inbox.waiting, status.inbox.workspaces) == (1, 1)
+    assert (status.spent.usd, status.spent.tokens, status.spent.dreams) == (0.5, 300, 1)
+    assert [one.tenant for one in status.spenders] == ["acme"]
+    assert "4711" not in encode(status)
+
+
+def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
+    fleet.live()
+    gateway(fleet)
+    acme = fleet.tenant("acme")
+    place = fleet.place(acme, "notes")
+    fleet.arrive(place, "tea")
+    assert problems(status_of(fleet, 60)) == []
+    age(fleet, "workspaces", "due_at", 5)
+    age(fleet, "inbox", "at", 90)
+    fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spent(1, 1, 10, 3.0))
+    Leases(fleet.database).settle_failed(fleet.place(acme, "bad").id, "the model said no")
+    Schedule(fleet.database).queue(Job(fleet.place(acme, "stuck").id, DREAM, "interval", ""))
+    fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '1 hour'")
+    status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
+    said = "\n".join(problems(status))
+    for expected in (
+        "the sweep does not keep up: a workspace is due for 5 minutes",
+        "the queue does not move: a job waits for 60 minutes",
+        "1 workspace fails; acme/bad, 1 times: the model said no",
+        "what was acknowledged 90 minutes ago still waits",
+        "the fleet's ceiling of $2.00 a day is reached",
+        "the fleet's ceiling of 10 tokens a day is reached",
+    ):
+        assert expected in said
+    assert len(status.problems) == 6
+    assert [(one.handle, one.problem) for one in status.failing] == [
+        (Places(fleet.database).find(acme.id, "bad").place.handle, "the model said no")
+    ]
+
+
+def test_a_removal_that_does_not_end_is_a_problem(fleet: Kept) -> None:
+    fleet.live()
+    gateway(fleet)
+    acme = fleet.tenant("acme")
+    Places(fleet.database).close(fleet.place(acme, "notes"))
+    assert (problems(status_of(fleet)), status_of(fleet).removing.workspaces) == ([], 1)
+    age(fleet, "workspaces", "removed_at", 120)
+    assert problems(status_of(fleet)) == ["what was removed 2 hours ago is not deleted yet"]
+
+
+def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
+    fleet: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.live()
+    gateway(fleet)
+    for number in range(metrics.MOST_TENANTS + 5):
+        place = fleet.place(fleet.tenant(f"tenant-{number}"), "notes")
+        fleet.commit(place, spent=Spent(1, 1, 10, float(number)))
+        fleet.arrive(place, SECRET)
+    process = Metrics("1.0", 0.0)
+    process.include(FleetMetrics(fleet.database))
+    before = fleet.database.statements
+    text = text_of(process)
+    assert fleet.database.statements - before <= 6
+    text_of(process)
+    assert fleet.database.statements - before <= 6
+    families = {one.name: one for one in text_string_to_metric_families(text)}
+    assert "dreamd_dreams" in families  # the process's own
+    values = {
+        (sample.name.removeprefix("dreamd_fleet_"), *sample.labels.values()): sample.value
+        for name, one in families.items()
+        if name.startswith("dreamd_fleet_")
+        for sample in one.samples
+    }
+    assert (values["up",], values["processes_alive", "worker"], values["processes_alive", "gateway"]) == (1, 1, 1)
+    assert (values["workspaces",], values["inbox_waiting",], values["failing",]) == (25, 25, 0)
+    assert (values["spent_today_usd",], values["spent_today_dreams",]) == (sum(range(25)), 25)
+    spenders = [key[1] for key in values if key[0] == "tenant_spent_today_usd"]
+    assert spenders == [f"tenant-{number}" for number in range(24, 4, -1)]
+    assert not re.search('4711|notes"', text)
+    monkeypatch.setattr(metrics, "KEPT_SECONDS", 0.0)
+    fleet.die()
+    time.sleep(timedelta(milliseconds=1).total_seconds())
+    assert 'dreamd_fleet_processes_alive{kind="worker"} 0.0\n' in text_of(process)
+    assert 'dreamd_fleet_processes_alive{kind="worker"} 0.0\n' in text_of(process, "application/openmetrics-text")
+
+
+def test_without_postgresql_the_metrics_say_that_it_is_away(fleet: Kept) -> None:
+    process = Metrics("1.0", 0.0)
+    process.include(FleetMetrics(fleet.database))
+    fleet.database.close()
+    text = text_of(process)
+    assert "dreamd_fleet_up 0.0\n" in text
+    assert "dreamd_fleet_workspaces" not in text

@@ -1,0 +1,116 @@
+"""Workers that are killed, stopped and displaced: nothing that was acknowledged is lost, and nothing is twice."""
+
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from state.fleet.workspace import Place
+from tests.daemon.fleet.workers.running import Fleet, Running, until
+from tests.support.scripted_model import Reply, ScriptedModel
+
+NOTE = "working_memory_note"
+
+
+def write(worker: Running, place: Place, text: str) -> tuple[int, Any]:
+    return worker.ask(place, NOTE, {"note": text, "importance": 0.9})
+
+
+def hasten(alive: float) -> None:
+    """In a worker's process: it counts as dead earlier than others do."""
+    from daemon.fleet.workers import lifetime
+    from state.stores.fleet import processes
+
+    vars(processes).update(ALIVE_SECONDS=alive)
+    vars(lifetime).update(ALIVE_SECONDS=alive, HEARTBEAT_SECONDS=alive / 3, _MARGIN_SECONDS=alive / 8)
+
+
+HASTY = (f"{__name__}:hasten", [3.0])
+
+
+def test_what_a_killed_worker_acknowledged_another_one_has(fleet: Fleet) -> None:
+    place = fleet.place()
+    with fleet.process(before=HASTY) as first, fleet.process(before=HASTY) as second:
+        status, _ = write(first, place, "Ada prefers tea over coffee")
+        assert status == 200
+        first.kill()
+        until(lambda: write(second, place, "and cake")[0] == 200)
+        status, lines = second.ask(place, "memory_search", {"query": "tea"})
+        assert status == 200
+        assert "Ada prefers tea over coffee" in str(lines)
+    assert sorted(fleet.crystals(place)) == ["Ada prefers tea over coffee", "and cake"]
+
+
+def test_a_worker_that_was_stopped_for_long_commits_nothing(fleet: Fleet) -> None:
+    place = fleet.place()
+    with fleet.process(before=HASTY) as first, fleet.process(before=HASTY) as second:
+        assert write(first, place, "before")[0] == 200
+        answers: list[int] = []
+        asking = threading.Thread(target=lambda: answers.append(write(first, place, "in the dark")[0]))
+        first.process.send_signal(signal.SIGSTOP)
+        asking.start()
+        until(lambda: write(second, place, "meanwhile")[0] == 200)
+        first.process.send_signal(signal.SIGCONT)
+        asking.join(60)
+        texts = Counter(fleet.crystals(place))
+        assert texts["before"] == texts["meanwhile"] == 1
+        assert texts["in the dark"] == (1 if answers == [200] else 0), answers
+        until(lambda: first.row is not None)
+        assert write(second, place, "after")[0] == 200
+    assert Counter(fleet.crystals(place))["after"] == 1
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(one, marks=pytest.mark.full) for one in range(2, 6))])
+def test_each_note_becomes_one_memory_however_often_workers_are_killed(fleet: Fleet, seed: int) -> None:
+    rng, places = random.Random(seed), [fleet.place() for _ in range(3)]
+    fleet.settings = {"dream": {"interval_minutes": 1, "min_chunks": 1, "idle_minutes": 1}}
+    notes = [f"the number of invoice {number} is {number * 7919}" for number in range(30)]
+    for number, note in enumerate(notes):
+        place = places[number % 3]
+        fleet.note(place, note)
+        if number % 10 == 9:
+            for one in places:
+                fleet.put(one, "session_end", "{}")
+            with fleet.process(before=HASTY):
+                time.sleep(rng.uniform(0.5, 3.5))
+    with fleet.process(before=HASTY) as last:
+        until(lambda: all(not fleet.waiting(place) for place in places))
+        assert "Traceback" not in last.log
+    held = Counter(text for place in places for text in fleet.crystals(place))
+    assert {note: held[note] for note in notes} == dict.fromkeys(notes, 1)
+
+
+def slow(seconds: float) -> Any:
+    return lambda _request, _number: Reply('{"operations": []}', wait_seconds=seconds)
+
+
+@pytest.mark.parametrize("seconds", [5.0, pytest.param(30.0, marks=pytest.mark.full)])
+def test_a_signal_drains_a_worker_whose_model_is_slow(fleet: Fleet, seconds: float, tmp_path: Path) -> None:
+    place = fleet.place()
+    with ScriptedModel(slow(seconds)) as model:
+        fleet.settings = {"model": {"name": "openai/scripted", "api_base": model.url}, "dream": {"min_chunks": 1}}
+        for number in range(6):
+            fleet.note(place, f"invoice {number} was paid on day {number * 31}")
+        fleet.put(place, "session_end", "{}")
+        with fleet.process(OPENAI_API_KEY="sk-none") as first:
+            until(lambda: model.count)
+            began = time.monotonic()
+            first.process.terminate()
+            assert first.process.wait(30) == 0
+            assert time.monotonic() - began < 10.5
+            assert "Traceback" not in first.log, first.log
+            assert not fleet.waiting(place)  # what it had taken in is committed
+            assert fleet.row(place)["owner"] is None
+        model.script = slow(0.0)
+        with fleet.process(OPENAI_API_KEY="sk-none") as second:
+            until(lambda: any(one.get("event") == "workspace_taken" for one in second.events), 10)
+            until(lambda: any(one.get("event") == "dream_committed" for one in second.events))
+            assert second.process.poll() is None
+    held = Counter(text for text in fleet.crystals(place) if text.startswith("invoice"))
+    assert set(held.values()) == {1}
+    assert len(held) == 6

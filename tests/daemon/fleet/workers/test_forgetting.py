@@ -1,0 +1,90 @@
+"""What was forgotten lies in no object and on no disk, whoever dies on the way."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from daemon.fleet.workers import owned as owned_module
+from daemon.fleet.workers.sweeper import Sweeper
+from state.errors import UnreachableError
+from state.stores.generations.generations import Generations
+from tests.daemon.fleet.workers.running import Fleet, run, until
+
+PLACE = "Zanzibarquartz"
+TEXT = f"Ada spent the summer in {PLACE}"
+
+
+def _kept(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and PLACE.encode() in path.read_bytes()]
+
+
+def test_after_forgetting_no_object_and_no_copy_holds_it(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daemon.fleet.workers.worker._ERASURES_SECONDS", 0.2)
+    place = fleet.place()
+    with fleet.worker() as first, fleet.worker() as second:
+        run(first, place, "working_memory_note", note=TEXT, importance=0.9)
+        run(first, place, "working_memory_note", note="Ada prefers tea", importance=0.9)
+        first.ownership.give_back_idle(0)
+        run(second, place, "mood")
+        run(second, place, "working_memory_note", note="and cake", importance=0.9)
+        assert fleet.holds(PLACE)
+        assert _kept(first.ownership._folder)
+        run(second, place, "forget", text=TEXT, confirm=True)
+        assert fleet.holds(PLACE) == []
+        until(lambda: not _kept(first.ownership._folder))
+    assert sorted(fleet.crystals(place)) == ["Ada prefers tea", "and cake"]
+    assert _kept(fleet.folder) == []
+
+
+@pytest.mark.full
+def test_who_takes_over_finishes_an_erasure(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = fleet.place()
+    with fleet.worker() as first:
+        run(first, place, "working_memory_note", note=TEXT, importance=0.9)
+        run(first, place, "working_memory_note", note="Ada prefers tea", importance=0.9)
+        with monkeypatch.context() as patch:
+            patch.setattr(Generations, "sweep", _die)
+            with pytest.raises(UnreachableError):
+                run(first, place, "forget", text=TEXT, confirm=True)
+        assert fleet.holds(PLACE)
+        first.ownership.drop_all()  # it dies here
+        first.ownership.give_back_idle(0)
+        fleet.database.rows("UPDATE workspaces SET owner = NULL")
+        row = fleet.row(place)
+        assert row["due_at"] is not None
+        assert '"erasing":"' in row["facts"]
+        # Half a minute later the schedule wants a pass, which whoever owns it then does.
+        monkeypatch.setattr(owned_module, "_ERASED_AGAIN_SECONDS", -1e9)
+        monkeypatch.setattr("daemon.fleet.workers.decision._ERASING_FOR", _no_time())
+        fleet.database.rows("UPDATE workspaces SET due_at = clock_timestamp() - interval '1 second'")
+        assert Sweeper(first.database, lambda: first.config, first.thresholds, first.stopping).tick() == 1
+        assert fleet.row(place)["queued_at"] is not None
+        with fleet.worker() as second:
+            second.run_job("consolidate", place.id, "")
+            assert fleet.holds(PLACE) == []
+            assert '"erasing":null' in fleet.row(place)["facts"]
+    assert fleet.crystals(place) == ["Ada prefers tea"]
+
+
+def test_a_copy_that_nobody_has_used_for_a_month_goes(fleet: Fleet) -> None:
+    old, new = fleet.place(), fleet.place()
+    with fleet.worker() as worker:
+        for place in (old, new):
+            run(worker, place, "working_memory_note", note=TEXT, importance=0.9)
+        worker.ownership.give_back_idle(0)
+        folders = [worker.ownership._folder / place.handle for place in (old, new)]
+        os.utime(folders[0], (time.time() - 30 * 86_400,) * 2)
+        until(lambda: not folders[0].exists())
+        assert folders[1].exists()
+
+
+def _die(*_: object) -> None:
+    raise UnreachableError("the store is away", "try again")
+
+
+def _no_time() -> object:
+    from datetime import timedelta
+
+    return timedelta(0)

@@ -1,0 +1,116 @@
+"""The page Fleet: what `dreamd fleet status` says, where the configuration names a fleet, and nowhere else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.fleet.upkeep.window import StatusWindow
+from daemon.http.logins import Logins
+from daemon.pages.window import PageWindow
+from state.fleet.workspace import Place
+from state.stores.fleet.leases import Leases, Spent
+from tests.daemon.fleet.upkeep.conftest import fleet  # noqa: F401 - a fixture
+from tests.daemon.fleet.upkeep.kept import Kept
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import TOKEN, Running, running
+from tests.daemon.pages.browser import Browser, text_of
+from tests.daemon.pages.looking import looking
+from tests.support.browser import assert_quiet, axe
+
+HOSTILE = "<script>alert(1)</script> the model said \u202e no"
+
+
+@pytest.fixture
+def machines(fleet: Kept) -> Iterator[StatusWindow]:  # noqa: F811 - the fixture
+    window = StatusWindow(fleet.config)
+    yield window
+    window.close()
+
+
+@pytest.fixture
+def server(machines: StatusWindow, tmp_path: Path) -> Iterator[Running]:
+    with running(OwnHouse(), window=PageWindow(Logins(tmp_path / "logins.json", TOKEN), machines)) as server:
+        yield server
+
+
+def logged_in(server: Running) -> Browser:
+    browser = Browser(server)
+    browser.log_in()
+    return browser
+
+
+def failing(fleet: Kept) -> Place:  # noqa: F811
+    place = fleet.place(fleet.tenant("acme"), "notes")
+    fleet.commit(place, "a secret of a tenant", spent=Spent(1, 1, 1_234, 0.25))
+    fleet.arrive(place, "another secret")
+    Leases(fleet.database).settle_failed(place.id, HOSTILE)
+    return place
+
+
+def test_it_shows_the_status_and_no_word_of_a_tenant(fleet: Kept, server: Running) -> None:  # noqa: F811
+    fleet.live()
+    failing(fleet)
+    browser = logged_in(server)
+    page = browser.get("/machines")
+    text = text_of(page)
+    for shown in (
+        "Fleet",
+        "no gateway lives",
+        "alive",
+        "acme/notes",
+        "1,234",
+        "http://127.0.0.1:1",
+        "the model said",
+    ):
+        assert shown in text
+    assert b"<script>alert" not in page.body
+    assert "secret" not in text
+    assert fleet.url.encode() not in page.body  # its password
+    part = browser.get("/machines", {"HX-Request": "true"})
+    assert b"<!doctype" not in part.body
+    assert browser.get("/machines.json").json["fleet"]["counts"]["failing"] == 1
+
+
+def test_it_is_for_everybody_on_a_wide_and_on_a_narrow_screen(fleet: Kept, server: Running) -> None:  # noqa: F811
+    fleet.live()
+    failing(fleet)
+    for width, scheme in ((1280, "light"), (360, "dark")):
+        with looking(server, viewport={"width": width, "height": 900}, color_scheme=scheme) as seen:
+            seen.page.goto("/machines")
+            seen.page.get_by_text("acme/notes").first.wait_for()
+            assert axe(seen) == []
+            assert seen.page.evaluate("document.scrollingElement.scrollWidth") <= width
+            assert_quiet(seen)
+
+
+def test_every_page_leads_to_it(server: Running, tmp_path: Path) -> None:
+    name = server.house.make(tmp_path / "memory")
+    browser = logged_in(server)
+    for path in ("/", f"/w/{name}/now", "/machines"):
+        assert b'href="/machines"' in browser.get(path).body
+
+
+def test_while_postgresql_is_away_the_page_says_so(fleet: Kept, server: Running) -> None:  # noqa: F811
+    browser = logged_in(server)
+    assert browser.get("/machines").status == 200
+    fleet.database.rows("ALTER SCHEMA dreamd RENAME TO elsewhere")
+    answer = browser.get("/machines")
+    assert (answer.status, "dreamd migrate" in text_of(answer)) == (400, True)
+    fleet.database.rows("ALTER SCHEMA elsewhere RENAME TO dreamd")
+    assert browser.get("/machines").status == 200
+
+
+def test_without_a_fleet_there_is_no_such_page_and_no_way_to_it(tmp_path: Path) -> None:
+    with running(OwnHouse(), window=PageWindow(Logins(tmp_path / "logins.json", TOKEN))) as server:
+        name = server.house.make(tmp_path / "memory")
+        browser = logged_in(server)
+        assert browser.get("/machines").status == 404
+        for path in ("/", f"/w/{name}/now"):
+            assert b"machines" not in browser.get(path).body
+
+
+def test_whoever_is_not_logged_in_sees_nothing(fleet: Kept, server: Running) -> None:  # noqa: F811
+    fleet.tenant("acme")
+    answer = Browser(server).get("/machines")
+    assert (answer.status, b"acme" in answer.body) == (401, False)

@@ -1,0 +1,144 @@
+"""What tests do with a fleet's tables: workers, workspaces, arrivals, commits, jobs, sessions that hold locks."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+
+from state.fleet.tenant import Tenant
+from state.fleet.workspace import Generation, Lease, Place, Worker
+from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.inbox import Arrival, Inbox
+from state.stores.fleet.leases import Commit, Leases
+from state.stores.fleet.places import Places
+from state.stores.fleet.processes import Processes
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, Job, Schedule, Sweep
+from state.stores.fleet.tenants import Tenants
+
+PATIENCE = 60.0
+
+
+class Fleet:
+    """The tables of one fleet, and shorthands."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self.database = database
+        self.tenants, self.places = Tenants(database), Places(database)
+        self.processes, self.leases = Processes(database), Leases(database)
+        self.inbox, self.schedule = Inbox(database), Schedule(database)
+        self._numbers = itertools.count(1)
+
+    def tenant(self, name: str = "acme") -> Tenant:
+        return self.tenants.add(name)
+
+    def place(self, tenant: Tenant | None = None) -> Place:
+        number = next(self._numbers)
+        return self.places.add(tenant or self.tenant(f"tenant-{number}"), f"workspace-{number}")
+
+    def worker(self) -> UUID:
+        one = Worker(uuid4(), "http://127.0.0.1:1", "secret")
+        self.processes.begin("worker", one, "host", "1", slots=4)
+        return one.id
+
+    def dead(self, worker: UUID) -> None:
+        """From now on the worker has been silent for too long."""
+        self.database.rows(
+            "UPDATE processes SET alive_until = clock_timestamp() - interval '1 second' WHERE id = %(id)s",
+            {"id": worker},
+        )
+
+    def lease(self, place: Place, worker: UUID | None = None) -> Lease:
+        lease = self.leases.take(place.id, worker or self.worker())
+        assert lease is not None
+        return lease
+
+    def put(self, place: Place, key: str | None = None, kind: str = "note") -> int:
+        key = key or f"key-{next(self._numbers)}"
+        [arrived] = self.inbox.put([Arrival(place.id, place.tenant, kind, key, "{}")])
+        assert arrived is not None
+        return arrived.id
+
+    def row(self, place: Place) -> dict[str, Any]:
+        row = self.database.row("SELECT * FROM workspaces WHERE id = %(id)s", {"id": place.id})
+        assert row is not None
+        return row
+
+    def due(self, place: Place) -> bool:
+        """Whether the sweep would look at it now."""
+        with self.sweep() as sweep:
+            return place.id in [row.place.id for row in sweep.due(10_000)]
+
+    @contextmanager
+    def sweep(self) -> Iterator[Sweep]:
+        with self.schedule.sweep() as sweep:
+            assert sweep is not None, "another sweeps"
+            yield sweep
+
+    def queue(self, place: Place, queue: str = ANYBODYS_QUEUE) -> None:
+        with self.sweep() as sweep:
+            sweep.defer([Job(place.id, "dream", "pending", queue)])
+
+    def postpone(self, place: Place, at: datetime | None) -> None:
+        with self.sweep() as sweep:
+            sweep.postpone([(place.id, at)])
+
+
+def commit_of(lease: Lease, **other: Any) -> Commit:
+    number = lease.generation.number + 1
+    return Commit(Generation(number, f"{lease.place.prefix}/generations/{number:012d}-{lease.fence}"), 10, **other)
+
+
+@contextmanager
+def session(url: str) -> Iterator["psycopg.Connection[DictRow]"]:
+    """A session beside the fleet's, whose transaction is open until the context ends."""
+    with psycopg.connect(url, row_factory=dict_row, options="-c search_path=dreamd,public") as connection:
+        yield connection
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def waits(fleet: Fleet, number: int = 1) -> None:
+    """Until so many statements of this database wait for a lock."""
+    wait_for(
+        lambda: (
+            len(
+                fleet.database.rows(
+                    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                )
+            )
+            >= number
+        )
+    )
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
+    """What these calls return or raise, begun at once, each on its own thread."""
+    answers: list[Any] = [None] * len(calls)
+    begin = threading.Barrier(len(calls))
+
+    def one(place: int) -> None:
+        begin.wait(PATIENCE)
+        try:
+            answers[place] = calls[place]()
+        except Exception as error:  # noqa: BLE001 - it is an answer
+            answers[place] = error
+
+    threads = [threading.Thread(target=one, args=[place]) for place in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert not any(thread.is_alive() for thread in threads)
+    return answers

@@ -1,0 +1,217 @@
+"""PostgreSQL as the fleet meets it: away, silent, killed, somebody else's; and its schema, made once."""
+
+import logging
+import time
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from state.errors import ConfigError, UnreachableError
+from state.stores.fleet.database import FleetDatabase, conninfo, migrate, storable
+from state.stores.fleet.inbox import Arrival, Inbox
+from tests.stores.fleet.conftest import made
+from tests.stores.fleet.fleet import Fleet, session, together
+from tests.support.partition import Partition
+from tests.support.postgres import Postgres
+
+PASSWORD = "s3cret-of-nobody"
+
+
+def opened(url: str) -> FleetDatabase:
+    return FleetDatabase(url, size=4)
+
+
+@pytest.fixture
+def unmade(database_url: str) -> Iterator[FleetDatabase]:
+    database = opened(database_url)
+    yield database
+    database.close()
+
+
+# ------------------------------------------------------------------- the schema
+
+
+def test_ten_who_migrate_at_once_make_one_fleet(database_url: str, unmade: FleetDatabase) -> None:
+    marks = [str(UUID(int=number)) for number in range(1, 11)]
+    assert together(*[lambda mark=mark: migrate(database_url, mark) for mark in marks]) == [1] * 10
+    unmade.require_schema()
+    [row] = unmade.rows("SELECT mark FROM fleet")
+    assert migrate(database_url, str(UUID(int=99))) == 1
+    assert unmade.rows("SELECT mark FROM fleet") == [row]
+    assert unmade.rows("SELECT schema FROM meta") == [{"schema": 1}]
+
+
+def test_a_database_without_a_fleet_is_told_with_the_command(unmade: FleetDatabase) -> None:
+    with pytest.raises(ConfigError, match=r"has no tables of a fleet; run 'dreamd migrate --database URL'"):
+        unmade.require_schema()
+    with pytest.raises(ConfigError, match=r"lacks tables of the fleet.*dreamd migrate"):
+        unmade.rows("SELECT 1 FROM workspaces")
+
+
+@pytest.mark.parametrize(("version", "advice"), [(0, "dreamd migrate"), (2, "as new as the newest")])
+def test_another_schema_is_told(fleet: Fleet, version: int, advice: str) -> None:
+    fleet.database.rows("UPDATE meta SET schema = %(version)s", {"version": version})
+    with pytest.raises(ConfigError, match=f"has schema {version} .* knows 1; .*{advice}"):
+        fleet.database.require_schema()
+
+
+def test_a_newer_schema_is_left_alone(fleet: Fleet, fleet_url: str) -> None:
+    fleet.database.rows("UPDATE meta SET schema = 2")
+    with pytest.raises(ConfigError, match="migrate with a newer dreamd"):
+        migrate(fleet_url, str(uuid4()))
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "CREATE TABLE dreamd.tenants (x int)",
+        "CREATE TABLE dreamd.meta (theirs text)",
+        "CREATE VIEW dreamd.fleet AS SELECT 1",
+    ],
+)
+def test_tables_of_somebody_else_are_left_alone(database_url: str, theirs: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("CREATE SCHEMA dreamd")
+        connection.execute(theirs)
+    with pytest.raises(ConfigError, match="has tables that are not the fleet's"):
+        migrate(database_url, str(uuid4()))
+    with psycopg.connect(database_url) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_class WHERE relnamespace = 'dreamd'::regnamespace")
+        assert found.fetchone() == (1,), "nothing was added"
+
+
+def test_a_fleet_lies_beside_anothers_tables_of_the_same_names(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("CREATE SCHEMA other")
+        connection.execute("CREATE TABLE other.tenants (x int)")
+        connection.execute("CREATE TABLE other.procrastinate_jobs (x int)")
+    made(database_url)
+    database = opened(database_url)
+    database.require_schema()
+    database.close()
+
+
+# ------------------------------------------------------------------- away, and back
+
+
+def answers_within(database: FleetDatabase, seconds: float) -> int:
+    """After how many UnreachableErrors it answers."""
+    deadline, errors = time.monotonic() + seconds, 0
+    while True:
+        try:
+            database.rows("SELECT 1 AS one")
+        except UnreachableError:
+            errors += 1
+            assert time.monotonic() < deadline
+        else:
+            assert time.monotonic() < deadline
+            return errors
+
+
+@pytest.mark.full
+def test_after_the_server_was_killed_and_started_the_next_call_works() -> None:
+    with Postgres() as server:
+        database = opened(server.new_database(made))
+        assert together(*[lambda: database.rows("SELECT pg_sleep(0.2)")] * 4)
+        server.kill()
+        server.start()
+        assert answers_within(database, 2.0) <= 1
+        server.kill()
+        began = time.monotonic()
+        with pytest.raises(UnreachableError) as away:
+            database.rows("SELECT 1")
+        assert time.monotonic() - began < 15
+        assert "try again" in str(away.value)
+        server.start()
+        assert answers_within(database, 15.0) <= 1
+        database.close()
+
+
+@pytest.mark.full
+def test_a_network_that_hangs_is_told_within_twenty_seconds(fleet_url: str, postgres: Postgres) -> None:
+    with Partition(postgres.port) as partition:
+        database = opened(partition.through(fleet_url))
+        database.rows("SELECT 1")
+        partition.hang()
+        for _ in range(2):  # on a connection that was there, and on none
+            began = time.monotonic()
+            with pytest.raises(UnreachableError):
+                database.rows("SELECT 1")
+            assert time.monotonic() - began < 20
+        partition.heal()
+        assert answers_within(database, 15.0) <= 1
+        database.close()
+
+
+def test_whoever_waits_for_a_lock_for_too_long_may_try_again(fleet: Fleet, fleet_url: str) -> None:
+    place = fleet.place()
+    with session(fleet_url) as holder, fleet.database.transaction() as cursor:
+        holder.execute("SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE", [place.id])
+        cursor.execute("SET LOCAL lock_timeout = '50ms'")
+        with pytest.raises(psycopg.OperationalError, match="lock timeout"):
+            cursor.execute("SELECT 1 FROM workspaces FOR UPDATE")
+
+
+def test_an_error_leaves_the_pool_usable(fleet: Fleet) -> None:
+    for _ in range(10):
+        with pytest.raises(psycopg.Error):
+            fleet.database.rows("SELECT 1 / 0")
+    assert fleet.database.row("SELECT 1 AS one") == {"one": 1}
+
+
+# ------------------------------------------------------------------- what is told
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://user:{PASSWORD}/x@127.0.0.1:5432/fleet",
+        f"postgresql://user:1/{PASSWORD}@127.0.0.1:5432/fleet",
+        f"postgresql://user:{PASSWORD}@[127.0.0.1:5432/fleet",
+        f"postgresql://user:{PASSWORD}@127.0.0.1:port/fleet",
+        f"host=127.0.0.1 password={PASSWORD}",
+        f"mysql://user:{PASSWORD}@127.0.0.1/fleet",
+        f"password={PASSWORD} '",
+    ],
+)
+def test_an_address_that_is_none_is_told_without_its_password(address: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        conninfo(address)
+    error: BaseException | None = told.value
+    while error is not None:
+        assert PASSWORD not in str(error)
+        error = error.__cause__
+
+
+@pytest.mark.full
+def test_a_wrong_password_and_a_missing_database_are_told_as_such(
+    fleet_url: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    right = psycopg.conninfo.conninfo_to_dict(fleet_url)["password"]
+    assert isinstance(right, str)
+    wrong, missing = opened(fleet_url.replace(right, PASSWORD)), opened(fleet_url + "-missing")
+    one, other = together(lambda: wrong.rows("SELECT 1"), lambda: missing.rows("SELECT 1"))
+    wrong.close()
+    missing.close()
+    assert isinstance(one, ConfigError)
+    assert "refuses the user or the password" in str(one)
+    assert isinstance(other, ConfigError)
+    assert "does not exist" in str(other)
+    said = f"{one!r}{other!r}{one.__cause__}{other.__cause__}{caplog.text}{capfd.readouterr()}"
+    assert PASSWORD not in said
+    assert right not in said
+
+
+def test_what_is_not_storable_is_replaced() -> None:
+    assert storable("a\0b\ud800c\udfff") == "a\ufffdb\ufffdc\ufffd"
+    assert storable("\ufeffé\U0001f600\r\n") == "\ufeffé\U0001f600\r\n"
+
+
+def test_what_belongs_to_a_workspace_that_is_gone_is_no_error_of_ours(fleet: Fleet) -> None:
+    place = fleet.place()
+    fleet.places.close(place)
+    fleet.places.drop([place])
+    assert Inbox(fleet.database).put([Arrival(place.id, place.tenant, "note", "k", "{}")]) == [None]

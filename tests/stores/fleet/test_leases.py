@@ -1,0 +1,235 @@
+"""One owner at a time, and a commit that says the truth: whoever dies, stops, goes on, or loses an answer."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from state.errors import FencedError, NotFoundError, UnreachableError
+from state.fleet.workspace import Generation, Lease
+from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.leases import Spent
+from tests.stores.fleet.conftest import made
+from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for, waits
+from tests.support.partition import Partition
+from tests.support.postgres import Postgres
+
+LOCK = "SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE"
+
+
+class Later:
+    """What a call on another thread returns or raises."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._answer: Any = None
+        self._thread = threading.Thread(target=self._run, args=[call])
+        self._thread.start()
+
+    def answer(self) -> Any:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self._answer
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        try:
+            self._answer = call()
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            self._answer = error
+
+
+def test_of_many_who_take_at_once_one_owns_it(fleet: Fleet) -> None:
+    place, workers = fleet.place(), [fleet.worker() for _ in range(12)]
+    leases = together(*[lambda one=one: fleet.leases.take(place.id, one) for one in workers])
+    [lease] = [lease for lease in leases if lease is not None]
+    assert fleet.row(place)["owner"] == lease.owner
+    owner = fleet.leases.owner_of(place.id)
+    assert owner is not None
+    assert owner.id == lease.owner
+
+
+def test_an_owner_that_takes_again_has_fenced_its_earlier_self(fleet: Fleet) -> None:
+    place, worker = fleet.place(), fleet.worker()
+    first, second = fleet.lease(place, worker), fleet.lease(place, worker)
+    assert second.fence > first.fence
+    with pytest.raises(FencedError):
+        fleet.leases.commit(first, commit_of(first))
+    assert fleet.leases.commit(second, commit_of(second)).generation.number == 1
+
+
+def test_who_is_dead_takes_nothing(fleet: Fleet) -> None:
+    place, worker = fleet.place(), fleet.worker()
+    fleet.dead(worker)
+    assert fleet.leases.take(place.id, worker) is None
+    assert fleet.leases.take(place.id, uuid4()) is None
+    assert fleet.processes.heartbeat(worker) is None, "and does not come back to life"
+
+
+def test_a_process_that_was_stopped_and_goes_on_commits_nothing(fleet: Fleet) -> None:
+    place = fleet.place()
+    number = fleet.put(place)
+    stopped = fleet.lease(place)
+    fleet.dead(stopped.owner)
+    with pytest.raises(FencedError):
+        fleet.leases.commit(stopped, commit_of(stopped, taken=(number,)))
+    other = fleet.lease(place)
+    assert fleet.leases.commit(other, commit_of(other)).generation.number == 1
+    with pytest.raises(FencedError):
+        fleet.leases.commit(stopped, commit_of(stopped, taken=(number,), spent=Spent(1, 1, 1, 1.0), erased=True))
+    assert [row.id for row in fleet.inbox.waiting(place.id)] == [number]
+    assert fleet.database.rows("SELECT 1 FROM spending UNION ALL SELECT 1 FROM erasures") == []
+    fleet.leases.release(stopped)
+    assert fleet.row(place)["owner"] == other.owner
+
+
+@pytest.mark.parametrize("commit_first", [True, False])
+def test_a_commit_and_a_taking_over_at_once(fleet: Fleet, fleet_url: str, *, commit_first: bool) -> None:
+    """The owner's time runs out while its commit waits: whichever comes first, the new owner has what stands."""
+    place, other = fleet.place(), fleet.worker()
+    lease = fleet.lease(place)
+    calls = [lambda: fleet.leases.commit(lease, commit_of(lease)), lambda: fleet.leases.take(place.id, other)]
+    with session(fleet_url) as holder:
+        holder.execute(LOCK, [place.id])
+        if not commit_first:
+            fleet.dead(lease.owner)  # else the statement does not wait at all: it sees a living owner
+        first = Later(calls[0 if commit_first else 1])
+        waits(fleet)
+        if commit_first:
+            fleet.dead(lease.owner)
+        second = Later(calls[1 if commit_first else 0])
+        if commit_first:
+            waits(fleet, 2)
+    committed, taken = (first, second) if commit_first else (second, first)
+    said, lease_of_other = committed.answer(), taken.answer()
+    assert isinstance(lease_of_other, Lease)
+    stands = isinstance(said, Lease)
+    assert stands is commit_first
+    assert lease_of_other.generation.number == int(stands)
+    assert fleet.leases.commit(lease_of_other, commit_of(lease_of_other)).generation.number == 1 + int(stands)
+
+
+def test_a_commit_and_a_taking_are_one_statement_each(fleet: Fleet) -> None:
+    place, worker = fleet.place(), fleet.worker()
+    numbers = tuple(fleet.put(place) for _ in range(50))
+    before = fleet.database.statements
+    lease = fleet.lease(place, worker)
+    assert fleet.database.statements == before + 1
+    spent = Spent(1, 2, 3, 0.5)
+    fleet.leases.commit(
+        lease, commit_of(lease, taken=numbers, spent=spent, facts='{"\\u0000": 1}', settled=True, erased=True)
+    )
+    assert fleet.database.statements == before + 2
+    assert fleet.inbox.waiting(place.id) == []
+    assert fleet.lease(place, worker).facts == '{"\\u0000": 1}'
+
+
+def test_a_removed_workspace_is_neither_taken_nor_committed(fleet: Fleet) -> None:
+    place = fleet.place()
+    lease = fleet.lease(place)
+    fleet.places.close(place)
+    with pytest.raises(NotFoundError):
+        fleet.leases.take(place.id, lease.owner)
+    with pytest.raises(FencedError):
+        fleet.leases.commit(lease, commit_of(lease))
+
+
+def test_an_end_in_order_frees_all_at_once(fleet: Fleet) -> None:
+    places, worker = [fleet.place() for _ in range(3)], fleet.worker()
+    leases = [fleet.lease(place, worker) for place in places]
+    fleet.processes.end(worker)
+    other = fleet.worker()
+    assert all(fleet.leases.take(place.id, other) for place in places)
+    with pytest.raises(FencedError):
+        fleet.leases.commit(leases[0], commit_of(leases[0]))
+
+
+# ------------------------------------------------------------------- answers that are lost
+
+
+def test_the_connection_dies_while_a_commit_waits_and_it_is_done_once(fleet: Fleet, fleet_url: str) -> None:
+    place = fleet.place()
+    number = fleet.put(place)
+    lease = fleet.lease(place)
+    with session(fleet_url) as holder:
+        holder.execute(LOCK, [place.id])
+        commit = Later(
+            lambda: fleet.leases.commit(lease, commit_of(lease, taken=(number,), spent=Spent(1, 1, 1, 1.0)))
+        )
+        waits(fleet)
+        holder.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            " AND datname = current_database()"
+        )
+        waits(fleet)  # it asks again
+    assert isinstance(commit.answer(), Lease)
+    assert fleet.row(place)["generation"] == 1
+    assert fleet.database.row("SELECT sum(dreams) AS dreams FROM spending") == {"dreams": 1}
+
+
+def through(partition: Partition, url: str) -> Fleet:
+    return Fleet(FleetDatabase(partition.through(url), size=2))
+
+
+def committed(fleet: Fleet, lease: Lease) -> None:
+    wait_for(lambda: fleet.row(lease.place)["generation"] == lease.generation.number + 1)
+
+
+@pytest.mark.parametrize("after", ["nothing", "dead", "taken", "committed"])
+def test_a_commit_whose_answer_is_lost_says_the_truth(
+    fleet: Fleet, fleet_url: str, postgres: Postgres, after: str
+) -> None:
+    place = fleet.place()
+    lease = fleet.lease(place)
+    with Partition(postgres.port) as partition:
+        far = through(partition, fleet_url)
+        far.row(place)
+        partition.hold_answers()
+        commit = Later(lambda: far.leases.commit(lease, commit_of(lease, spent=Spent(1, 1, 1, 1.0))))
+        committed(fleet, lease)
+        if after != "nothing":
+            fleet.dead(lease.owner)
+        if after in {"taken", "committed"}:
+            other = fleet.lease(place)
+        if after == "committed":
+            fleet.leases.commit(other, commit_of(other))
+        partition.cut()
+        partition.heal()
+        said = commit.answer()
+        far.database.close()
+    if after == "committed":
+        assert isinstance(said, UnreachableError)
+        assert "is not known" in str(said)
+    else:
+        assert isinstance(said, Lease), said
+        assert said.generation == Generation(1, fleet.row(place)["key"])
+    assert fleet.database.row("SELECT sum(dreams) AS dreams FROM spending") == {"dreams": 1}
+
+
+@pytest.mark.full
+def test_a_server_killed_under_commits_and_started_again_has_what_was_said() -> None:
+    with Postgres() as server:
+        fleet = Fleet(FleetDatabase(server.new_database(made), size=8))
+        # Longer than it takes to start: nobody says meanwhile that it lives.
+        leases = [fleet.lease(fleet.place()) for _ in range(6)]
+        fleet.database.rows("UPDATE processes SET alive_until = alive_until + interval '10 minutes'")
+        over = threading.Event()
+
+        def work(lease: Lease) -> int:
+            while not over.is_set():
+                lease = fleet.leases.commit(lease, commit_of(lease, due_in=timedelta(hours=1)))
+            return lease.generation.number
+
+        works = [Later(partial(work, lease)) for lease in leases]
+        for _ in range(3):
+            time.sleep(0.5)
+            server.kill()
+            server.start()
+        time.sleep(2)
+        over.set()
+        said = [one.answer() for one in works]
+        assert said == [fleet.row(lease.place)["generation"] for lease in leases]
+        fleet.database.close()

@@ -1,0 +1,189 @@
+"""An arrival is never left alone: whatever is written at the same moment, the sweep looks, or a job is queued."""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from state.errors import FencedError
+from state.fleet.workspace import Place
+from state.stores.fleet.schedule import Job
+from tests.stores.fleet.fleet import Fleet, commit_of, session, together, waits
+
+LOCK = "SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE"
+
+
+def ordered(fleet: Fleet, url: str, place: int, *calls: Callable[[], object]) -> None:
+    """Each call waits for the workspace's row in this order, with what its statement saw before."""
+    threads = [threading.Thread(target=call) for call in calls]
+    with session(url) as other:
+        other.execute(LOCK, [place])
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            waits(fleet, number)
+    for thread in threads:
+        thread.join()
+
+
+def test_an_arrival_wakes_the_workspace(fleet: Fleet) -> None:
+    place = fleet.place()
+    assert not fleet.due(place)
+    fleet.put(place)
+    assert fleet.due(place)
+
+
+def test_a_receipt_wakes_nobody(fleet: Fleet) -> None:
+    place = fleet.place()
+    fleet.put(place, kind="receipt")
+    assert not fleet.due(place)
+
+
+def test_the_same_key_again_wakes_nobody(fleet: Fleet) -> None:
+    place = fleet.place()
+    fleet.put(place, "same")
+    fleet.postpone(place, None)
+    fleet.put(place, "same")
+    assert not fleet.due(place)
+
+
+@pytest.mark.parametrize("commit_first", [True, False])
+@pytest.mark.parametrize("queued", [True, False])
+def test_a_commit_and_an_arrival_at_once(fleet: Fleet, fleet_url: str, *, queued: bool, commit_first: bool) -> None:
+    place = fleet.place()
+    lease = fleet.lease(place)
+    if queued:
+        fleet.queue(place)
+
+    def commit() -> None:
+        fleet.leases.commit(lease, commit_of(lease, settled=True, due_in=timedelta(days=1)))
+
+    calls = [commit, lambda: fleet.put(place)]
+    ordered(fleet, fleet_url, place.id, *(calls if commit_first else reversed(calls)))
+    assert fleet.due(place)
+
+
+@pytest.mark.parametrize("settle_first", [True, False])
+@pytest.mark.parametrize("due_in", [None, timedelta(days=1)])
+def test_the_end_of_a_job_and_an_arrival_at_once(
+    fleet: Fleet, fleet_url: str, due_in: timedelta | None, *, settle_first: bool
+) -> None:
+    place = fleet.place()
+    fleet.queue(place)
+    calls = [lambda: fleet.leases.settle(place.id, due_in), lambda: fleet.put(place)]
+    ordered(fleet, fleet_url, place.id, *(calls if settle_first else reversed(calls)))
+    assert fleet.due(place)
+
+
+def test_what_came_while_a_job_ran_is_looked_at_when_it_ends(fleet: Fleet) -> None:
+    place = fleet.place()
+    fleet.queue(place)
+    fleet.put(place)
+    fleet.leases.settle(place.id, timedelta(days=1))
+    assert fleet.due(place)
+
+
+def test_what_the_sweep_knew_when_it_queued_the_job_wakes_nobody_at_its_end(fleet: Fleet) -> None:
+    place = fleet.place()
+    fleet.put(place)
+    fleet.queue(place)
+    fleet.leases.settle(place.id, timedelta(days=1))
+    assert not fleet.due(place)
+
+
+def test_a_failure_is_tried_again_when_it_is_time_whatever_came(fleet: Fleet) -> None:
+    place = fleet.place()
+    fleet.queue(place)
+    fleet.put(place)
+    fleet.leases.settle_failed(place.id, "the model\0 is \ud800 away")
+    assert not fleet.due(place)
+    assert (fleet.row(place)["failures"], fleet.row(place)["problem"]) == (1, "the model\ufffd is \ufffd away")
+
+
+def test_the_sweep_sees_what_came_before_it_locked_the_row_and_the_rest_wakes_anew(fleet: Fleet) -> None:
+    place = fleet.place()
+    fleet.put(place)
+    with fleet.sweep() as sweep:
+        [row] = sweep.due(10)
+        later = threading.Thread(target=fleet.put, args=[place])
+        later.start()
+        waits(fleet)
+        sweep.postpone([(place.id, None)])
+    later.join()
+    assert row.waiting.notes == 1
+    assert fleet.due(place), "what came while the sweep decided"
+
+
+def test_the_end_of_a_workspace_that_was_removed_makes_nothing_due(fleet: Fleet) -> None:
+    place = fleet.place()
+    fleet.queue(place)
+    fleet.places.close(place)
+    fleet.leases.settle(place.id, timedelta(0))
+    assert fleet.row(place)["due_at"] is None
+    assert fleet.row(place)["queued_at"] is None
+
+
+class Storm:
+    """Arrivals, sweeps, commits, settles and ends of leases over some workspaces, all at once."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._places = [fleet.place() for _ in range(4)]
+        self._over = threading.Event()
+
+    def arrive(self) -> None:
+        for number in range(120):
+            self._fleet.put(self._places[number % 4])
+
+    def sweep(self) -> None:
+        """What is due is queued if notes wait, and else nothing is foreseen for it."""
+        while not self._over.is_set():
+            with self._fleet.schedule.sweep() as one:
+                rows = one.due(2) if one is not None else []
+                if one is None or not rows:
+                    continue
+                jobs = [row.place.id for row in rows if row.waiting.notes and not row.queued]
+                one.defer([Job(number, "dream", "pending", "") for number in jobs])
+                one.postpone([(row.place.id, None) for row in rows])
+
+    def work(self) -> None:
+        worker = self._fleet.worker()
+        while not self._over.is_set():
+            for place in self._places:
+                if self._fleet.row(place)["queued_at"] is not None:
+                    with suppress(FencedError):
+                        self._dream(place, worker)
+
+    def stop(self) -> None:
+        deadline = time.monotonic() + 40
+        while time.monotonic() < deadline and self.left() != (0, 240):
+            time.sleep(0.05)
+        self._over.set()
+
+    def left(self) -> tuple[int, int]:
+        """How many notes wait, of how many that came."""
+        [row] = self._fleet.database.rows(
+            "SELECT count(*) FILTER (WHERE taken_at IS NULL) AS left, count(*) AS came FROM inbox"
+        )
+        return row["left"], row["came"]
+
+    def _dream(self, place: Place, worker: UUID) -> None:
+        lease = self._fleet.leases.take(place.id, worker)
+        if lease is None:
+            return
+        taken = tuple(row.id for row in self._fleet.inbox.waiting(place.id)[:3])
+        if taken:
+            self._fleet.leases.commit(lease, commit_of(lease, taken=taken, settled=True))
+        else:
+            self._fleet.leases.settle(place.id, None)
+        self._fleet.leases.release(lease)
+
+
+def test_in_a_storm_no_note_is_left_though_there_is_no_net(fleet: Fleet) -> None:
+    storm = Storm(fleet)
+    answers = together(*[storm.arrive] * 2, *[storm.sweep] * 2, *[storm.work] * 3, storm.stop)
+    assert answers == [None] * len(answers)
+    assert storm.left() == (0, 240)
