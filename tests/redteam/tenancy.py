@@ -1,0 +1,274 @@
+"""Tenancy: a fleet of several tenants, each with words of its own, and whatever says one of them to another.
+
+PostgreSQL, a folder of objects, a gateway's whole application at a port, and a worker at another one. Every word of a
+tenant that nobody else may see holds its canary; so do the operator's.
+"""
+
+import asyncio
+import http.client
+import io
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from daemon.config.settings import Config
+from daemon.fleet.connections import Connections
+from daemon.fleet.workers.worker import Worker
+from daemon.http.serve import serve
+from daemon.http.sockets import open_port
+from daemon.observability import logs
+from daemon.workspace.vector_index import Embedding
+from state.fleet.tenant import Quotas, Right, Tenant
+from state.fleet.workspace import Place
+from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.vectors.embedder import Unavailable
+from tests.daemon.fleet.gateways.running import Door, Fleet, fleet
+from tests.daemon.http.running import Answer, asked
+
+OPERATOR_CANARY = "0peratorscanary"
+WORKSPACE = "plans"  # of each tenant
+
+
+@dataclass(slots=True)
+class Occupant:
+    """A tenant: its canary, in every name and id that others might guess, and `own`, a word of what it wrote.
+
+    `ids` are those that its replies named.
+    """
+
+    tenant: Tenant
+    canary: str
+    names: tuple[str, ...]
+    token: str
+    ids: dict[str, str] = field(default_factory=dict)
+    places: tuple[Place, ...] = ()
+
+    @property
+    def token_id(self) -> str:
+        return self.token.split("_")[1]
+
+    @property
+    def own(self) -> str:
+        return f"{self.canary[::-1]}words"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What of it nobody else may ever be told."""
+        return (self.own, self.token.split("_")[2], *self.guessed)
+
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        """What of it others may name, and are told of only what they said."""
+        return (self.canary, self.token_id, *self.ids.values())
+
+
+@dataclass(slots=True)
+class Tenancy:
+    """The fleet, the gateway, the worker, and who lives there. `said` is the log."""
+
+    home: Fleet
+    door: Door
+    worker: Worker
+    worker_port: int
+    folder: Path
+    said: io.StringIO
+    occupants: list[Occupant] = field(default_factory=list)
+
+    @property
+    def database(self) -> FleetDatabase:
+        return self.home.database
+
+    @property
+    def worker_secret(self) -> str:
+        return self.worker.lifetime.worker.secret
+
+    def settle(self, name: str, canary: str, quotas: Quotas = Quotas()) -> Occupant:  # noqa: B008 - a frozen value
+        """A tenant that has lived here for a while."""
+        tenant = self.home.tenant(name, quotas)
+        names = (WORKSPACE, f"own-{canary}")
+        places = tuple(self.home.places.add(tenant, one) for one in names)
+        token = Tokens(self.database, os.urandom).add(tenant, f"t-{canary}", frozenset(Right))
+        occupant = Occupant(tenant, canary, names, token, {}, places)
+        for one in names:
+            self._live(occupant, one)
+        self.occupants.append(occupant)
+        return occupant
+
+    def _live(self, who: Occupant, name: str) -> None:
+        canary, own, told = who.canary, who.own, self.told
+        note = {"note": f"Ada of {own} prefers tea to coffee", "importance": 0.9}
+        told(who.token, "POST", name, "notes", note, {"Idempotency-Key": f"key-{canary}"})
+        entries = [{"namespace": ["users", f"of-{canary}"], "name": f"k-{canary}", "value": {"text": f"v {own}"}}]
+        told(who.token, "POST", name, "entries", {"entries": entries})
+        if name == WORKSPACE:
+            self._talk(who, name)
+        told(who.token, "POST", name, "notes", {"note": f"Waits: {own} likes green"})
+
+    def _talk(self, who: Occupant, name: str) -> None:
+        canary, own, told = who.canary, who.own, self.told
+        told(who.token, "POST", name, "feelings", {"event": "reward", "because": f"of {own}"})
+        session = f"session-{canary}"
+        told(who.token, "POST", name, "sessions/session_open", {"session_id": session})
+        turn = {"session_id": session, "content": f"A turn of {own}: user asks for tea", "importance": 0.8}
+        turn |= {
+            "tags": [f"tag-{own}"],
+            "metadata": {f"meta-{own}": own},
+            "agent_id": f"agent-{own}",
+            "source": "user",
+        }
+        memorized = told(who.token, "POST", name, "sessions/memory_memorize", turn)
+        work = {"session_id": f"{session}-2", "content": f"Work of {own}", "priority": "high", "tags": [own]}
+        working = told(who.token, "POST", name, "sessions/working_memory_add", work)
+        found = told(who.token, "POST", name, "search", {"query": f"gap {own} nobody knows"})
+        crystals = told(who.token, "GET", name, "crystals")
+        for kind, text in (("item", memorized), ("work", working), ("hit", found), ("crystal", crystals)):
+            for number, one in enumerate(_identities(text)):
+                who.ids[f"{kind} {number}"] = one
+
+    def told(
+        self,
+        token: str,
+        method: str,
+        name: str,
+        rest: str,
+        fields: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The reply of an operation that is done."""
+        answer = self.door.ask(token, method, f"/v1/workspaces/{name}/{rest}", fields, headers)
+        assert answer.status == 200, (rest, answer.body)
+        return answer.json
+
+    def token(
+        self, who: Occupant, *workspaces: str, rights: frozenset[Right] = frozenset(Right), days: float = 0
+    ) -> str:
+        """Another token of the tenant; with `days` before 0 it has expired."""
+        expires = datetime.now(UTC) + timedelta(days=days) if days else None
+        return self.home.token(who.tenant, *workspaces, rights=rights, expires_at=expires)
+
+    def bearers(self, mine: Occupant, other: Occupant) -> dict[str, str]:
+        """Tokens that may do less than everything, or nothing."""
+        secret = mine.token.split("_")[2]
+        revoked = Tokens(self.database, os.urandom).add(mine.tenant, "revoked", frozenset(Right))
+        Tokens(self.database, os.urandom).revoke(mine.tenant, "revoked")
+        closed = self.home.tenant("closed")
+        of_closed = self.home.token(closed)
+        Tenants(self.database).close(closed)
+        return {
+            "none": "",
+            "wrong secret": f"dreamd_{other.token_id}_{'0' * 48}",
+            "secret of another": f"dreamd_{other.token_id}_{secret}",
+            "operator's like": f"{OPERATOR_CANARY}",
+            "expired": self.token(mine, days=-1),
+            "revoked": revoked,
+            "closed": of_closed,
+            "own": mine.token,
+            "limited": self.token(mine, mine.names[1]),
+            **{one.value: self.token(mine, rights=frozenset({one})) for one in Right},
+        }
+
+    def raw(self, head: bytes, body: bytes = b"", seconds: float = 10) -> bytes:
+        """What is answered to these bytes."""
+        import socket
+
+        with socket.create_connection(("127.0.0.1", self.door.port), timeout=seconds) as connection:
+            connection.sendall(head + body)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            try:
+                while part := connection.recv(1 << 16):
+                    answer += part
+            except (TimeoutError, ConnectionError):
+                pass
+        return answer
+
+    def leaks(self, what: bytes, to: Occupant, beside: tuple[str, ...] = ()) -> list[str]:
+        """What of others, of machines and of the operator stands there; `beside`: what the client itself said."""
+        text = what.decode("utf-8", "replace")
+        for own in beside:
+            text = text.replace(own, "")
+        found = [secret for one in self.occupants if one is not to for secret in one.secrets if secret in text]
+        return [*found, *machine_words(text, self)]
+
+
+def machine_words(text: str, tenancy: Tenancy) -> list[str]:
+    """What of machines, databases and the operator's configuration a text says."""
+    words = [str(tenancy.folder), f":{tenancy.worker_port}", tenancy.home.url, OPERATOR_CANARY, tenancy.worker_secret]
+    found = [word for word in words if word in text]
+    return [*found, *_OF_MACHINES.findall(text)]
+
+
+_OF_MACHINES = re.compile(
+    r"PostgreSQL|psycopg|obstore|SQLSTATE|relation \"|sqlite3?\.|Traceback|File \"|\bws-\d+\b|model\.api_base|\.py\b"
+    r"|/tmp/|/root/|/dev/shm|localhost|DREAMD_[A-Z]+"
+)
+_IDENTITY = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{16,64}\b")
+
+
+def _identities(told: object) -> list[str]:
+    return sorted(set(_IDENTITY.findall(str(told))))
+
+
+def shown(answer: Answer) -> bytes:
+    """All that a client sees of a reply, but the moment at which it came."""
+    lines = [f"{name}: {value}" for name, value in answer.headers.items() if name.lower() != "date"]
+    return "\n".join([str(answer.status), *lines]).encode("utf-8", "surrogateescape") + b"\n\n" + answer.body
+
+
+def asked_at(port: int, method: str, path: str, headers: Mapping[str, str]) -> Answer:
+    """A request of somebody who is no tenant, at some port."""
+    return asked(http.client.HTTPConnection("127.0.0.1", port, timeout=30), method, path, None, None, dict(headers))
+
+
+@contextmanager
+def tenancy(url: str, folder: Path, **sections: Mapping[str, Any]) -> Iterator[Tenancy]:
+    """An empty fleet with one gateway and one worker; sections of the configuration are the operator's."""
+    said = io.StringIO()
+    with fleet(url, folder) as home:
+        given: dict[str, Any] = {
+            "model": {
+                "name": "openai/nobody",
+                "api_base": f"http://127.0.0.1:9/{OPERATOR_CANARY}/v1",
+                "timeout_seconds": 2,
+            },
+            **sections,
+        }
+        home.config = Config.model_validate({**home.config.model_dump(exclude_unset=True), **given})
+        logs.configure("json", "info", said)
+        with working(home, folder / "worker-of-all") as (worker, port), home.door() as door:
+            yield Tenancy(home, door, worker, port, folder, said)
+
+
+@contextmanager
+def working(home: Fleet, folder: Path) -> Iterator[tuple[Worker, int]]:
+    """A worker with a port of its own; it takes no jobs of the schedule."""
+    folder.mkdir()
+    secret = os.urandom(32).hex()
+    listener = open_port("127.0.0.1", 0, secret)
+    port = int(listener.socket.getsockname()[1])
+    connections = Connections(FleetDatabase(home.url, 12), home.connections.objects)
+    worker = Worker(lambda: home.config, connections, folder, f"http://127.0.0.1:{port}", secret)
+    worker._embedding = Embedding.given(Unavailable("no model in this test"))
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(serve(worker, [listener], stop))
+
+    thread = threading.Thread(target=run)
+    worker.start()
+    thread.start()
+    try:
+        yield worker, port
+    finally:
+        worker.stop(10)
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+        connections.close()

@@ -1,0 +1,200 @@
+"""What one tenant sends to see another's: paths, headers, hidden requests, fields. All of it is data."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daemon.api.operations.operation import AnyOperation
+    from tests.redteam.tenancy import Occupant
+
+# {name}: a workspace of the other's; {id}: its number; {theirs}, {mine}: ids of tokens; {own}: a name of both.
+PATHS = (
+    "/v1/workspaces/{name}/bootstrap",
+    "/v1/workspaces/ws-{id}/bootstrap",
+    "/v1/workspaces/{id}/bootstrap",
+    "/v1/workspaces/{tenant}/{id}/bootstrap",
+    "/v1/workspaces/{theirs}~{name}/bootstrap",
+    "/v1/workspaces/{theirs}~{own}/bootstrap",
+    "/v1/workspaces/{theirs}%7E{own}/bootstrap",
+    "/v1/workspaces/{theirs}%257E{own}/bootstrap",
+    "/v1/workspaces/{mine}~{name}/bootstrap",
+    "/v1/workspaces/beryl-corp/{name}/bootstrap",
+    "/v1/workspaces/beryl-corp.{own}/bootstrap",
+    "/v1/workspaces/{own}/../{name}/bootstrap",
+    "/v1/workspaces/{own}/..%2f{name}/bootstrap",
+    "/v1/workspaces/{own}%2F..%2F{name}/bootstrap",
+    "/v1/workspaces/./{name}/bootstrap",
+    "/v1/workspaces//{name}/bootstrap",
+    "//v1/workspaces/{name}/bootstrap",
+    "/v1//workspaces/{name}/bootstrap",
+    "/v1/workspaces/{name}//bootstrap",
+    "/v1/workspaces/{name}/bootstrap/",
+    "/v1/workspaces/{name};x/bootstrap",
+    "/v1/workspaces/{name}%00/bootstrap",
+    "/v1/workspaces/{name}%0a/bootstrap",
+    "/v1/workspaces/{name}%20/bootstrap",
+    "/v1/workspaces/{name}./bootstrap",
+    "/V1/WORKSPACES/{name}/bootstrap",
+    "/v1/workspaces/{own}/bootstrap?workspace={name}",
+    "/v1/workspaces/{own}/bootstrap?tenant={tenant}",
+    "/v1/workspaces/{own}/bootstrap#/../{name}",
+    "/v1/workspaces/{own}/state?workspace=ws-{id}",
+    "/v1/workspaces?after=&tenant={tenant}",
+    "/v1/workspaces?after={name}",
+    "/v1/workspaces?after=%00",
+    "/v1/workspaces?after='%20OR%201=1--",
+    "/v1/workspaces/'%20OR%20'1'='1/bootstrap",
+    "/v1/status?tenant={tenant}",
+    "/v1/status/",
+    "/v1/workers",
+    "/v1/login",
+    "/mcp/{name}",
+    "/mcp/{theirs}~{own}",
+    "/mcp/ws-{id}",
+    "/mcp//{name}",
+    "/mcp/{own}/../{name}",
+    "/mcp",
+    "/metrics/",
+    "/metrics?x",
+    "/%6detrics",
+    "/healthz?{name}",
+    "/healthz/../v1/workspaces/{name}/bootstrap",
+    "/w/{name}/now",
+    "/static/../../objects/{tenant}/{id}",
+    "/objects/{tenant}/{id}",
+    "http://127.0.0.1/v1/workspaces/{theirs}~{own}/bootstrap",
+    "http://127.0.0.1/v1/workspaces/{name}/bootstrap",
+    "http://{theirs}@127.0.0.1/v1/workspaces/{name}/bootstrap",
+    "/v1/workspaces/\xef\xbd\x81cme/bootstrap",
+    "*",
+)
+_ME = "Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {mine}"
+HEADERS = (
+    _ME + "\r\nDreamd-Workspace: {folder}/worker-of-all/workspaces/ws-{id}",
+    _ME + "\r\nDreamd-Workspace: /{name}\r\nDreamd-Adopt: 1",
+    _ME + "\r\nAuthorization: Bearer {mine}",
+    _ME + "\r\naUTHORIZATION: Bearer dreamd_{theirs}_" + "0" * 48,
+    "Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {mine}, Bearer dreamd_{theirs}_" + "0" * 48,
+    "Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {theirs}~{name}",
+    "Host: 127.0.0.1:{port}\r\nAuthorization: Bearer dreamd_{theirs}_",
+    "Host: 127.0.0.1:{port}\r\nAuthorization: Bearer\t{mine}",
+    "Host: ws-{id}\r\nAuthorization: Bearer {mine}",
+    "Host: {name}\r\nAuthorization: Bearer {mine}",
+    "Host: localhost\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {mine}",
+    _ME + "\r\nX-Forwarded-Host: {name}\r\nX-Forwarded-For: 127.0.0.1",
+    _ME + "\r\nX-Forwarded-Prefix: /v1/workspaces/{name}",
+    _ME + "\r\nForwarded: for=127.0.0.1;host=ws-{id};proto=https",
+    _ME + "\r\nX-Original-URL: /v1/workspaces/{name}/bootstrap",
+    _ME + "\r\nX-Rewrite-URL: /v1/workspaces/{theirs}~{name}/bootstrap",
+    _ME + "\r\nX-HTTP-Method-Override: DELETE",
+    _ME + "\r\nMcp-Session-Id: {theirs}~{name}",
+    _ME + "\r\nCookie: dreamd={theirs}",
+    _ME + "\r\nX-Tenant: beryl-corp\r\nX-User: {theirs}",
+    _ME + "\r\nRange: bytes=0-100000\r\nIf-None-Match: *",
+    _ME + "\r\nUpgrade: websocket\r\nConnection: Upgrade",
+    _ME + "\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings",
+    _ME + "\r\nX: y\r\n Authorization: Bearer {theirs}",
+    "Host: 127.0.0.1:{port}\r\nAuthorization : Bearer {mine}",
+)
+_BEGIN = b"POST /v1/workspaces/plans/search HTTP/1.1\r\nHost: 127.0.0.1:@PORT\r\nAuthorization: Bearer @TOKEN\r\n"
+_BEGIN += b"Content-Type: application/json\r\n"
+SMUGGLED = (
+    _BEGIN + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n@HIDDEN",
+    _BEGIN + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}@HIDDEN",
+    _BEGIN + b"Content-Length: 0\r\nContent-Length: @LENGTH\r\n\r\n@HIDDEN",
+    _BEGIN + b"Content-Length: @LENGTH\r\nContent-Length: 0\r\n\r\n@HIDDEN",
+    _BEGIN + b"Content-Length: +2\r\n\r\n{}@HIDDEN",
+    _BEGIN + b"Content-Length: 0x2\r\n\r\n{}@HIDDEN",
+    _BEGIN + b"Content-Length: 2, 2\r\n\r\n{}@HIDDEN",
+    _BEGIN + b"Content-Length: -1\r\n\r\n@HIDDEN",
+    _BEGIN + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n@HIDDEN",
+    _BEGIN + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n@HIDDEN",
+    _BEGIN + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n@HIDDEN",
+    _BEGIN + b"Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n@HIDDEN",
+    _BEGIN + b"X: y\rTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n@HIDDEN",
+    _BEGIN + b"Transfer-Encoding: chunked\r\n\r\n2;x=\n{}\r\n0\r\n\r\n@HIDDEN",
+    _BEGIN + b"Transfer-Encoding: chunked\r\n\r\n0000000000000000000000002\r\n{}\r\n0\r\nHost: x\r\n\r\n@HIDDEN",
+    _BEGIN + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}@HIDDEN",
+    _BEGIN + b"Content-Length: 2\r\n\r\n{}@HIDDEN",
+    _BEGIN.replace(b"\r\n", b"\n") + b"Content-Length: 2\n\n{}@HIDDEN",
+    b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:@PORT\r\nContent-Length: @LENGTH\r\n\r\n@HIDDEN",
+    b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:@PORT\r\nConnection: keep-alive\r\n\r\n@HIDDEN",
+    b"GET http://x/healthz HTTP/1.1\r\nHost: 127.0.0.1:@PORT\r\n\r\n@HIDDEN",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n@HIDDEN",
+)
+FILLED: dict[str, Any] = {
+    "note": "tea",
+    "event": "reward",
+    "query": "tea",
+    "text": "tea",
+    "id": "0" * 32,
+    "dream": "20260101T000000000000Z",
+    "version": 1,
+    "verdict": "decline",
+    "changes": [{"action": "delete", "line": "L1", "expected": "x"}],
+    "digest": "0" * 64,
+    "session_id": "nobodys",
+    "content": "tea",
+    "priority": "low",
+    "memory_id": "0" * 64,
+    "memory_ids": ["0" * 64],
+    "relation_type": "about",
+    "target_element_id": "x",
+    "policy": "ttl",
+    "config": {},
+    "importance": 0.5,
+    "instruction": "oldest",
+    "scope": "full",
+    "prompt": "tea",
+    "entries": [{"namespace": ["a"], "name": "b"}],
+    "namespace": ["a"],
+    "older": "a",
+    "newer": "b",
+    "file": "AGENTS.md",
+    "agent": "claude",
+    "paths": ["/etc/passwd"],
+    "files": [],
+    "source": "user",
+}
+
+
+def fields_of(operation: "AnyOperation") -> dict[str, Any]:
+    """The fields that the operation must have, with something harmless."""
+    schema = operation.request.model_json_schema()
+    return {name: FILLED.get(name, "x") for name in schema.get("required", ())}
+
+
+def others_fields(  # noqa: C901 - a row for each kind of field
+    operation: "AnyOperation", other: "Occupant"
+) -> Iterator[dict[str, Any]]:
+    """Its fields as the other tenant would fill them: ids, sessions, namespaces, names, canaries."""
+    base = fields_of(operation)
+    yield base
+    names = operation.request.model_json_schema().get("properties", {})
+    session, space = f"session-{other.canary}", f"of-{other.canary}"
+    items = [value for kind, value in other.ids.items() if kind.startswith(("item", "work"))][:2]
+    crystals = [value for kind, value in other.ids.items() if kind.startswith(("hit", "crystal"))][-2:]
+    for name in ("session_id", "session"):
+        if name in names:
+            yield {**base, name: session}
+            for item in items if "memory_id" in names else ():
+                yield {**base, name: session, "memory_id": item}
+    for name in ("id", "text", "query", "note", "prompt", "content", "cursor", "dream", "speaker", "because"):
+        if name in names:
+            for one in (other.canary, *crystals):
+                yield {**base, name: one}
+    if "memory_ids" in names:
+        yield {**base, "session_id": session, "memory_ids": items}
+    if "instruction" in names:
+        yield {**base, "session_id": session, "instruction": f"id:{items[0]}", "mode": "hard", "confirm": True}
+    if "entries" in names:
+        named = {"namespace": ["users", space], "name": f"k-{other.canary}"}
+        yield {**base, "entries": [{**named, "value": {"text": "x"}} if operation.name == "entries_put" else named]}
+    if "namespace" in names:
+        yield {**base, "namespace": ["users", space]}
+        yield {**base, "namespace": ["users"]}
+    if "starts" in names:
+        yield {**base, "starts": ["users"]}
+    for version in (1, 2, 999_999_999) if "version" in names or "old" in names else ():
+        yield {**base, **({"version": version} if "version" in names else {"old": version, "new": version})}
+    yield {**base, "workspace": other.names[1], "tenant": other.tenant.id}

@@ -1,0 +1,269 @@
+"""Tenants in time: what was removed stays away, quotas are each one's own, and who floods keeps nobody waiting."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from daemon.fleet.gateways import bearers
+from daemon.fleet.workers import worker as workers
+from state.fleet.tenant import Quotas, Tenant
+from state.stores.fleet.tenants import Tenants
+from state.stores.generations.generations import Generations
+from tests.daemon.fleet.gateways.running import until
+from tests.daemon.mcp.agents import run
+from tests.redteam.tenancy import OPERATOR_CANARY, WORKSPACE, Occupant, Tenancy, tenancy
+
+QUICK_SECONDS = 2.0
+
+
+@pytest.fixture
+def town(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenancy]:
+    """A fleet in which what was erased goes soon."""
+    monkeypatch.setattr(workers, "_ERASURES_SECONDS", 0.2)
+    with tenancy(database_url, tmp_path) as one:
+        yield one
+
+
+def remains(town: Tenancy, text: str) -> list[str]:
+    """Where this text still is: in files of anybody, or in rows."""
+    files = [path for path in town.folder.rglob("*") if path.is_file() and path.stat().st_size]
+    found = [str(path) for path in files if path.exists() and text.encode() in path.read_bytes()]
+    for table in ("inbox", "workspaces", "spending", "erasures", "tenants", "tokens", "procrastinate_jobs"):
+        rows = town.database.rows(f"SELECT r::text AS row FROM {table} r")  # noqa: S608 - the names are ours
+        found += [table for row in rows if text in row["row"]]
+    return found
+
+
+def swept(town: Tenancy) -> None:
+    """What a sweep does with closed workspaces: its part is tested elsewhere."""
+    for place in town.home.places.closed():
+        Generations(town.home.connections.objects, place.prefix).erase()
+        town.home.places.drop([place])
+
+
+def test_a_workspace_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy) -> None:
+    acme = town.settle("acme", "amethystcanary")
+    assert acme.own in town.door.bootstrap(acme.token, WORKSPACE)
+    assert remains(town, acme.own)
+    for name in acme.names:
+        assert town.door.ask(acme.token, "DELETE", f"/v1/workspaces/{name}").status == 200
+    swept(town)
+    assert town.door.ask(acme.token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
+    _is_empty(town, acme.token, acme)
+    town.told(acme.token, "POST", WORKSPACE, "entries", {"entries": [_ENTRY]})
+    town.told(acme.token, "POST", WORKSPACE, "notes", {"note": "A new life"})
+    _is_empty(town, acme.token, acme)
+    until(lambda: not remains(town, acme.own), 10)
+
+
+def test_a_tenant_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy) -> None:
+    before = town.settle("acme", "amethystcanary")
+    tenants = Tenants(town.database)
+    tenants.close(before.tenant)
+    swept(town)
+    tenants.drop(before.tenant.id)
+    again = town.home.tenant("acme")
+    token = town.home.token(again)
+    assert town.door.ask(token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
+    _is_empty(town, token, before)
+    until(lambda: not remains(town, before.own), 10)
+    # The old token is remembered for ten seconds, and opens nothing meanwhile.
+    answer = town.door.ask(before.token, "GET", f"/v1/workspaces/{WORKSPACE}/bootstrap")
+    assert answer.status in (401, 404)
+    assert town.door.note(before.token, WORKSPACE, "a note of nobody").status in (401, 404)
+
+
+def _is_empty(town: Tenancy, token: str, before: Occupant) -> None:
+    said = town.door.bootstrap(token, WORKSPACE)
+    for method, path, fields in (
+        ("POST", "search", {"query": "tea coffee green"}),
+        ("GET", "crystals", None),
+        ("GET", "sessions", None),
+        ("POST", "entries/search", {"namespace": ["users"], "query": ""}),
+        ("GET", "hormones", None),
+        ("GET", "gaps", None),
+        ("GET", "status", None),
+    ):
+        said += str(town.told(token, method, WORKSPACE, path, fields))
+    assert before.own not in said
+
+
+_ENTRY = {"namespace": ["users"], "name": "new", "value": {"text": "new"}}
+
+
+def test_a_note_under_a_name_that_was_given_anew_is_the_new_ones(town: Tenancy) -> None:
+    """A gateway remembers names for a minute; another one gave this name to another workspace meanwhile."""
+    tenant = town.home.tenant("acme")
+    token = town.home.token(tenant)
+    town.home.places.add(tenant, WORKSPACE)
+    with town.home.door() as late:
+        assert late.note(token, WORKSPACE, "first").status == 200
+        assert town.door.ask(token, "DELETE", f"/v1/workspaces/{WORKSPACE}").status == 200
+        swept(town)
+        assert town.door.ask(token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
+        assert late.note(token, WORKSPACE, "second").status == 200
+        assert late.ask(token, "POST", f"/v1/workspaces/{WORKSPACE}/entries", {"entries": [_ENTRY]}).status == 200
+        boot = late.bootstrap(token, WORKSPACE)
+        assert "second" in boot
+        assert "first" not in boot
+
+
+def test_quotas_are_each_tenants_own(town: Tenancy) -> None:
+    few = Quotas(notes_per_minute=3, workspaces=1)
+    tokens = []
+    for name in ("acme", "beryl"):
+        tenant: Tenant = town.home.tenant(name, few)
+        town.home.places.add(tenant, WORKSPACE)
+        tokens.append(town.home.token(tenant))
+    mine, other = tokens
+    answers = [town.door.note(mine, WORKSPACE, f"note {number}").status for number in range(12)]
+    assert 429 in answers
+    assert town.door.note(other, WORKSPACE, "one").status == 200
+    assert town.door.ask(other, "GET", "/v1/status").json["notes_this_minute"] == 1
+    assert town.door.ask(mine, "POST", "/v1/workspaces", {"name": "more"}).code == "QUOTA"
+
+
+@pytest.mark.full
+def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred requests under way that wait for workers, of many workspaces and tokens; slow bodies; guesses."""
+    flooder, calm = town.home.tenant("flood"), town.home.tenant("calm")
+    names = [f"w{number}" for number in range(10)]
+    for name in names:
+        town.home.places.add(flooder, name)
+    town.home.places.add(calm, WORKSPACE)
+    bad, good, new = [town.home.token(flooder) for _ in range(4)], town.home.token(calm), town.home.token(calm)
+    assert town.door.note(good, WORKSPACE, "before").status == 200
+    # Nobody takes its workspaces: each of these waits as long as a gateway does.
+    monkeypatch.setattr(town.door.gateway.parts.calls, "_patience", 4.0)
+    town.worker.lifetime.drain()
+    town.worker.stopping.set()
+    slow = _slow_bodies(town, bad[0], names[0], 20)
+    stop, sent = threading.Event(), []
+
+    def flood(number: int) -> None:
+        name = names[number % 10]
+        while not stop.is_set():
+            with suppress(OSError):
+                if number % 20 == 18:
+                    guess = f"dreamd_{number:012x}_{time.monotonic_ns():048x}"
+                    sent.append(town.door.ask(guess, "GET", "/").status)
+                elif number % 20 == 19:
+                    sent.append(town.door.note(bad[0], name, "x" * 15_000).status)
+                else:
+                    path = f"/v1/workspaces/{name}/feelings"
+                    sent.append(town.door.ask(bad[number % 4], "POST", path, {"event": "reward"}).status)
+            stop.wait(0.02)
+
+    threads = [threading.Thread(target=flood, args=(number,), daemon=True) for number in range(120)]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(1.0)
+        waited = []
+        for number in range(8):
+            began = time.monotonic()
+            answer = town.door.note(good if number % 2 else new, WORKSPACE, f"calm {number}")
+            waited.append(time.monotonic() - began)
+            assert answer.status == 200, answer.body
+            time.sleep(0.1)
+    finally:
+        stop.set()
+        for connection in slow:
+            connection.close()
+        for thread in threads:
+            thread.join(30)
+    assert max(waited) < QUICK_SECONDS, waited
+    assert 401 in sent
+
+
+def _slow_bodies(town: Tenancy, token: str, name: str, count: int) -> list[socket.socket]:
+    head = f"POST /v1/workspaces/{name}/notes HTTP/1.1\r\nHost: 127.0.0.1:{town.door.port}\r\n"
+    head += f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+    connections = [socket.create_connection(("127.0.0.1", town.door.port)) for _ in range(count)]
+    for connection in connections:
+        connection.sendall(head.encode() + b'{"note": "')
+    return connections
+
+
+def test_guesses_from_one_address_lock_nobody_out(town: Tenancy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a proxy all come from one address; a good token, remembered or not, is looked up all the same."""
+    tenant = town.home.tenant("acme")
+    tokens = [town.home.token(tenant) for _ in range(3)]
+    assert town.door.ask(tokens[0], "GET", "/v1/workspaces").status == 200
+    answers = [town.door.ask(f"dreamd_{number:012x}_{'1' * 48}", "GET", "/").status for number in range(200)]
+    assert set(answers) == {401}
+    monkeypatch.setattr(town.door.gateway.bearers._shown, "_seconds", 0.0)
+    assert bearers.SECONDS >= 1
+    assert [town.door.ask(one, "GET", "/v1/workspaces").status for one in tokens] == [200] * 3
+
+
+def test_no_tool_of_mcp_tells_of_another(town: Tenancy) -> None:
+    from tests.daemon.fleet.gateways.test_mcp import agent
+    from tests.redteam.tenants_corpus import FILLED
+
+    mine, other = town.settle("acme", "amethystcanary"), town.settle("beryl-corp", "berylcanary")
+    said: list[bytes] = []
+
+    async def talk() -> None:
+        async with agent(town.door, mine.token, f"/mcp/{WORKSPACE}") as client:
+            tools = (await client.list_tools()).tools
+            said.append(str(tools).encode())
+            said.append(str(await client.list_resources()).encode())
+            said.append(str(await client.read_resource("memory://bootstrap")).encode())
+            for tool in tools:
+                if tool.name == "dream_now":
+                    continue
+                schema = tool.input_schema
+                fields = {name: FILLED.get(name, "x") for name in schema.get("required", ())}
+                for name in ("session_id", "id", "memory_id", "text"):
+                    if name in schema.get("properties", {}):
+                        fields[name] = next(iter(other.ids.values()))
+                said.append(str(await client.call_tool(tool.name, fields)).encode())
+
+    run(talk)
+    assert len(said) > 8
+    for answer in said:
+        assert town.leaks(answer, mine, other.guessed) == [], answer[:2000]
+
+
+@pytest.mark.full
+def test_a_model_that_fails_says_nothing_of_where_it_is(town: Tenancy) -> None:
+    tenant = town.home.tenant("acme")
+    token = town.home.token(tenant)
+    place = town.home.places.add(tenant, WORKSPACE)
+    mine = Occupant(tenant, "amethystcanary", (WORKSPACE,), token, {}, (place,))
+    town.told(token, "POST", WORKSPACE, "notes", {"note": "Ada prefers tea to coffee"})
+    dreamt = town.door.ask(token, "POST", f"/v1/workspaces/{WORKSPACE}/dream", {"reason": "manual"})
+    assert dreamt.code == "MODEL_ERROR"
+    said = dreamt.body
+    for path in ("status", "dreams", "acts", "state", "bootstrap"):
+        said += town.door.ask(token, "GET", f"/v1/workspaces/{WORKSPACE}/{path}").body
+    assert b"the model cannot be asked now" in said
+    assert town.leaks(said, mine) == []
+    assert b"127.0.0.1:9" not in said
+    # Its operator is told.
+    assert OPERATOR_CANARY in town.said.getvalue()
+
+
+def test_what_others_spend_is_neither_told_nor_a_ceiling(town: Tenancy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine counts what its models cost all who live there."""
+    from daemon.config.paths import spent_folder
+    from daemon.workspace.stores import utc_now
+    from state.budget import Spend
+    from state.stores.history.daily_spend import daily_spend
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(town.folder / "state"))
+    tenant = town.home.tenant("acme")
+    token = town.home.token(tenant)
+    town.home.places.add(tenant, WORKSPACE)
+    daily_spend(spent_folder(os.environ)).add(Spend(77, 9_876_543, 123.75), utc_now())
+    town.told(token, "POST", WORKSPACE, "feelings", {"event": "reward"})  # it has an owner from now on
+    spending = town.told(token, "GET", WORKSPACE, "status")["spending"]
+    assert (spending["all_tokens"], spending["all_usd"], spending["breaker"]) == (0, 0.0, "")
+    assert town.worker.config.daemon.limits.reached(Spend(77, 9_876_543, 123.75)) == ""
