@@ -7,7 +7,7 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install clients lock dream test test-all check format bench chaos redteam clean
+.PHONY: help install clients lock dream test test-all check format bench chaos chaos-fleet redteam clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench    the figures of the README"
 	@echo "make redteam  what strangers have thrown at it: workspaces, texts, secrets, shapes, fuzzers (20 minutes)"
 	@echo "make chaos    1,000 runs in which it is killed, starved, torn and lied to (an hour or two)"
+	@echo "make chaos-fleet  storms over a fleet of workers and gateways: kills, partitions, wrong clocks"
 
 install: $(VENV)/.installed
 
@@ -78,7 +79,8 @@ format: install
 	$(BIN)/ruff check --fix .
 
 BENCHMARKS := retrieval pointers dream_overhead search_latency cold_start redaction note_latency sessions idle_daemon \
-    many_workspaces day injection detectors bad_models truth pages
+    many_workspaces day injection detectors bad_models truth pages fleet_growth fleet_sweep fleet_notes fleet_day \
+    fleet_cold
 
 bench: install
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
@@ -86,6 +88,10 @@ bench: install
 # A new seed each time, which is printed first: make chaos CHAOS="--seed 42 --minutes 10"
 chaos: install
 	$(BIN)/python -m tests.chaos $(CHAOS)
+
+# A new seed each time, which is printed first: make chaos-fleet FLEET="--seed 42 --minutes 10 --store s3"
+chaos-fleet: install
+	$(BIN)/python -m tests.fleet $(FLEET)
 
 # A new seed each time, which is printed first: make redteam REDTEAM="--seed 42 --minutes 5"
 redteam: install

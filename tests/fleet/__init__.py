@@ -1,0 +1,1 @@
+"""Many machines at once, and what befalls them: what a fleet acknowledged is there, once, whoever dies."""

@@ -1,0 +1,312 @@
+"""Audit: what must be so of a fleet at rest, read past every machine from PostgreSQL and the object store.
+
+`watch` has PostgreSQL itself record each change of a generation, of an owner and of a fence, from the beginning.
+"""
+
+import json
+import re
+import shutil
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from state.document.document import SectionName, parse
+from state.errors import DreamdError
+from state.stores.disk.workspace import Workspace
+from state.stores.fleet.database import FleetDatabase
+from state.stores.generations.generations import Generations
+from state.stores.generations.objects import Objects
+from tests.chaos.trial import HORMONAL
+from tests.fleet.ledger import Ledger, marker
+from tests.fleet.machines import Fleet, Known, Machine
+from tests.support import lived
+
+_WATCH = """
+CREATE TABLE watched (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, workspace bigint NOT NULL, was bigint NOT NULL,
+    generation bigint NOT NULL, key text NOT NULL, owner uuid, fence_was bigint NOT NULL, fence bigint NOT NULL,
+    owner_was uuid, lives boolean NOT NULL);
+CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF (new.generation, new.key, new.fence) IS DISTINCT FROM (old.generation, old.key, old.fence)
+            OR (new.owner IS NOT NULL AND new.owner IS DISTINCT FROM old.owner) THEN
+        INSERT INTO dreamd.watched (workspace, was, generation, key, owner_was, owner, fence_was, fence, lives)
+        VALUES (new.id, old.generation, new.generation, new.key, old.owner, new.owner, old.fence, new.fence,
+            EXISTS (SELECT 1 FROM dreamd.processes p
+                    WHERE p.id = old.owner AND p.alive_until > clock_timestamp()));
+    END IF;
+    RETURN new;
+END $$;
+CREATE TRIGGER watch AFTER UPDATE ON workspaces FOR EACH ROW EXECUTE FUNCTION watch();
+"""
+_LAST = """
+SELECT w.id, w.generation, w.key, w.problem,
+    (SELECT array_agg(key) FROM watched x WHERE x.workspace = w.id AND x.generation > x.was) AS committed
+FROM workspaces w
+"""
+_RECORD = re.compile(r"history/(\d{6})\.json")
+_BAD = re.compile(
+    r"Traceback|a defect|Fatal Python error|\"(?:job_failed|sweep_failed|round_failed|heartbeat_failed)\""
+)
+# In these words an error is what the storm did.
+_WEATHER = ("cannot be asked", "cannot be reached", "Unreachable", "UNREACHABLE")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was looked at."""
+
+    workspaces: int = 0
+    notes: int = 0
+    pending: int = 0
+    versions: int = 0
+    commits: int = 0
+    leases: int = 0
+
+
+def watch(database: FleetDatabase) -> None:
+    """From now on PostgreSQL records who owns and who commits."""
+    database.rows(_WATCH)
+
+
+def audit(fleet: Fleet, ledger: Ledger) -> Seen:
+    """Everything, into the ledger's findings; what was looked at."""
+    seen = Seen()
+    with fleet.database() as database:
+        for what in commits(database, seen):
+            ledger.found(what)
+        for what in inboxes(database, ledger):
+            ledger.found(what)
+        rows = {row["id"]: row for row in database.rows(_LAST)}
+    objects, wanted = fleet.objects(), _by_workspace(ledger)
+    for known in fleet.known:
+        for what in _one(objects, known, rows[known.id], fleet.folder / "audit", ledger, wanted[known.id], seen):
+            ledger.found(f"ws-{known.id} ({known.tenant}): {what}")
+    for machine in fleet.machines:
+        for what in said(machine):
+            ledger.found(f"{machine.name}: {what}")
+    return seen
+
+
+# ------------------------------------------------------------------- PostgreSQL
+
+
+def commits(database: FleetDatabase, seen: Seen) -> Iterator[str]:
+    """No version is lost, no two owners commit."""
+    last: dict[int, tuple[int, int]] = {}
+    owners: dict[tuple[int, int], Any] = {}
+    for row in database.rows("SELECT * FROM watched ORDER BY seq"):
+        place, was = row["workspace"], last.get(row["workspace"], (0, 0))
+        where = f"ws-{place}, generation {row['generation']}, fence {row['fence']}"
+        if (row["was"], row["fence_was"]) != was:
+            yield f"{where}: it was {(row['was'], row['fence_was'])} before, not {was}"
+        if row["fence"] not in (row["fence_was"], row["fence_was"] + 1):
+            yield f"{where}: the fence jumps from {row['fence_was']}"
+        if row["fence"] != row["fence_was"]:
+            seen.leases += 1
+            owners[place, row["fence"]] = row["owner"]
+            if row["lives"] and row["owner"] != row["owner_was"]:
+                yield f"{where}: it was taken from an owner that lived"
+            if row["generation"] != row["was"]:
+                yield f"{where}: a commit with a new fence"
+        else:
+            yield from _commit(row, owners, where)
+            seen.commits += 1
+        last[place] = (row["generation"], row["fence"])
+
+
+def _commit(row: dict[str, Any], owners: dict[tuple[int, int], Any], where: str) -> Iterator[str]:
+    if row["generation"] != row["was"] + 1:
+        yield f"{where}: committed over {row['was']}"
+    if row["owner"] is None or row["owner"] != owners.get((row["workspace"], row["fence"])):
+        yield f"{where}: committed by {row['owner']}, who never took it"
+    if not row["lives"]:
+        yield f"{where}: committed by a worker that counted as dead"
+    if f"/{row['generation']:012d}-{row['fence']}" not in row["key"]:
+        yield f"{where}: its key is {row['key']}"
+
+
+def inboxes(database: FleetDatabase, ledger: Ledger) -> Iterator[str]:
+    """Everything was taken; each key of an acknowledged note is there once, in its own workspace."""
+    left = database.rows(
+        "SELECT workspace, count(*) AS n FROM inbox WHERE taken_at IS NULL AND kind = 'note' GROUP BY workspace"
+    )
+    for row in left:
+        yield f"ws-{row['workspace']}: {row['n']} rows of its inbox were not taken"
+
+
+# ------------------------------------------------------------------- one workspace
+
+
+def _one(
+    objects: Objects,
+    known: Known,
+    row: dict[str, Any],
+    folder: Path,
+    ledger: Ledger,
+    wanted: dict[str, str],
+    seen: Seen,
+) -> list[str]:
+    """What is wrong with one workspace, in a folder that is its own."""
+    problem = [f"it has the problem {row['problem']!r}"] if row["problem"] else []
+    if not row["generation"]:
+        return [*problem, *([f"never committed, and acknowledged {len(wanted)} texts"] if wanted else [])]
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        return [*problem, *workspace(objects, known, row, folder, ledger, wanted, seen)]
+    except (DreamdError, OSError, sqlite3.Error) as error:
+        return [*problem, f"it does not come up: {error!r}"]
+
+
+def workspace(
+    objects: Objects,
+    known: Known,
+    row: dict[str, Any],
+    folder: Path,
+    ledger: Ledger,
+    wanted: dict[str, str],
+    seen: Seen,
+) -> Iterator[str]:
+    """The last generation, brought up: each note once, the history whole, the stores sound."""
+    generations = Generations(objects, known.prefix)
+    manifest = generations.manifest(row["key"])
+    if manifest.number != row["generation"]:
+        yield f"generation {row['generation']} is a manifest of {manifest.number}"
+    generations.bring_up(folder, manifest)
+    here = Workspace(folder)
+    yield from _notes(here, known, ledger, wanted, seen)
+    yield from _document(here)
+    yield from _history(here, seen)
+    yield from _sound(here)
+    yield from _older(generations, set(row["committed"]), {one.name: one.digest for one in manifest.files})
+    seen.workspaces += 1
+
+
+def _notes(here: Workspace, known: Known, ledger: Ledger, wanted: dict[str, str], seen: Seen) -> Iterator[str]:
+    """Each acknowledged note is a crystal or pending, once; so is, at most once, what was only tried."""
+    pending = lived.pending(here)
+    crystals = [row["text"] for row in lived.rows(here, "SELECT text FROM crystals WHERE origin = 'scratch'")]
+    consumed, everywhere = lived.places(here), Counter(crystals) + Counter(pending)
+    for text in (text for text, kind in wanted.items() if kind == "note"):
+        seen.notes += 1
+        seen.pending += text in pending
+        if not everywhere[text]:
+            yield f"acknowledged and lost: {text}"
+        elif consumed[text] != 1:
+            yield f"{consumed[text]} times there, not once: {text}"
+    for text, times in everywhere.items():
+        if times > 1 and not text.startswith(HORMONAL):
+            yield f"{times} times there: {text}"
+    others = {text for (text,) in _texts(here)}
+    yield from _writes(here, others, wanted)
+    for text in others | set(pending):
+        owner = ledger.tried.get(text)
+        if owner is not None and owner != known.id:
+            yield f"it holds a text of ws-{owner}: {text}"
+        elif owner is None and " marked x" in text and not text.startswith(("- ", HORMONAL)):
+            yield f"nobody wrote this: {text}"
+
+
+def _writes(here: Workspace, texts: set[str], wanted: dict[str, str]) -> Iterator[str]:
+    """What else was acknowledged is there."""
+    whole = "\n".join(texts)
+    for text, kind in wanted.items():
+        if kind in {"item", "feel"} and marker(text) not in whole:
+            yield f"a {kind} that was acknowledged is lost: {text}"
+    restores = sum(kind == "restore" for kind in wanted.values())
+    [made] = lived.rows(here, "SELECT count(*) AS n FROM versions WHERE cause = 'restore'")
+    if made["n"] < restores:
+        yield f"{restores} versions were brought back, and {made['n']} are there"
+
+
+def _texts(here: Workspace) -> list[sqlite3.Row]:
+    return lived.rows(
+        here,
+        "SELECT text FROM crystals UNION SELECT content FROM items UNION SELECT cause FROM feelings"
+        " UNION SELECT text FROM lines",
+    )
+
+
+def _document(here: Workspace) -> Iterator[str]:
+    text = lived.document(here)
+    if not text:
+        return  # it never dreamt
+    parsed = parse(text)
+    names = [part.name for part in parsed.parts if part.name is not None]
+    if names != list(SectionName) or parsed.doubled:
+        yield f"MEMORY.md has the sections {names}"
+
+
+def _history(here: Workspace, seen: Seen) -> Iterator[str]:
+    """The versions are 1 to n, each made by one dream, and state.db knows the same."""
+    paths = sorted(here.history.iterdir()) if here.history.exists() else []
+    found = [json.loads(path.read_text("utf-8")) for path in paths if _RECORD.fullmatch(f"history/{path.name}")]
+    numbers = [record["number"] for record in found]
+    seen.versions += len(numbers)
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield f"history/ has the versions {numbers}"
+    known = [(row["number"], row["dream"]) for row in lived.rows(here, "SELECT * FROM versions ORDER BY number")]
+    there = [(record["number"], record["id"]) for record in found]
+    if known != there:
+        yield f"state.db knows the versions {known}, history/ {there}"
+    twice = [one for one, times in Counter(dream for _, dream in there if dream).items() if times > 1]
+    if twice:
+        yield f"made two versions: {twice}"
+    if found and lived.document(here) not in {found[-1].get("after"), found[-1].get("merged")}:
+        yield "MEMORY.md is not the last version"
+    taken: Counter[str] = Counter()
+    for record in found:
+        if record["cause"] == "restore":
+            taken.subtract(one for one in record["dreamt"] if taken[one])
+        else:
+            taken.update(record["dreamt"])
+    if doubled := [one for one, times in taken.items() if times > 1]:
+        yield f"consumed by two dreams: {doubled}"
+
+
+def _sound(here: Workspace) -> Iterator[str]:
+    with closing(sqlite3.connect(here.database)) as connection:
+        for query in ("PRAGMA integrity_check", "PRAGMA foreign_key_check"):
+            said = connection.execute(query).fetchall()
+            if said and said != [("ok",)]:
+                yield f"{query}: {said[:3]}"
+        wrong = connection.execute(
+            "SELECT number FROM versions WHERE cause = 'dream' AND dream NOT IN"
+            " (SELECT id FROM dreams WHERE outcome = 'committed')"
+        ).fetchall()
+        if wrong:
+            yield f"versions {wrong} are of dreams that the ledger has not as committed"
+
+
+def _older(generations: Generations, committed: set[str], files: dict[str, str]) -> Iterator[str]:
+    """A version that an older generation had is in the last one, unchanged."""
+    for key in committed.intersection(generations.keys()):
+        older = generations.manifest(key)
+        lost = [one.name for one in older.files if _RECORD.search(one.name) and files.get(one.name) != one.digest]
+        if lost:
+            yield f"generation {older.number} ({key}) has {lost}, which the last has not so"
+
+
+def said(machine: Machine) -> Iterator[str]:
+    """Lines of its log that tell of a defect."""
+    text = machine.said.read_text("utf-8", "replace") if machine.said.exists() else ""
+    for line in text.splitlines():
+        if _BAD.search(line) and not any(words in line for words in _WEATHER):
+            yield f"it said: {line[:500]}"
+
+
+def _by_workspace(ledger: Ledger) -> defaultdict[int, dict[str, str]]:
+    wanted: defaultdict[int, dict[str, str]] = defaultdict(dict)
+    for text, place in ledger.notes.items():
+        wanted[place][text] = "note"
+    for number, one in enumerate(ledger.written):
+        wanted[one.workspace][one.text if one.kind != "restore" else f"restore {number}"] = one.kind
+    return wanted
+
+
+def told(findings: Iterable[str]) -> str:
+    """The findings, those of a kind together."""
+    return "\n".join(f"  {one}" for one in findings)

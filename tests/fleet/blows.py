@@ -1,0 +1,242 @@
+"""Blows: what befalls a fleet, drawn from a seed before anything begins, and dealt at their moments.
+
+Each blow takes something away for a while and gives it back: a process, PostgreSQL, the store, the way to one of
+them, the right time. One machine suffers one at a time; several suffer at once.
+"""
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.fleet.ledger import Ledger
+from tests.fleet.machines import DRAIN_SECONDS, Ending, Fleet, Machine
+from tests.support.partition import Partition
+
+What = Literal[
+    "kill_worker",
+    "kill_gateway",
+    "kill_postgres",
+    "kill_store",
+    "stop_worker",
+    "stop_gateway",
+    "end_worker",
+    "end_gateway",
+    "part",
+    "clock",
+]
+_WEIGHTS: dict[What, int] = {
+    "kill_worker": 6,
+    "kill_gateway": 4,
+    "kill_postgres": 3,
+    "kill_store": 3,
+    "stop_worker": 3,
+    "stop_gateway": 1,
+    "end_worker": 3,
+    "end_gateway": 2,
+    "part": 8,
+    "clock": 3,
+}
+_HOURS = 3_600.0
+# A lease lives fifteen seconds.
+_LONGER_THAN_A_LEASE = (16.0, 19.0)
+_SHORT, _LONG = (0.2, 3.0), (3.0, 17.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """At this second of the storm, for so long. `who`, `door` and `way` are drawn for blows that need them."""
+
+    at: float
+    what: What
+    seconds: float
+    who: int = 0
+    door: int = 0
+    way: str = ""
+    hours: float = 0.0
+
+    def __str__(self) -> str:
+        more = {"part": f" door {self.door} {self.way}", "clock": f" {self.hours:+.1f} h"}.get(self.what, "")
+        return f"{self.at:6.1f} s  {self.what} {self.who}{more} for {self.seconds:.1f} s"
+
+
+def drawn(rng: random.Random, seconds: float, every: float) -> list[Blow]:
+    """The blows of a storm of this length, one about `every` so many seconds."""
+    blows, at = list[Blow](), rng.uniform(0.5, 1.5)
+    while at < seconds:
+        [what] = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
+        span = _LONGER_THAN_A_LEASE if what.startswith("stop") else rng.choice((_SHORT, _SHORT, _LONG))
+        if what.startswith("kill"):
+            span = _SHORT
+        blows.append(
+            Blow(
+                round(at, 2),
+                what,
+                round(rng.uniform(*span), 2),
+                rng.randrange(100),
+                rng.randrange(100),
+                rng.choice(("refuse", "hang", "hold_answers", "cut")),
+                round(rng.uniform(-5, 5), 2),
+            )
+        )
+        at += rng.uniform(0.4, 1.6) * every
+    return blows
+
+
+class Storm:
+    """Deals blows to a fleet from `start` until each has ended; `join` waits for that."""
+
+    def __init__(self, fleet: Fleet, blows: Sequence[Blow], ledger: Ledger) -> None:
+        self._fleet = fleet
+        self._blows = blows
+        self._ledger = ledger
+        self._servers = {"postgres": threading.Lock(), "s3": threading.Lock()}
+        self._dealing = list[threading.Thread]()
+        self._thread = threading.Thread(target=self._run, name="storm", daemon=True)
+        self.dealt = list[str]()
+        self.endings = list[Ending]()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until the last blow has ended."""
+        self._thread.join()
+        for thread in self._dealing:
+            thread.join()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        for blow in self._blows:
+            time.sleep(max(0.0, began + blow.at - time.monotonic()))
+            thread = threading.Thread(target=self._deal, args=[blow], daemon=True)
+            self._dealing.append(thread)
+            thread.start()
+
+    def _deal(self, blow: Blow) -> None:
+        deals: dict[What, Callable[[Blow], bool]] = {
+            "kill_worker": self._kill,
+            "kill_gateway": self._kill,
+            "stop_worker": self._stop,
+            "stop_gateway": self._stop,
+            "end_worker": self._end,
+            "end_gateway": self._end,
+            "kill_postgres": self._kill_postgres,
+            "kill_store": self._kill_store,
+            "part": self._part,
+            "clock": self._clock,
+        }
+        try:
+            if deals[blow.what](blow):
+                self.dealt.append(str(blow))
+        except Exception as error:  # noqa: BLE001 - a defect of the test is a finding too
+            self._ledger.found(f"{blow} went wrong: {error!r}")
+
+    def _victim(self, blow: Blow) -> Machine:
+        kind = blow.what.rpartition("_")[2]
+        of = [one for one in self._fleet.machines if one.kind == kind] or self._fleet.machines
+        return of[blow.who % len(of)]
+
+    def _kill(self, blow: Blow) -> bool:
+        machine = self._victim(blow)
+        if not machine.busy.acquire(blocking=False):
+            return False
+        with _held(machine.busy):
+            machine.kill()
+            time.sleep(blow.seconds)
+            machine.start()
+        return True
+
+    def _stop(self, blow: Blow) -> bool:
+        machine = self._victim(blow)
+        if not machine.busy.acquire(blocking=False):
+            return False
+        with _held(machine.busy):
+            machine.send(signal.SIGSTOP)
+            time.sleep(blow.seconds)
+            machine.send(signal.SIGCONT)
+        return True
+
+    def _end(self, blow: Blow) -> bool:
+        machine = self._victim(blow)
+        if not machine.busy.acquire(blocking=False):
+            return False
+        with _held(machine.busy):
+            if not machine.lives:
+                return False
+            ending = machine.end()
+            self.endings.append(ending)
+            judge(ending, machine, self._ledger)
+            time.sleep(min(blow.seconds, 2.0))
+            machine.start()
+        return True
+
+    def _kill_postgres(self, blow: Blow) -> bool:
+        lock = self._servers["postgres"]
+        if not lock.acquire(blocking=False):
+            return False
+        with _held(lock):
+            self._fleet.postgres.kill()
+            time.sleep(blow.seconds)
+            self._fleet.postgres.start()
+        return True
+
+    def _kill_store(self, blow: Blow) -> bool:
+        lock = self._servers["s3"]
+        if self._fleet.s3 is None or not lock.acquire(blocking=False):
+            return False
+        with _held(lock):
+            self._fleet.s3.kill()
+            time.sleep(blow.seconds)
+            self._fleet.s3.start()
+        return True
+
+    def _part(self, blow: Blow) -> bool:
+        machine = self._fleet.machines[blow.who % len(self._fleet.machines)]
+        if not machine.busy.acquire(blocking=False):
+            return False
+        with _held(machine.busy):
+            doors = list(machine.doors.values())
+            _close(doors[blow.door % len(doors)], blow.way, blow.seconds)
+        return True
+
+    def _clock(self, blow: Blow) -> bool:
+        self._fleet.machines[blow.who % len(self._fleet.machines)].clock.set(blow.hours * _HOURS)
+        return True
+
+
+def judge(ending: Ending, machine: Machine, ledger: Ledger) -> None:
+    """A process that was asked to end has ended within ten seconds, with status 0."""
+    in_order = {0} if ending.began else {0, -signal.SIGTERM}
+    if ending.seconds > DRAIN_SECONDS + 0.5 or ending.status not in in_order:
+        how = f"{ending.seconds:.1f} s, status {ending.status}"
+        ledger.found(f"{ending.machine} was asked to end: {how}; it said: {machine.tail()[-600:]}")
+
+
+def _close(door: Partition, way: str, seconds: float) -> None:
+    """Nothing comes through, in this way, for so long; what an answer was held for is lost in the end."""
+    {"refuse": door.refuse, "hang": door.hang, "hold_answers": door.hold_answers, "cut": door.cut}[way]()
+    try:
+        time.sleep(0.1 if way == "cut" else seconds)
+        if way == "hold_answers":
+            door.cut()
+    finally:
+        with suppress(OSError):
+            door.heal()
+
+
+class _held:  # noqa: N801 - reads as a word of the language
+    """A lock that is held already, until the end of the block."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

@@ -1,0 +1,326 @@
+"""Machines: a fleet of real processes, each with a folder, an environment and a clock of its own, behind doors.
+
+gateway ──front door──> worker        a door is a `Partition`: it refuses, hangs, cuts, keeps answers back
+   │                      │
+   └──own doors──> PostgreSQL, object store
+
+Everything is of this machine, and everything is gone when the fleet is closed.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+from uuid import uuid4
+
+from state.errors import DreamdError
+from state.fleet.tenant import Right
+from state.stores.fleet.database import FleetDatabase, migrate
+from state.stores.fleet.places import Places
+from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.generations.objects import Objects, open_objects
+from tests.support.clocks import Clock
+from tests.support.folders import PLACE
+from tests.support.forked import Forked
+from tests.support.model_characters import good
+from tests.support.partition import Partition
+from tests.support.ports import free_port
+from tests.support.postgres import Postgres
+from tests.support.running import ROOT
+from tests.support.s3 import S3
+from tests.support.scripted_model import Reply, ScriptedModel
+
+START_SECONDS = 60.0
+DRAIN_SECONDS = 10.0
+_LEFT_SECONDS = 30.0
+Kind = Literal["worker", "gateway"]
+StoreKind = Literal["folder", "s3"]
+
+# A dream comes a few seconds after its notes; a search goes by words, so that no vectors are computed.
+SETTINGS = {
+    "DREAMD_DREAM__MIN_CHUNKS": "1",
+    "DREAMD_DREAM__IDLE_MINUTES": "0.03",
+    "DREAMD_DREAM__INTERVAL_MINUTES": "0.1",
+    "DREAMD_DAEMON__PASS_MINUTES": "10",
+    "DREAMD_FLEET__IDLE_SECONDS": "4",
+    "DREAMD_FLEET__DREAMS_AT_ONCE": "6",
+    "DREAMD_LOG__FORM": "json",
+    "XDG_CACHE_HOME": "/proc/nowhere",
+    "PATH": "/usr/bin:/bin",
+}
+# Of the worker that asks a model; what that costs is no matter here.
+MODEL = {
+    "DREAMD_MODEL__NAME": "openai/scripted",
+    "DREAMD_MODEL__ON_FAILURE": "extractive",
+    "DREAMD_LIMITS__USD_PER_DAY": "1000000",
+    "DREAMD_LIMITS__TOKENS_PER_DAY": "1000000000",
+    "OPENAI_API_KEY": "sk-of-a-test",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A workspace of the fleet as its agents know it."""
+
+    id: int
+    tenant: str
+    name: str
+    token: str
+    prefix: str
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a process ended that was asked to. `began`: it had started before."""
+
+    machine: str
+    began: bool
+    seconds: float
+    status: int | None
+
+
+class Machine:
+    """One process with what is its own. `busy` is held by whoever does something to it."""
+
+    def __init__(self, kind: Kind, number: int, folder: Path, fleet: "Fleet", ahead: float) -> None:
+        self.kind, self.name = kind, f"{kind}-{number}"
+        self.has_model = kind == "worker" and number == 0
+        self.folder = folder / self.name
+        self.folder.mkdir(mode=0o700)
+        self.clock = Clock(self.folder / "clock", ahead)
+        self.port = free_port()
+        self.busy = threading.Lock()
+        self.starts = 0
+        self.process: Forked[bytes] | None = None
+        self.database = Partition(fleet.postgres.port)
+        self.store = Partition(fleet.s3.port) if fleet.s3 is not None else None
+        self.front = Partition(self.port) if kind == "worker" else None
+        self._fleet = fleet
+
+    @property
+    def doors(self) -> dict[str, Partition]:
+        """The doors between it and others, by name."""
+        named = {"database": self.database, "store": self.store, "front": self.front}
+        return {name: door for name, door in named.items() if door is not None}
+
+    @property
+    def lives(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def said(self) -> Path:
+        return self.folder / "said"
+
+    def environment(self) -> dict[str, str]:
+        """What the process finds: the fleet through its own doors, and places of its own."""
+        fleet, folder = self._fleet, self.folder
+        more: dict[str, str] = {
+            "DREAMD_FLEET__DATABASE": self.database.through(fleet.database_url),
+            "DREAMD_FLEET__OBJECTS": fleet.objects_url,
+            "DREAMD_FLEET__FOLDER": str(folder / "own"),
+            "HOME": str(folder),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_RUNTIME_DIR": str(folder),
+            "TMPDIR": str(folder),
+        }
+        if fleet.s3 is not None and self.store is not None:
+            more |= fleet.s3.options | {"AWS_ENDPOINT_URL": self.store.through(fleet.s3.endpoint)}
+        if self.front is not None:
+            more |= {"DREAMD_FLEET__WORKER_PORT": str(self.port), "DREAMD_FLEET__ADDRESS": self._front_address}
+            more |= fleet.model_settings if self.has_model else {}
+        else:
+            more |= {"DREAMD_FLEET__GATEWAY_PORT": str(self.port)}
+        return SETTINGS | more | fleet.settings
+
+    @property
+    def _front_address(self) -> str:
+        assert self.front is not None
+        return f"http://127.0.0.1:{self.front.port}"
+
+    def start(self) -> None:
+        """Start it; it is ready when it says so, which nobody waits for here."""
+        assert not self.lives, f"{self.name} runs already"
+        self.starts += 1
+        with self.said.open("ab") as said:
+            self.process = Forked(
+                [self.kind],
+                before=self.clock.before,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                cwd=ROOT,
+                env=self.environment(),
+            )
+
+    @property
+    def has_started(self) -> bool:
+        """Whether it has said so; before that a signal ends it as it ends any program."""
+        return self.said.read_text("utf-8", "replace").count('"event": "started"') >= self.starts
+
+    def wait_until_started(self, seconds: float = START_SECONDS) -> None:
+        """Return when it has said that it started."""
+        deadline = time.monotonic() + seconds
+        while not self.has_started:
+            assert self.lives, f"{self.name} ended: {self.tail()}"
+            assert time.monotonic() < deadline, f"{self.name} does not start: {self.tail()}"
+            time.sleep(0.05)
+
+    def send(self, number: int) -> None:
+        if self.process is not None and self.lives:
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, number)
+
+    def kill(self) -> None:
+        """Kill it, as when the machine loses its power; its folder stays."""
+        if self.process is not None:
+            self.send(signal.SIGKILL)
+            self.process.wait(_LEFT_SECONDS)
+
+    def end(self) -> Ending:
+        """Ask it to end, and see how long that takes; it is killed when it takes thirty seconds."""
+        assert self.process is not None
+        had_started, began = self.has_started, time.monotonic()
+        self.send(signal.SIGTERM)
+        try:
+            status: int | None = self.process.wait(_LEFT_SECONDS)
+        except subprocess.TimeoutExpired:
+            status = None
+            self.kill()
+        return Ending(self.name, had_started, time.monotonic() - began, status)
+
+    def heal(self) -> None:
+        """Go on if it was stopped, with every door open."""
+        for door in self.doors.values():
+            door.heal()
+        self.send(signal.SIGCONT)
+
+    def close(self) -> None:
+        self.kill()
+        for door in self.doors.values():
+            door.close()
+
+    def tail(self) -> str:
+        return self.said.read_text("utf-8", "replace")[-1_500:] if self.said.exists() else ""
+
+
+@dataclass(slots=True)
+class Fleet:
+    """PostgreSQL, an object store and machines, from `start` to `close`.
+
+    With `model_seconds` the first worker asks a model that thinks for so long; the others have none.
+    """
+
+    store: StoreKind = "folder"
+    workers: int = 3
+    gateways: int = 2
+    clocks: Sequence[float] = (0.0,)
+    settings: dict[str, str] = field(default_factory=dict)
+    postgres: Postgres = field(default_factory=Postgres)
+    s3: S3 | None = None
+    model_seconds: float = 0.0
+    model_settings: dict[str, str] = field(default_factory=dict)
+    folder: Path = field(init=False)
+    database_url: str = ""
+    machines: list[Machine] = field(default_factory=list)
+    known: list[Known] = field(default_factory=list)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="dreamd-fleet-", dir=PLACE))
+        self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        try:
+            self._stack.enter_context(self.postgres)
+            if self.store == "s3":
+                self.s3 = self._stack.enter_context(S3())
+            if self.model_seconds:
+                model = self._stack.enter_context(ScriptedModel(self._think))
+                self.model_settings = MODEL | {"DREAMD_MODEL__API_BASE": model.url}
+            self.database_url = self.postgres.new_database(lambda url: migrate(url, str(uuid4())))
+            kinds: list[Kind] = [*["worker"] * self.workers, *["gateway"] * self.gateways]  # type: ignore[list-item]
+            for number, kind in enumerate(kinds):
+                machine = Machine(kind, number, self.folder, self, self.clocks[number % len(self.clocks)])
+                self._stack.callback(machine.close)
+                self.machines.append(machine)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def objects_url(self) -> str:
+        return self.s3.url if self.s3 is not None else f"file://{self.folder / 'objects'}"
+
+    def _think(self, request: dict[str, Any], number: int) -> Reply:
+        return Reply(content=good(request, number), wait_seconds=self.model_seconds)
+
+    def of(self, kind: Kind) -> list[Machine]:
+        return [one for one in self.machines if one.kind == kind]
+
+    def settle(self, workspaces: int, tenants: int) -> None:
+        """So many workspaces of so many tenants, each of whom has one token for all of theirs."""
+        (self.folder / "objects").mkdir(exist_ok=True)
+        with self.database() as database:
+            every = []
+            for number in range(tenants):
+                tenant = Tenants(database).add(f"tenant-{number}")
+                every.append((tenant, Tokens(database, os.urandom).add(tenant, "agents", list(Right))))
+            for number in range(workspaces):
+                tenant, token = every[number % tenants]
+                place = Places(database).add(tenant, f"agent-{number}")
+                self.known.append(Known(place.id, tenant.name, place.name, token, place.prefix))
+
+    def start(self) -> None:
+        """Start every machine, and wait for each."""
+        for machine in self.machines:
+            machine.start()
+        for machine in self.machines:
+            machine.wait_until_started()
+
+    def heal(self) -> None:
+        """Everything runs, and everybody reaches everybody."""
+        if not self.postgres.lives:
+            self.postgres.start()
+        if self.s3 is not None and not self.s3.lives:
+            self.s3.start()
+        for machine in self.machines:
+            machine.heal()
+            if not machine.lives:
+                machine.start()
+
+    @contextmanager
+    def database(self) -> Iterator[FleetDatabase]:
+        """The database, past every door."""
+        database = FleetDatabase(self.database_url, 2)
+        try:
+            yield database
+        finally:
+            database.close()
+
+    def objects(self) -> Objects:
+        """The object store, past every door."""
+        options: dict[str, Any] = self.s3.options if self.s3 is not None else {}
+        return open_objects(self.objects_url, options)
+
+    def is_at_rest(self, database: FleetDatabase) -> tuple[int, int]:
+        """How many inbox rows wait, and how many workspaces have a job; -1 while PostgreSQL is away."""
+        try:
+            row = database.row(
+                "SELECT (SELECT count(*) FROM inbox WHERE taken_at IS NULL AND kind = 'note') AS waiting,"
+                " (SELECT count(*) FROM workspaces WHERE queued_at IS NOT NULL) AS queued"
+            )
+        except DreamdError:
+            return -1, -1
+        assert row is not None
+        return int(row["waiting"]), int(row["queued"])

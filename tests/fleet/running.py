@@ -1,0 +1,232 @@
+"""One run: a fleet, its traffic, a storm, and the audit of what is left."""
+
+import argparse
+import random
+import secrets
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fleet.audit import Seen, audit, watch
+from tests.fleet.blows import Storm, drawn, judge
+from tests.fleet.ledger import Ledger
+from tests.fleet.machines import Ending, Fleet, StoreKind
+from tests.fleet.traffic import Traffic
+from tests.support import forked
+from tests.support.folders import PLACE
+
+_HOUR = 3_600.0
+_REST_SECONDS = 400.0
+_LATE_SECONDS = 90.0
+_TOLD_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is. `every`: seconds between blows; 0: none."""
+
+    seed: int
+    seconds: float = 40.0
+    store: StoreKind = "folder"
+    workspaces: int = 500
+    tenants: int = 5
+    workers: int = 3
+    gateways: int = 2
+    agents: int = 24
+    per_second: float = 25.0
+    every: float = 2.0
+    rolling: bool = False
+    model_seconds: float = 2.0
+
+
+@dataclass(slots=True)
+class Ran:
+    """What came of it."""
+
+    plan: Plan
+    seen: Seen
+    notes: int
+    findings: list[str]
+    dealt: list[str]
+    endings: list[Ending]
+    answers: list[str]
+    rest_seconds: float
+    kept: str = ""
+
+
+def run(plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Ran:
+    """One run. Nothing of it is left but, when something was found, the logs of the machines."""
+    rng = random.Random(f"{plan.seed} fleet")
+    apart = [rng.uniform(-3, 3) * _HOUR for _ in range(plan.workers + plan.gateways)] if plan.every else [0.0]
+    blows = drawn(rng, plan.seconds, plan.every) if plan.every else []
+    with (
+        forked.server(),
+        Fleet(plan.store, plan.workers, plan.gateways, apart, model_seconds=plan.model_seconds) as fleet,
+        fleet.database() as database,
+    ):
+        watch(database)
+        fleet.settle(plan.workspaces, plan.tenants)
+        fleet.start()
+        tell("the fleet runs")
+        ledger = Ledger(fleet.folder / "acknowledged")
+        traffic = Traffic(
+            ledger,
+            fleet.known,
+            fleet.of("gateway"),
+            random.Random(rng.random()),
+            agents=plan.agents,
+            per_second=plan.per_second,
+            seconds=plan.seconds,
+            patience=_LATE_SECONDS,
+        )
+        storm = Storm(fleet, blows, ledger)
+        traffic.start()
+        storm.start()
+        if plan.rolling:
+            storm.endings += roll(fleet, ledger)
+        storm.join()
+        fleet.heal()
+        tell(f"the storm is over: {len(ledger.notes)} notes are acknowledged")
+        if not traffic.join(_LATE_SECONDS + 60):
+            ledger.found("agents are still waiting for an answer")
+        rested = _rest(fleet, ledger, tell)
+        tell(f"at rest after {rested:.0f} s")
+        for ending in _end(fleet):
+            storm.endings.append(ending)
+            judge(ending, next(one for one in fleet.machines if one.name == ending.machine), ledger)
+        seen = audit(fleet, ledger)
+        ledger.close()
+        answers = [f"{what}: {count}" for what, count in sorted(ledger.answers.items())]
+        kept = _keep(fleet) if ledger.findings else ""
+        return Ran(plan, seen, len(ledger.notes), ledger.findings, storm.dealt, storm.endings, answers, rested, kept)
+
+
+def roll(fleet: Fleet, ledger: Ledger) -> list[Ending]:
+    """Every process in turn is asked to end, and started again; the next one when it runs."""
+    endings = []
+    for machine in fleet.machines:
+        endings.append(machine.end())
+        judge(endings[-1], machine, ledger)
+        machine.start()
+        machine.wait_until_started()
+    return endings
+
+
+def _rest(fleet: Fleet, ledger: Ledger, tell: Callable[[str], None]) -> float:
+    """Wait until every inbox is taken and no job waits or runs; how long that took."""
+    began = told = time.monotonic()
+    with fleet.database() as database:
+        while (left := fleet.is_at_rest(database)) != (0, 0):
+            if time.monotonic() - began > _REST_SECONDS:
+                ledger.found(f"no rest: {left[0]} rows wait in inboxes, {left[1]} workspaces have jobs")
+                break
+            if time.monotonic() - told > _TOLD_SECONDS:
+                told = time.monotonic()
+                tell(f"{left[0]} rows wait in inboxes, {left[1]} workspaces have jobs")
+            time.sleep(0.5)
+    return time.monotonic() - began
+
+
+def _end(fleet: Fleet) -> list[Ending]:
+    """All are asked to end at once."""
+    endings = list[Ending]()
+    threads = [
+        threading.Thread(target=lambda one=one: endings.append(one.end()), daemon=True) for one in fleet.machines
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return endings
+
+
+def _keep(fleet: Fleet) -> str:
+    """The logs of the machines, the ledger, and PostgreSQL's record of commits, in a folder for whoever looks."""
+    folder = Path(PLACE) / f"dreamd-fleet-kept-{secrets.token_hex(3)}"
+    folder.mkdir()
+    for machine in fleet.machines:
+        shutil.copy(machine.said, folder / machine.name)
+    shutil.copy(fleet.folder / "acknowledged", folder)
+    with fleet.database() as database, (folder / "watched").open("w", encoding="utf-8") as file:
+        for row in database.rows("SELECT * FROM watched ORDER BY workspace, seq"):
+            file.write(f"{dict(row)}\n")
+    return str(folder)
+
+
+def report(ran: Ran) -> str:
+    """What befell the fleet, what was looked at, what was found."""
+    seen, plan = ran.seen, ran.plan
+    slowest = max((one.seconds for one in ran.endings), default=0.0)
+    lines = [
+        (
+            f"seed {plan.seed}, {plan.seconds:.0f} s, store {plan.store}, {plan.workspaces} workspaces,"
+            f" {plan.workers} workers, {plan.gateways} gateways"
+        ),
+        *(f"  {one}" for one in ran.dealt),
+        (
+            f"{len(ran.dealt)} blows; {ran.notes} notes acknowledged; {seen.notes} found, {seen.pending} pending;"
+            f" {seen.workspaces} workspaces brought up; {seen.versions} versions; {seen.commits} commits by"
+            f" {seen.leases} leases; at rest after {ran.rest_seconds:.0f} s; the slowest end {slowest:.1f} s"
+        ),
+        "answers: " + ", ".join(ran.answers),
+    ]
+    lines += [f"FOUND: {one}" for one in ran.findings[:40]]
+    if len(ran.findings) > 40:
+        lines.append(f"and {len(ran.findings) - 40} more")
+    if ran.kept:
+        lines.append(f"kept in {ran.kept}")
+    return "\n".join([*lines, f"seed {plan.seed}: {len(ran.findings)} findings"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 when nothing was found, else 1."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # nothing is left of a run that is stopped
+    parser = argparse.ArgumentParser(prog="python -m tests.fleet", description="Break a fleet on purpose.")
+    parser.add_argument("--seed", type=int, default=None, help="of all chance (else a new one, which is printed)")
+    parser.add_argument("--minutes", type=float, default=None, help="run after run, none begun after so long")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of each storm")
+    parser.add_argument("--store", choices=["folder", "s3"], default=None, help="else each in turn")
+    parser.add_argument("--workspaces", type=int, default=500)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--gateways", type=int, default=2)
+    parser.add_argument("--agents", type=int, default=24, help="threads that ask")
+    parser.add_argument("--rate", type=float, default=25.0, help="so much is asked a second, while all is well")
+    parser.add_argument("--every", type=float, default=2.0, help="seconds between blows; 0: none")
+    parser.add_argument("--rolling", action="store_true", help="also every process is restarted in turn")
+    parser.add_argument("--model-seconds", type=float, default=2.0, help="of the first worker's model; 0: no model")
+    options = parser.parse_args(arguments)
+    seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
+    deadline = time.monotonic() + 60 * (options.minutes or 0)
+    found = runs = 0
+    while not runs or time.monotonic() < deadline:
+        stores: tuple[StoreKind, ...] = ("folder", "s3")
+        plan = Plan(
+            seed + runs,
+            options.seconds,
+            options.store or stores[runs % 2],
+            options.workspaces,
+            min(5, options.workspaces),
+            options.workers,
+            options.gateways,
+            options.agents,
+            options.rate,
+            options.every,
+            options.rolling,
+            options.model_seconds,
+        )
+        print(f"seed {plan.seed}, store {plan.store}", flush=True)
+        ran = run(plan, lambda line: print(f"  {line}", flush=True))
+        print(report(ran), flush=True)
+        found += len(ran.findings)
+        runs += 1
+    print(f"{runs} runs, {found} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
