@@ -1,0 +1,196 @@
+"""How long the first search takes in a workspace that no worker has: 10,000 crystals come from the object store.
+
+    python -m benchmarks.fleet_cold [--crystals 10000] [--runs 5] [--stores folder s3] [--folder FOLDER]
+
+A worker of the fleet, in this process, with its own PostgreSQL on a disk. Before each run it has given the
+workspace back, and its copy is removed; its embedding model is loaded. **Cold** is from the call to the reply of
+the search: lease, manifest, chunks, opening of the stores, inbox, search. What of it is the generation is timed
+apart. **Again**: as a worker that still has its copy does it. Then thirty notes are put into the inbox, dreamt
+without a model, and the new generation is committed: how many bytes it puts, and how long its put takes. The folder
+is on the disk; S3 is a server of the tests on this machine, in Python, which answers one request at a time: slower
+than any that is bought.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.fleet import Ground, ground, milliseconds, row
+from benchmarks.serving import environment, home, machine, percentile
+from benchmarks.workload import Workload, fill
+from daemon.api.operations.search import Search, memory_search
+from daemon.config.settings import Config
+from daemon.dream.run import Mode
+from daemon.fleet.connections import Connections
+from daemon.fleet.workers.worker import Worker
+from daemon.workspace.stores import utc_now
+from state.dream import Reason
+from state.fleet.workspace import Generation
+from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.inbox import Arrival, Inbox
+from state.stores.fleet.leases import Commit, Leases
+from state.stores.fleet.places import Places
+from state.stores.fleet.tenants import Tenants
+from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.objects import Objects, open_objects
+from tests.support.s3 import S3
+
+if TYPE_CHECKING:
+    from state.fleet.workspace import Place
+
+SEED = 17
+GOAL = 2.0
+NOTES = 30
+
+
+def made_workspace(place: Path, crystals: int) -> Path:
+    """A workspace of so many crystals with vectors."""
+    from daemon.workspace.adoption import init_workspace
+    from daemon.workspace.stores import open_exclusive
+
+    workspace = init_workspace(place / "made", environment(place))
+    with open_exclusive(workspace, Config(), "benchmark") as store:
+        fill(store, Workload(SEED), crystals)
+    return workspace.root
+
+
+class Cold:
+    """One worker over one object store, with one workspace in it."""
+
+    def __init__(self, made: Ground, objects: Objects, folder: Path, own: Path) -> None:
+        self.database = FleetDatabase(made.url, 8)
+        self.objects = objects
+        own.mkdir()
+        self.worker = Worker(Config, Connections(self.database, objects), own, "http://127.0.0.1:1", "secret")
+        self.worker.start()
+        self.own = own / "workspaces"
+        places, tenants = Places(self.database), Tenants(self.database)
+        tenant = tenants.add(f"tenant-{own.name}")
+        self.place = places.add(tenant, "large")
+        self.bytes = self._put(folder)
+        self.other = places.add(tenant, "small")
+
+    def search(self, place: "Place", query: str = "Who renewed the certificate of the gateway?") -> float:
+        """Seconds until the search is answered."""
+        began = time.perf_counter()
+        with self.worker.open(place.handle, lambda _: None) as access:
+            access.run(memory_search, Search(query=query))
+        return time.perf_counter() - began
+
+    def give_back(self) -> None:
+        """Own nothing any more."""
+        while self.worker.ownership.all():
+            self.worker.ownership.give_back_idle(0)
+
+    def remove_copy(self) -> None:
+        """The worker has never had it."""
+        shutil.rmtree(self.own / self.place.handle)
+
+    def stored(self) -> tuple[int, int]:
+        """Objects of the workspace, and their bytes."""
+        sizes = [one.size for one in self.objects.list(self.place.prefix)]
+        return len(sizes), sum(sizes)
+
+    def bring_up(self, folder: Path) -> float:
+        """Seconds of the generation alone, into an empty folder."""
+        generations = Generations(self.objects, self.place.prefix)
+        found = generations.keys()
+        began = time.perf_counter()
+        generations.bring_up(folder, generations.manifest(found[-1]))
+        return time.perf_counter() - began
+
+    def dream(self) -> tuple[float, float]:
+        """Thirty notes, a dream without a model and its commit: seconds of all, and of the commit."""
+        workload, inbox = Workload(SEED), Inbox(self.database)
+        bodies = [json.dumps({"text": one.text, "importance": 0.5}) for one in workload.notes(1, NOTES, utc_now())]
+        inbox.put(
+            [
+                Arrival(self.place.id, self.place.tenant, "note", f"n-{time.time_ns()}-{at}", body)
+                for at, body in enumerate(bodies)
+            ]
+        )
+        with self.worker.ownership.owning(self.place.id) as owned:
+            commits = list[float]()
+            commit = owned.commit
+
+            def timed(*, settled: bool = False, dreams: int = 0) -> None:
+                began = time.perf_counter()
+                commit(settled=settled, dreams=dreams)
+                commits.append(time.perf_counter() - began)
+
+            vars(owned)["commit"] = timed
+            owned.absorb()
+            began = time.perf_counter()
+            self.worker.jobs.dream(owned, Reason.PRESSURE, Mode.AUTO, lambda _: None)
+            return time.perf_counter() - began, commits[-1]
+
+    def _put(self, folder: Path) -> int:
+        leases = Leases(self.database)
+        lease = leases.take(self.place.id, self.worker.lifetime.worker.id)
+        assert lease is not None
+        key, manifest = Generations(self.objects, self.place.prefix).put(folder, None, 1, lease.fence, utc_now())
+        leases.release(leases.commit(lease, Commit(Generation(1, key), bytes_of(manifest))))
+        return bytes_of(manifest)
+
+
+def measure(cold: Cold, kind: str, runs: int, place: Path) -> None:
+    """The rows of one object store."""
+    cold.search(cold.other)  # the embedding model
+    row(f"{kind}: the workspace", f"{cold.bytes / 1e6:.1f} MB in {cold.stored()[0]} objects")
+    first, again, alone = list[float](), list[float](), list[float]()
+    for number in range(runs):
+        first.append(cold.search(cold.place, f"Who renewed the certificate of gateway {number}?"))
+        cold.give_back()
+        again.append(cold.search(cold.place, f"Who drained cluster {number}?"))
+        cold.give_back()
+        alone.append(cold.bring_up(place / f"{kind}-{number}"))
+        cold.remove_copy()
+    row("  cold, ms p50/p95/p99", milliseconds(first), "p95 < 2,000", met=percentile(first, 95) < GOAL)
+    row("  of it the generation", milliseconds(alone))
+    row("  again, with its own copy", milliseconds(again))
+    cold.search(cold.place)
+    for _ in range(2):  # the first one adapts what an older dreamd made
+        objects, stored = cold.stored()
+        whole, commit = cold.dream()
+        after, now = cold.stored()
+        row(
+            "  a dream of 30 notes, no model",
+            f"{whole:.2f} s, put and commit {1000 * commit:.0f} ms, {(now - stored) / 1e6:.2f} MB,"
+            f" {after - objects} objects",
+        )
+    cold.give_back()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--crystals", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--stores", nargs="+", choices=("folder", "s3"), default=["folder", "s3"])
+    parser.add_argument("--folder", type=Path, help="where everything is, on the disk that is meant")
+    given = parser.parse_args()
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    with ExitStack() as stack:
+        place = stack.enter_context(home(given.folder))
+        made = stack.enter_context(ground(place))
+        print(f"{given.crystals:,} crystals; {machine()}")
+        folder = made_workspace(place, given.crystals)
+        for kind in given.stores:
+            if kind == "s3":
+                server = stack.enter_context(S3())
+                objects = open_objects(server.url, server.options)
+            else:
+                objects = open_objects(made.objects, {})
+            cold = Cold(made, objects, folder, place / f"own-{kind}")
+            measure(cold, kind, given.runs, place)
+            cold.worker.stop(8.0)
+            cold.database.close()
+        print(machine())
+
+
+if __name__ == "__main__":
+    main()
