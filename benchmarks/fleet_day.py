@@ -2,11 +2,10 @@
 
     python -m benchmarks.fleet_day [--workspaces 100000] [--tenants 1000] [--hours 24] [--step 5] [--folder FOLDER]
 
-**Real**: PostgreSQL, on a disk, with fsync; `Inbox.put` in batches from two threads; `Sweeper.tick` with the
-decision and the ceilings; Procrastinate's tables and functions; taking, committing, settling and giving back
-leases; heartbeats. **Not real**: folders, models and objects. A dream or a pass is a lease, a look at the inbox and
-a commit of the facts that the real decision will read, and lasts as long as is said here; Procrastinate's Python
-worker, with its waits, is a call of the same SQL function.
+**Real**: PostgreSQL, on a disk, with fsync; `Inbox.put` in batches from two threads; `Sweeper.tick` with decisions
+and ceilings; Procrastinate's tables and functions; leases, commits, heartbeats. **Not real**: folders, models and
+objects. A dream or a pass is a lease, a look at the inbox and a commit of the facts that the real decision will read,
+and lasts as long as is said here; Procrastinate's Python worker, with its waits, is a call of the same SQL function.
 
 **Time** is simulated: `clock_timestamp()` in the schema of the fleet hides PostgreSQL's own, and says what the
 benchmark has set. It goes on by a step (5 s) when all that belongs to the step is done, so a slow machine changes
@@ -14,8 +13,7 @@ how long the day takes, and nothing in it. What is given in milliseconds is meas
 
 **Traffic**, from a seed: a fifth of the workspaces has one to three sessions between 7 and 23 o'clock, each with 3
 to 8 notes in 5 to 40 minutes; half of the sessions say when they end. A tenth of the tenants has half of the
-traffic. One worker of four is gone at noon, without a word, with all that it had; another one comes five minutes
-later.
+traffic. One worker of four is gone at noon with all that it had; another one comes five minutes later.
 """
 
 import argparse

@@ -234,4 +234,6 @@ def test_no_fields_at_all_tell_of_another(
         schema.items() if data.draw(st.booleans())
     }  # fmt: skip
     answer = asked(lived, mine.token, operation, mine.names[1], fields)
-    assert lived.leaks(shown(answer), mine, (*other.guessed, *other.names)) == []
+    # What it said itself it may be told again.
+    leaks = lived.leaks(shown(answer), mine, (*other.guessed, *other.names))
+    assert [one for one in leaks if not any(one in str(given) for given in fields.values())] == []

@@ -21,7 +21,7 @@ from state.stores.fleet.schedule import CONSOLIDATE, DREAM, Capacity, DueRow, Jo
 
 TICK_SECONDS = 1.0
 # In one transaction of some tens of milliseconds, whose rows nobody else can write meanwhile.
-_MOST_ROWS = 200
+_MOST_ROWS = 100
 # So many jobs wait for each slot: a worker that ends one finds the next, and what waits longer waits in the registry,
 # where it can be chosen again.
 _WAITING_FOR_A_SLOT = 2
@@ -125,24 +125,20 @@ class Sweeper:
         if not rows:
             return 0
         capacity = sweep.capacity(spent=bool(config.fleet.usd_per_day or config.fleet.tokens_per_day))
-        thresholds, until, wanted = self._thresholds(), list[tuple[int, datetime | None]](), list[_Wanted]()
         lost = [row.place.id for row in rows if row.lost]
         if lost:
             sweep.clear_lost(lost)
             logs.get().warning("jobs_lost", workspaces=len(lost))
+        until, wanted, done = list[tuple[int, datetime | None]](), list[_Wanted](), list[int]()
         for row in rows:
-            if row.queued and not row.lost:
-                until.append((row.place.id, capacity.now + 4 * _POSTPONED))
-                continue
-            if row.lost and row.failures >= _LOST_BEFORE_A_PAUSE:  # perhaps it kills whoever dreams it
-                wait = min(timedelta(hours=4), timedelta(minutes=1) * 2.0 ** min(row.failures, 8))
-                until.append((row.place.id, capacity.now + wait))
-                continue
-            decision = _decided(row, capacity.now, thresholds)
-            if decision is None or decision.action is Action.WAIT:
-                until.append((row.place.id, decision.at if decision is not None else None))
+            found = _look(row, capacity.now, self._thresholds())
+            if isinstance(found, _Wanted):
+                wanted.append(found)
             else:
-                wanted.append(_Wanted(row, decision))
+                until.append((row.place.id, found))
+                done += [row.place.id] if _has_failed(row) and not _is_paused(row) else []
+        if done:  # what a lost job was for was done all the same
+            sweep.forgive_lost(done)
         if wanted:
             room = Room(capacity, config, sweep.use([one.row.place.tenant for one in wanted]))
             jobs, later = chosen(wanted, room, self._passed_over)
@@ -205,6 +201,27 @@ def _in_turn(wanted: Sequence[_Wanted], uses: Mapping[int, Use]) -> Iterator[_Wa
         keyed.append((uses.get(tenant, Use(Quotas())).queued + places[tenant], one.row.due_at, number, one))
         places[tenant] += 1
     return (one for *_, one in sorted(keyed, key=lambda key: key[:3]))
+
+
+def _look(row: DueRow, now: datetime, thresholds: Thresholds) -> _Wanted | datetime | None:
+    """The job that a workspace wants now; else when it is looked at again, None: when something comes."""
+    if row.queued and not row.lost:
+        return now + 4 * _POSTPONED
+    if _is_paused(row):
+        return now + min(timedelta(hours=4), timedelta(minutes=1) * 2.0 ** min(row.failures, 8))
+    decision = _decided(row, now, thresholds)
+    if decision is None:
+        return None
+    return decision.at if decision.action is Action.WAIT else _Wanted(row, decision)
+
+
+def _is_paused(row: DueRow) -> bool:
+    """Whether its jobs were lost too often: perhaps it kills whoever dreams it."""
+    return row.lost and row.failures >= _LOST_BEFORE_A_PAUSE
+
+
+def _has_failed(row: DueRow) -> bool:
+    return row.lost or (row.failures > 0 and not row.queued)
 
 
 def _decided(row: DueRow, now: datetime, thresholds: Thresholds) -> Decision | None:

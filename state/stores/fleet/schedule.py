@@ -221,6 +221,13 @@ class Sweep:
             {**_lost_values(workspaces), "problem": _LOST},
         )
 
+    def forgive_lost(self, workspaces: Sequence[int]) -> None:
+        """Nothing is left of what a lost job was for: these workspaces fail no more, if that was all."""
+        self._rows(
+            "UPDATE workspaces SET failures = 0, problem = '' WHERE id = ANY(%(ids)s) AND problem = %(problem)s",
+            {"ids": list(workspaces), "problem": _LOST},
+        )
+
     def defer(self, jobs: Sequence[Job]) -> None:
         """Queue these jobs, and mark their workspaces."""
         self._rows(_DEFER, _job_values(jobs))

@@ -29,9 +29,9 @@ def test_every_act_explains_itself(dreamd: Caller) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        ("", 2, "what shall be done?"),
+        ("", 2, "needs to know what to do"),
         ("fly", 2, "there is no 'dreamd fleet fly'"),
-        ("tenant", 2, "there is no 'dreamd fleet tenant'"),
+        ("tenant", 2, "'dreamd fleet tenant' lacks a word"),
         ("tenant add", 2, "required: TENANT"),
         ("tenant add Acme", 2, "'Acme' is no name of a tenant"),
         ("tenant add acme --dreams-per-day -1", 2, "--dreams-per-day -1 is impossible"),
@@ -39,7 +39,7 @@ def test_every_act_explains_itself(dreamd: Caller) -> None:
         ("tenant remove nobody --yes", 1, "there is no tenant 'nobody'"),
         ("workspace list nobody", 1, "there is no tenant 'nobody'"),
         ("workspace add nobody notes", 1, "there is no tenant 'nobody'"),
-        ("token add nobody one --rights fly", 2, "'fly' are no rights; name some of read, write, dream, manage"),
+        ("token add nobody one --rights fly", 2, "'fly' is no right; name some of read, write, dream, manage"),
         ("token add nobody one --rights ,", 1, "there is no tenant 'nobody'"),
         ("token add nobody one --days 0", 2, "0.0 days are impossible"),
         ("import nobody notes /nowhere/file", 1, "there is no file /nowhere/file"),

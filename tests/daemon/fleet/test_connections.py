@@ -83,6 +83,8 @@ def test_an_address_that_is_everywhere_names_the_machine() -> None:
 def test_the_commands_say_what_is_missing(
     dreamd: Caller, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))  # a worker sets them for its process, which is this one
     monkeypatch.setenv("DREAMD_FLEET__FOLDER", str(tmp_path / "own"))
     for command, said in (("worker", "fleet.objects is not set"), ("migrate", "no database is named")):
         ended = dreamd(command)
