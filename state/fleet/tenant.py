@@ -56,9 +56,14 @@ class Token:
         return not self.workspaces or workspace in self.workspaces
 
 
+def is_name(name: str) -> bool:
+    """Whether a tenant, a workspace or a token may have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def require_name(kind: str, name: str) -> str:
     """The name, if a tenant, a workspace or a token may have it. Raises UsageError."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise UsageError(
             f"{name[:60]!r} is no name of a {kind}",
             "a name has lower-case letters, digits and hyphens, 48 at most, and no hyphen in front",

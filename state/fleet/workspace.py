@@ -1,8 +1,11 @@
 """Workspaces of the fleet: where one rests, who owns it, and what waits for it."""
 
+import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
+
+from state.scratch import Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,15 @@ class InboxRow:
     key: str
     body: str
     at: datetime
+
+    def note(self) -> Note:
+        """The note that it is, with its own time or that of its arrival.
+
+        Raises ValueError, KeyError, TypeError or AttributeError for a body that is none.
+        """
+        body = json.loads(self.body)
+        at = datetime.fromisoformat(body.get("at") or self.at.isoformat())
+        return Note(body["text"], at.astimezone(UTC), float(body["importance"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
-from daemon.fleet.gateways.names import SIGN, NamedPath, handle, is_name, is_plain, named_path, unknown
+from daemon.fleet.gateways.names import SIGN, NamedPath, handle, is_plain, named_path, unknown
 from daemon.http.access_policy import OPEN_PATHS, AccessPolicy, port_policy
 from daemon.http.errors import ErrorResponse, error_response
 from daemon.observability import logs
 from state.errors import DreamdError, NotFoundError, OverloadedError, UnreachableError
+from state.fleet.tenant import is_name
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

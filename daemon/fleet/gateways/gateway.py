@@ -19,7 +19,7 @@ from daemon.fleet.connections import Connections
 from daemon.fleet.gateways.arrivals import Arrivals
 from daemon.fleet.gateways.bearers import Bearers
 from daemon.fleet.gateways.gateway_access import GatewayAccess
-from daemon.fleet.gateways.names import SIGN, handle_parts, is_name, unknown
+from daemon.fleet.gateways.names import SIGN, handle_parts, unknown
 from daemon.fleet.gateways.quotas import NoteQuotas
 from daemon.fleet.gateways.replicas import Replicas
 from daemon.fleet.gateways.worker_calls import WorkerCalls
@@ -29,7 +29,7 @@ from daemon.observability.metrics import Metrics
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, NotFoundError, UsageError
-from state.fleet.tenant import Token
+from state.fleet.tenant import Token, is_name
 from state.fleet.workspace import Place, Worker
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.places import Places

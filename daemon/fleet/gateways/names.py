@@ -15,7 +15,6 @@ from state.errors import NotFoundError
 
 SIGN = "~"
 _PLAIN = re.compile(r"(?:/[A-Za-z0-9_.-]*)+")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
 _ROOMS = (WORKSPACES, MCP_PATH)
 
 
@@ -46,11 +45,6 @@ def named_path(path: str) -> NamedPath | None:
             name, slash, rest = path[len(room) + 1 :].partition("/")
             return NamedPath(room, name, slash + rest)
     return None
-
-
-def is_name(name: str) -> bool:
-    """Whether a workspace may have this name."""
-    return _NAME.fullmatch(name) is not None
 
 
 def handle(token: str, name: str) -> str:

@@ -11,13 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.observability import logs
 from state.errors import DreamdError, UnreachableError
-from state.scratch import Note
 from state.stores.disk.workspace import Workspace, init_workspace
 from state.stores.generations.generations import Generations
 from state.stores.history.bootstraps import carry_receipt
@@ -186,13 +184,11 @@ class Replicas:
         """Add what waits, as its owner will take it in."""
         for row in rows:
             try:
-                body = json.loads(row.body)
                 if row.kind == "note":
-                    note = Note(body["text"], row.at.astimezone(UTC), float(body["importance"]))
-                    Segments(replica.workspace).append(note, self._redaction())
+                    Segments(replica.workspace).append(row.note(), self._redaction())
                 else:
                     with suppress(DreamdError):  # a receipt is no memory
-                        carry_receipt(replica.workspace, body["line"])
+                        carry_receipt(replica.workspace, json.loads(row.body)["line"])
             except (ValueError, KeyError, TypeError) as error:
                 logs.get(workspace=replica.workspace.root.name).error("inbox_row_unreadable", row=row.id, error=error)
             replica.rows |= {row.id}

@@ -7,7 +7,6 @@ Import makes the workspace, owns it with a fence as a worker does, and commits i
 """
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -27,8 +26,7 @@ from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive
 from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
 from state.fleet.tenant import Tenant
-from state.fleet.workspace import Generation, InboxRow, Place
-from state.scratch import Note
+from state.fleet.workspace import Generation, Place
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import init_workspace
 from state.stores.fleet.leases import Commit, Leases
@@ -101,16 +99,9 @@ def _archive(connections: Connections, config: Config, place: Place, moment: Mom
     workspace = init_workspace(root)
     for row in moment.inbox:
         if row.kind == "note":
-            Segments(workspace).append(note_of(row), config.secrets.redaction)
+            Segments(workspace).append(row.note(), config.secrets.redaction)
     with open_exclusive(workspace, config, "dreamd fleet export") as store:
         return export(store, datetime.now(UTC))
-
-
-def note_of(row: InboxRow) -> Note:
-    """The note that a row of an inbox is."""
-    body = json.loads(row.body)
-    at = datetime.fromisoformat(body.get("at") or row.at.isoformat())
-    return Note(body["text"], at.astimezone(UTC), float(body["importance"]))
 
 
 def require_new(target: Path) -> None:

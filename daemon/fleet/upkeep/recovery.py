@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.fleet.connections import Connections
-from daemon.fleet.upkeep.archives import fresh_facts, note_of
+from daemon.fleet.upkeep.archives import fresh_facts
 from state.errors import BusyError, ConflictError, StorageError
 from state.fleet.workspace import Generation, Place
 from state.scratch import render_note
@@ -173,7 +173,7 @@ def _taken(connections: Connections, place: Place, manifest: "Manifest", own: Pa
         workspace = Workspace(root)
         logs = [workspace.scratch, *workspace.segments.glob("*.md"), *workspace.retired.glob("*.md")]
         text = "\n".join(one.read_text(encoding="utf-8", errors="replace") for one in logs if one.is_file())
-        return tuple(row.id for row in rows if render_note(note_of(row)) in text)
+        return tuple(row.id for row in rows if render_note(row.note()) in text)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

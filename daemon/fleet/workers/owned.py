@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,6 @@ from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
 from state.errors import DreamdError, FencedError, UsageError
 from state.fleet.workspace import Generation, InboxRow, Lease
-from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.generations.manifests import made_by
@@ -147,19 +146,18 @@ class Owned:
             return len(rows)
 
     def _take_in(self, row: InboxRow) -> None:
-        body, workspace = json.loads(row.body), self.keeper.workspace
-        at = datetime.fromisoformat(body.get("at") or row.at.isoformat())
+        workspace = self.keeper.workspace
         if row.kind == "note":
-            note = Note(body["text"], at.astimezone(UTC), float(body["importance"]))
             # Its secrets were taken out at the gateway; a shape that only this worker knows is taken out now.
-            Segments(workspace).append(note, self._around.config().secrets.redaction)
+            Segments(workspace).append(row.note(), self._around.config().secrets.redaction)
         elif row.kind == "session_end":
+            at = datetime.fromisoformat(json.loads(row.body).get("at") or row.at.isoformat())
             self.keeper.record_session_end(at - self._around.ahead())
         else:
             from state.stores.history.bootstraps import carry_receipt
 
             with suppress(DreamdError):  # a receipt is no memory
-                carry_receipt(workspace, body["line"])
+                carry_receipt(workspace, json.loads(row.body)["line"])
 
     # ------------------------------------------------------------ commits
 

@@ -181,7 +181,7 @@ def test_a_change_whose_line_the_owner_changed_does_not_apply_and_is_a_note_of_i
     assert [outdated for _, outdated in open_changes(store)] == [True]
     done = decide_changes(store, {1: Decision.APPROVED}, {})
     assert (done.dream, done.outdated, dict(done.decided)) == (None, (1,), {})
-    assert store.workspace.document.read_text(encoding="utf-8") == text
+    assert lines(store) == [block.text for _, block in parse(text).lines()]
     assert decided(store) == [(1, "outdated")]
     assert [note.text for note in store.segments.pending_notes()] == [COFFEE]
 
