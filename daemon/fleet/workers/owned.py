@@ -170,10 +170,26 @@ class Owned:
             if self._covered < mine or whole:
                 self._commit(whole=whole)
 
-    def commit(self, *, settled: bool = False, dreams: int = 0) -> None:
-        """Commit what the folder holds now. `settled`: a job has ended; it had so many `dreams`."""
+    def commit(self, *, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
+        """Commit what the folder holds now. `settled`, `answered`: as of a `Commit`; it had so many `dreams`."""
         with self._commits:
-            self._commit(settled=settled, dreams=dreams)
+            self._commit(settled=settled, answered=answered, dreams=dreams)
+
+    def charge(self) -> None:
+        """Count what the dream under way has cost so far, so that no death of this worker makes it forgotten.
+
+        Without an answer of PostgreSQL it is counted by the next charge or commit, if need be twice.
+        """
+        with self._commits:
+            try:
+                paid = self._paid_now()
+                spent = self._spent(0, paid)
+                if spent != Spent():
+                    self._around.leases.charge(self.place.id, spent)
+            except DreamdError as error:
+                logs.get(workspace=self.place.handle).warning("dream_not_charged", error=error)
+            else:
+                self._paid = paid
 
     @property
     def is_changed(self) -> bool:
@@ -181,7 +197,7 @@ class Owned:
         is_written = self._covered < self._writes or self.keeper.written != self._written
         return is_written or bool(self._absorbed)
 
-    def _commit(self, *, whole: bool = False, settled: bool = False, dreams: int = 0) -> None:
+    def _commit(self, *, whole: bool = False, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
         self.check()
         self._finish_erasing()
         erasing = utc_now() if whole else self._erasing
@@ -202,6 +218,7 @@ class Owned:
             facts,
             due_in,
             settled,
+            answered,
             whole,
         )
         try:

@@ -46,14 +46,14 @@ class Room:
     @property
     def jobs(self) -> int:
         """How many more jobs may wait or run."""
-        return max(0, self.capacity.slots * _WAITING_FOR_A_SLOT - self.capacity.queued)
+        return max(0, self.capacity.slots * _WAITING_FOR_A_SLOT - self.capacity.busy)
 
     def refusal(self, tenant: int, more: int, more_of_all: int) -> str:
         """Why a tenant may have no dream beside those that were queued in this sweep; empty when it may."""
         use, fleet = self.uses.get(tenant, Use(Quotas())), self.config.fleet
         quotas, limits = use.quotas, self.config.limits
         # What waits or runs may cost as much as its ceiling allows, and is counted so until it has ended.
-        reserved, all_reserved = use.queued + more, self.capacity.queued + more_of_all
+        reserved, all_reserved = use.busy + more, self.capacity.busy + more_of_all
         if self.config.model.name is None:  # nothing costs
             return "dreams" if quotas.dreams_per_day and use.dreams + reserved >= quotas.dreams_per_day else ""
         checks = (
@@ -198,7 +198,7 @@ def _in_turn(wanted: Sequence[_Wanted], uses: Mapping[int, Use]) -> Iterator[_Wa
     keyed = list[tuple[int, datetime, int, _Wanted]]()
     for number, one in enumerate(sorted(wanted, key=lambda one: one.row.due_at)):
         tenant = one.row.place.tenant
-        keyed.append((uses.get(tenant, Use(Quotas())).queued + places[tenant], one.row.due_at, number, one))
+        keyed.append((uses.get(tenant, Use(Quotas())).busy + places[tenant], one.row.due_at, number, one))
         places[tenant] += 1
     return (one for *_, one in sorted(keyed, key=lambda key: key[:3]))
 

@@ -58,7 +58,7 @@ from state.errors import (
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import Places
-from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Job, Schedule
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Capacity, Job, Schedule, Use
 
 _ERASURES_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
@@ -312,9 +312,13 @@ class Worker:
         return len(self.ownership.all()), self.jobs.dreaming
 
     def _require_room(self, owned: Owned) -> None:
-        """Return if the owner's tenant may have a dream now. Raises QuotaError."""
-        capacity, use = self._schedule.today(owned.place.tenant)
-        if what := Room(capacity, self._config, {owned.place.tenant: use}).refusal(owned.place.tenant, 0, 0):
+        """Return if the owner's tenant may have a dream now, which is counted from now on. Raises QuotaError."""
+        tenant = owned.place.tenant
+
+        def refusal(capacity: Capacity, use: Use) -> str:
+            return Room(capacity, self._config, {tenant: use}).refusal(tenant, 0, 0)
+
+        if what := self._schedule.ask(owned.place, refusal):
             raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
 
     def _queue(self, owned: Owned, reason: Reason) -> None:

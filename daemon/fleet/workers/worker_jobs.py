@@ -30,9 +30,10 @@ class WorkerJobs:
 
         `queued`: it was a job, which has ended then, unless it failed: the schedule has to be told that by itself.
         """
-        dreams = 0
+        dreams, answered = 0, not queued and mode is not Mode.DRY
 
         def step(done: Step) -> None:
+            owned.charge()
             owned.check()
             on_step(done)
 
@@ -53,7 +54,7 @@ class WorkerJobs:
                 raise
             finally:
                 if not owned.lost:
-                    owned.commit(settled=queued, dreams=dreams)
+                    owned.commit(settled=queued, answered=answered, dreams=dreams)
             return outcome
 
     def consolidate(self, owned: Owned, reason: Reason | None) -> None:

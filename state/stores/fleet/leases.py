@@ -29,7 +29,8 @@ class Commit:
     """What an owner commits: the next generation, the inbox rows that are in it, and what the schedule is to know.
 
     `due_in`: when the sweep looks next; None: when something comes. `settled`: a job of this workspace has ended.
-    `erased`: something was forgotten, so copies of older generations are to be dropped.
+    `answered`: so has a dream that somebody asked for. `erased`: something was forgotten, so copies of older
+    generations are to be dropped.
     """
 
     generation: Generation
@@ -39,6 +40,7 @@ class Commit:
     facts: str = ""
     due_in: timedelta | None = None
     settled: bool = False
+    answered: bool = False
     erased: bool = False
 
 
@@ -48,7 +50,7 @@ _HELD = """
 
 _TAKE = f"""
 WITH taken AS (
-    UPDATE workspaces w SET owner = %(owner)s, fence = fence + 1
+    UPDATE workspaces w SET owner = %(owner)s, fence = fence + 1, asked_at = NULL
     WHERE w.id = %(id)s AND w.removed_at IS NULL AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT {_HELD})
       AND EXISTS (SELECT 1 FROM processes me WHERE me.id = %(owner)s AND me.alive_until > clock_timestamp())
     RETURNING w.*)
@@ -64,6 +66,7 @@ WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
         committed_at = clock_timestamp(), facts = %(facts)s,
         queued_at = CASE WHEN %(settled)s THEN NULL ELSE queued_at END,
+        asked_at = CASE WHEN %(settled)s OR %(answered)s THEN NULL ELSE asked_at END,
         failures = CASE WHEN %(settled)s THEN 0 ELSE failures END,
         problem = CASE WHEN %(settled)s THEN '' ELSE problem END,
         due_at = CASE
@@ -90,6 +93,15 @@ erased AS (
     INSERT INTO erasures (tenant, workspace) SELECT held.tenant, held.id FROM held
     WHERE %(erased)s AND pg_advisory_xact_lock({ERASURE_LOCK}) IS NOT NULL)
 SELECT count(*) AS done FROM held
+"""
+
+
+_CHARGE = """
+INSERT INTO spending AS s (day, tenant, workspace, calls, tokens, usd)
+SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, w.tenant, w.id, %(calls)s, %(tokens)s, %(usd)s
+FROM workspaces w WHERE w.id = %(id)s
+ON CONFLICT (day, tenant, workspace) DO UPDATE SET calls = s.calls + excluded.calls,
+    tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd
 """
 
 
@@ -152,10 +164,16 @@ class Leases:
             )
         return Lease(lease.place, lease.owner, lease.fence, commit.generation, commit.facts)
 
+    def charge(self, workspace: int, spent: Spent) -> None:
+        """Count what a dream cost before it is committed, whoever owns the workspace: it is spent."""
+        values = {"id": workspace, "calls": spent.calls, "tokens": spent.tokens, "usd": spent.usd}
+        self._database.rows(_CHARGE, values)
+
     def release(self, lease: Lease) -> None:
         """Own the workspace no more."""
         self._database.rows(
-            "UPDATE workspaces SET owner = NULL WHERE id = %(id)s AND owner = %(owner)s AND fence = %(fence)s",
+            "UPDATE workspaces SET owner = NULL, asked_at = NULL"
+            " WHERE id = %(id)s AND owner = %(owner)s AND fence = %(fence)s",
             {"id": lease.place.id, "owner": lease.owner, "fence": lease.fence},
         )
 
@@ -226,5 +244,6 @@ def _values(lease: Lease, commit: Commit) -> dict[str, Any]:
         "facts": commit.facts,
         "due_in": commit.due_in,
         "settled": commit.settled,
+        "answered": commit.answered,
         "erased": commit.erased,
     }

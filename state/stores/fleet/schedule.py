@@ -5,7 +5,7 @@ that dies in the middle has decided nothing.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,6 +28,10 @@ _BEGIN_SECONDS = 20.0
 # So is one whose worker of Procrastinate's, which speaks every ten seconds, was silent for so long.
 _SILENT_SECONDS = 45.0
 _LOOKED_AT_AGAIN = timedelta(seconds=20)
+# A dream that was asked for of a worker that died is counted for so long, or until the workspace has a new owner.
+_BUSY = (
+    "(w.queued_at IS NOT NULL OR w.asked_at IS NOT NULL AND w.asked_at > statement_timestamp() - interval '1 hour')"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,10 @@ class DueRow:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a tenant uses today. `queued`: its jobs that wait or run."""
+    """What a tenant uses today. `busy`: its workspaces with a job, or with a dream that somebody asked for."""
 
     quotas: Quotas
-    queued: int = 0
+    busy: int = 0
     dreams: int = 0
     tokens: int = 0
     usd: float = 0.0
@@ -71,11 +75,11 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the fleet has: slots for dreams of living workers, jobs that wait or run, what today has cost."""
+    """What the fleet has: slots of living workers, workspaces that are `busy` as in `Use`, what today has cost."""
 
     now: datetime
     slots: int
-    queued: int
+    busy: int
     tokens: int
     usd: float
 
@@ -131,20 +135,20 @@ WHERE w.id = ANY(%(ids)s)
 ORDER BY w.due_at, w.id
 """
 
-_USE = """
+_USE = f"""
 SELECT t.id, t.quotas, coalesce(s.dreams, 0) AS dreams, coalesce(s.tokens, 0) AS tokens, coalesce(s.usd, 0) AS usd,
-    (SELECT count(*) FROM workspaces w WHERE w.tenant = t.id AND w.queued_at IS NOT NULL) AS queued
+    (SELECT count(*) FROM workspaces w WHERE w.tenant = t.id AND {_BUSY}) AS busy
 FROM tenants t LEFT JOIN (
     SELECT tenant, sum(dreams) AS dreams, sum(tokens) AS tokens, sum(usd) AS usd FROM spending
     WHERE day = (now() AT TIME ZONE 'UTC')::date AND tenant = ANY(%(tenants)s) GROUP BY tenant) s
 ON s.tenant = t.id WHERE t.id = ANY(%(tenants)s)
 """
 
-_CAPACITY = """
+_CAPACITY = f"""
 SELECT clock_timestamp() AS now,
     (SELECT coalesce(sum(slots), 0) FROM processes
      WHERE kind = 'worker' AND NOT draining AND alive_until > clock_timestamp()) AS slots,
-    (SELECT count(*) FROM workspaces WHERE queued_at IS NOT NULL) AS queued,
+    (SELECT count(*) FROM workspaces w WHERE {_BUSY}) AS busy,
     s.tokens, s.usd
 FROM (SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM spending
       WHERE %(summed)s AND day = (now() AT TIME ZONE 'UTC')::date) s
@@ -189,14 +193,14 @@ class Sweep:
     def capacity(self, *, spent: bool) -> Capacity:
         """What the fleet has now; `spent`: with what today has cost all tenants together."""
         [row] = self._rows(_CAPACITY, {"summed": spent})
-        return Capacity(row["now"], int(row["slots"]), int(row["queued"]), int(row["tokens"]), float(row["usd"]))
+        return Capacity(row["now"], int(row["slots"]), int(row["busy"]), int(row["tokens"]), float(row["usd"]))
 
     def use(self, tenants: Sequence[int]) -> dict[int, Use]:
         """What these tenants use today."""
         return {
             row["id"]: Use(
                 quotas_of(row["quotas"]),
-                int(row["queued"]),
+                int(row["busy"]),
                 int(row["dreams"]),
                 int(row["tokens"]),
                 float(row["usd"]),
@@ -228,6 +232,10 @@ class Sweep:
             {"ids": list(workspaces), "problem": _LOST},
         )
 
+    def count_asked(self, workspace: int) -> None:
+        """The workspace has a dream that somebody asked for."""
+        self._rows("UPDATE workspaces SET asked_at = clock_timestamp() WHERE id = %(id)s", {"id": workspace})
+
     def defer(self, jobs: Sequence[Job]) -> None:
         """Queue these jobs, and mark their workspaces."""
         self._rows(_DEFER, _job_values(jobs))
@@ -253,11 +261,19 @@ class Schedule:
             )
         )
 
-    def today(self, tenant: int) -> tuple[Capacity, Use]:
-        """What the fleet has now, and what a tenant uses today."""
+    def ask(self, place: Place, refusal: Callable[[Capacity, Use], str]) -> str:
+        """Count a dream that somebody asked for, from now until its commit, unless there is a `refusal`; that.
+
+        One at a time, and none during a sweep: each sees what the others may cost.
+        """
         with self._database.transaction() as cursor:
             sweep = Sweep(cursor, self._database)
-            return sweep.capacity(spent=True), sweep.use([tenant])[tenant]
+            self._database.statements += 1
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_SWEEP_LOCK,))
+            refused = refusal(sweep.capacity(spent=True), sweep.use([place.tenant])[place.tenant])
+            if not refused:
+                sweep.count_asked(place.id)
+            return refused
 
     def abandon(self, workspaces: Sequence[int]) -> None:
         """The jobs of these workspaces are not carried on here, which is no failure: each is due at once."""

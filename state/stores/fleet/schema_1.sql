@@ -56,6 +56,8 @@ CREATE TABLE workspaces (
     due_at timestamptz,
     -- Since when a job of it waits or runs.
     queued_at timestamptz,
+    -- Since when it has a dream that somebody asked for, which is in no queue.
+    asked_at timestamptz,
     -- How many notes and ends of sessions ever came, and how many of them the sweep knew when it last queued a job.
     -- Who waited for this row sees by the first that more came than its statement can see.
     arrived bigint NOT NULL DEFAULT 0,
@@ -67,7 +69,7 @@ CREATE TABLE workspaces (
 ) WITH (fillfactor = 70);
 
 CREATE INDEX workspaces_due ON workspaces (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX workspaces_queued ON workspaces (tenant) WHERE queued_at IS NOT NULL;
+CREATE INDEX workspaces_busy ON workspaces (tenant) WHERE queued_at IS NOT NULL OR asked_at IS NOT NULL;
 CREATE INDEX workspaces_owner ON workspaces (owner) WHERE owner IS NOT NULL;
 
 -- A row that was taken lost its body, and stays a week so that its key is known.

@@ -269,7 +269,7 @@ def test_slots_are_those_of_living_workers(fleet: Fleet, place: Place) -> None:
     fleet.queue(place)
     with fleet.sweep() as sweep:
         capacity = sweep.capacity(spent=False)
-    assert (capacity.slots, capacity.queued) == (4, 1)
+    assert (capacity.slots, capacity.busy) == (4, 1)
     assert [worker.id for worker in fleet.processes.workers()] == [one]
 
 

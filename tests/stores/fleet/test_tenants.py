@@ -111,7 +111,7 @@ def test_a_tenant_is_removed_while_a_job_runs_and_nothing_of_it_is_left(fleet: F
     assert fleet.places.closed(tenant.id) == [place]
     assert [number for _, number in fleet.places.erasures(0)] == [place.id]
     with fleet.sweep() as sweep:
-        assert sweep.capacity(spent=False).queued == 0
+        assert sweep.capacity(spent=False).busy == 0
     assert fleet.tenants.drop(tenant.id) == 1
     for left in (
         "SELECT 1 FROM tokens",

@@ -89,6 +89,23 @@ def slow(seconds: float) -> Any:
     return lambda _request, _number: Reply('{"operations": []}', wait_seconds=seconds)
 
 
+@pytest.mark.full
+def test_what_a_dream_cost_is_counted_though_its_worker_is_killed_before_the_end(fleet: Fleet) -> None:
+    place = fleet.place()
+    # What cannot be read is asked for again, by a step of its own.
+    with ScriptedModel(lambda _, number: Reply("no JSON", wait_seconds=60.0 if number > 1 else 0.0)) as model:
+        fleet.settings = {"model": {"name": "openai/scripted", "api_base": model.url}, "dream": {"min_chunks": 1}}
+        for number in range(6):
+            fleet.note(place, f"invoice {number} was paid on day {number * 31}")
+        fleet.put(place, "session_end", "{}")
+        with fleet.process(OPENAI_API_KEY="sk-none") as worker:
+            until(lambda: model.count > 1)
+            worker.kill()
+    [spent] = fleet.database.rows("SELECT dreams, calls, tokens FROM spending")
+    assert (spent["dreams"], spent["calls"]) == (0, 1)
+    assert spent["tokens"] > 0
+
+
 @pytest.mark.parametrize("seconds", [5.0, pytest.param(30.0, marks=pytest.mark.full)])
 def test_a_signal_drains_a_worker_whose_model_is_slow(fleet: Fleet, seconds: float, tmp_path: Path) -> None:
     place = fleet.place()

@@ -1,6 +1,7 @@
 """Which workspaces are dreamt now: in turn, within the ceilings, and none holds up another."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from state.dream import Reason
 from state.fleet.tenant import Quotas
 from state.fleet.workspace import Place
 from state.stores.fleet.schedule import Capacity, DueRow, Job, Schedule, Use, Waiting
+from state.stores.fleet.standings import Standings
 from tests.daemon.fleet.workers.running import Fleet, run
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -40,8 +42,8 @@ def row(tenant: int, number: int, due_at: datetime = NOW, facts: str = "") -> Du
     )
 
 
-def capacity(slots: int = 4, queued: int = 0, tokens: int = 0, usd: float = 0.0) -> Capacity:
-    return Capacity(NOW, slots, queued, tokens, usd)
+def capacity(slots: int = 4, busy: int = 0, tokens: int = 0, usd: float = 0.0) -> Capacity:
+    return Capacity(NOW, slots, busy, tokens, usd)
 
 
 def test_the_one_of_a_tenant_comes_before_the_thousands_of_another() -> None:
@@ -55,7 +57,7 @@ def test_the_one_of_a_tenant_comes_before_the_thousands_of_another() -> None:
 
 def test_who_waits_alone_is_looked_at_each_second_however_many_others_wait() -> None:
     passed_over: Counter[int] = Counter()
-    full = Room(capacity(queued=8), Config(), {})
+    full = Room(capacity(busy=8), Config(), {})
     for batch in range(20):
         chosen([_Wanted(row(1, batch * 500 + one), DREAM) for one in range(500)], full, passed_over)
     _, [(_, again)] = chosen([_Wanted(row(2, 99_999), DREAM)], full, passed_over)
@@ -69,18 +71,18 @@ def test_who_waits_alone_is_looked_at_each_second_however_many_others_wait() -> 
     st.integers(0, 40),
     st.builds(Quotas, dreams_per_day=st.integers(0, 9), usd_per_day=st.floats(0, 5),
               tokens_per_day=st.integers(0, 9000)),
-    st.builds(Use, quotas=st.just(Quotas()), queued=st.integers(0, 9), dreams=st.integers(0, 9),
+    st.builds(Use, quotas=st.just(Quotas()), busy=st.integers(0, 9), dreams=st.integers(0, 9),
               tokens=st.integers(0, 9000), usd=st.floats(0, 5)),
     st.floats(0, 9),
 )  # fmt: skip
 def test_no_ceiling_is_exceeded_by_more_than_one_dream(
-    tenants: list[int], queued: int, quotas: Quotas, use: Use, fleet_usd: float
+    tenants: list[int], busy: int, quotas: Quotas, use: Use, fleet_usd: float
 ) -> None:
     from dataclasses import replace
 
     config = Config.model_validate({**PAID, "fleet": {"usd_per_day": fleet_usd}})
     used = replace(use, quotas=quotas)
-    room = Room(capacity(slots=50, queued=queued), config, dict.fromkeys((1, 2, 3), used))
+    room = Room(capacity(slots=50, busy=busy), config, dict.fromkeys((1, 2, 3), used))
     jobs, later = chosen([_Wanted(row(tenant, n), DREAM) for n, tenant in enumerate(tenants)], room, Counter())
     assert len(jobs) + len(later) == len(tenants)
     assert all(at is not None and at > NOW for _, at in later)
@@ -88,11 +90,11 @@ def test_no_ceiling_is_exceeded_by_more_than_one_dream(
         more = sum(tenants[job.workspace] == tenant for job in jobs)
         if not more:
             continue
-        reserved = used.queued + more
+        reserved = used.busy + more
         assert not quotas.dreams_per_day or used.dreams + reserved <= quotas.dreams_per_day
         assert not quotas.usd_per_day or used.usd + (reserved - 1) * 0.5 < quotas.usd_per_day
         assert not quotas.tokens_per_day or used.tokens + (reserved - 1) * 1000 < quotas.tokens_per_day
-    assert not fleet_usd or not jobs or (queued + len(jobs) - 1) * 0.5 < fleet_usd
+    assert not fleet_usd or not jobs or (busy + len(jobs) - 1) * 0.5 < fleet_usd
 
 
 @given(
@@ -148,6 +150,22 @@ def test_a_dream_by_hand_and_one_that_is_asked_for_keep_to_the_ceilings(fleet: F
         for wait in (True, False):
             with pytest.raises(QuotaError):
                 run(worker, place, "dream_now", wait=wait)
+
+
+def test_dreams_that_are_asked_for_at_one_moment_keep_to_the_ceilings_together(fleet: Fleet) -> None:
+    from state.errors import QuotaError
+
+    tenant = fleet.tenant("acme", Quotas(dreams_per_day=2))
+    places = [fleet.place(tenant) for _ in range(6)]
+    for place in places:
+        fleet.note(place, "Ada prefers tea")
+    with fleet.worker(dreams_at_once=6) as worker, ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(run, worker, place, "dream_now") for place in places]
+        refused = [isinstance(one.exception(), QuotaError) for one in asked]
+        assert refused.count(True) == 4
+        assert all(one.result().outcome for one, was in zip(asked, refused, strict=True) if not was)
+    assert Standings(fleet.database).use(tenant.id).dreams == 2
+    assert fleet.database.rows("SELECT 1 FROM workspaces WHERE asked_at IS NOT NULL") == []
 
 
 def test_a_dream_asks_postgresql_few_things(fleet: Fleet) -> None:
