@@ -41,7 +41,7 @@ from state.fleet.workspace import Generation, Lease, Worker
 from state.stores.fleet import database as fleet_database
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases, Spent
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Condition, Processes
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Waiting
 
 SEED = 11
@@ -197,7 +197,7 @@ class Day:
 
     def _work(self, hand: Hand) -> None:
         if (self.now - BEGIN).total_seconds() % 10 < self.step.total_seconds():
-            self._processes.heartbeat(hand.worker.id, len(hand.owned), len(hand.running))
+            self._processes.heartbeat(hand.worker.id, Condition(len(hand.owned), len(hand.running)))
             self._database.rows("SELECT procrastinate_update_heartbeat_v1(%(number)s)", {"number": hand.number})
         for one in [one for one in hand.running if one.until <= self.now]:
             hand.running.remove(one)

@@ -54,7 +54,7 @@ def _add(arguments: argparse.Namespace) -> int:
 
     rights, days = _rights(arguments.rights), arguments.days
     if days is not None and not 0 < days <= _MOST_DAYS:
-        raise UsageError(f"{days} days are impossible", f"give more than 0, and {_MOST_DAYS:,} at most")
+        raise UsageError(f"{days:g} days are impossible", f"give more than 0, and {_MOST_DAYS:,} at most")
     with connected(arguments) as (_, connections):
         tenant = Tenants(connections.database).find(arguments.tenant)
         expires = datetime.now(UTC) + timedelta(days=days) if days is not None else None

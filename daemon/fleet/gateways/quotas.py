@@ -1,4 +1,4 @@
-"""Quotas: whether a tenant may put a note now: so many a minute, and into a workspace that is not full."""
+"""Quotas: whether a tenant may add something now: so many notes a minute, and to a workspace that is not full."""
 
 import threading
 import time
@@ -44,6 +44,11 @@ class NoteQuotas:
                 f"try again in {wait} s",
                 wait,
             )
+        self.require_size(tenant, place)
+
+    def require_size(self, tenant: Tenant, place: Place) -> None:
+        """Return if the workspace is not full. Raises QuotaError."""
+        quotas = tenant.quotas
         if quotas.bytes_per_workspace and self._size(place) >= quotas.bytes_per_workspace:
             raise QuotaError(
                 f"the workspace has {quotas.bytes_per_workspace:,} bytes, which is what this tenant may have in one",

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from state.errors import DreamdError, FencedError
 from state.fleet.workspace import Worker
-from state.stores.fleet.processes import ALIVE_SECONDS, HEARTBEAT_SECONDS, Processes
+from state.stores.fleet.processes import ALIVE_SECONDS, HEARTBEAT_SECONDS, Condition, Processes
 
 if TYPE_CHECKING:
     from state.stores.fleet.database import FleetDatabase
@@ -51,7 +51,7 @@ class Holder:
         while not self._stopping.wait(HEARTBEAT_SECONDS):
             asked = time.monotonic()
             try:
-                if self._processes.heartbeat(self.me.id, 1) is not None:
+                if self._processes.heartbeat(self.me.id, Condition(1)) is not None:
                     self._until = asked + ALIVE_SECONDS - _MARGIN_SECONDS
             except DreamdError:
                 continue  # `check` says so in time

@@ -96,6 +96,9 @@ def _of_processes(processes: tuple[Process, ...]) -> Iterator[Problem]:
         yield Problem("no worker lives: nothing is dreamt, and notes stay in the inbox", "start 'dreamd worker'")
     if not any(one.alive and one.kind == "gateway" for one in processes):
         yield Problem("no gateway lives: no agent reaches its memory", "start 'dreamd gateway'")
+    for one in processes:
+        if one.alive and one.problem:
+            yield Problem(f"the {one.kind} at {one.address} says: {one.problem}", f"its log on {one.host} says more")
 
 
 def _of_the_queue(counts: Counts) -> Iterator[Problem]:

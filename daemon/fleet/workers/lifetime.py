@@ -12,7 +12,7 @@ from daemon.observability import logs
 from state.errors import DreamdError, FencedError
 from state.fleet.workspace import Worker
 from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.processes import ALIVE_SECONDS, HEARTBEAT_SECONDS, Processes
+from state.stores.fleet.processes import ALIVE_SECONDS, HEARTBEAT_SECONDS, Condition, Processes
 
 # It stops believing a little before PostgreSQL does.
 _MARGIN_SECONDS = 2.0
@@ -22,7 +22,7 @@ _RETRY_SECONDS = 1.0
 class Lifetime:
     """The row of this process.
 
-    `figures` gives how much it owns and dreams; `ended` is called when it counts as dead.
+    `condition` is what it says of itself; `ended` is called when it counts as dead.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Lifetime:
         address: str,
         secret: str,
         slots: int,
-        figures: Callable[[], tuple[int, int]],
+        condition: Callable[[], Condition],
         ended: Callable[[], None],
     ) -> None:
         self.worker = Worker(uuid4(), address, secret)
@@ -41,7 +41,7 @@ class Lifetime:
         """Why it takes nothing now; empty when it does."""
         self._processes = Processes(database)
         self._slots = slots
-        self._figures = figures
+        self._condition = condition
         self._ended = ended
         self._believed_until = 0.0
         self._draining = False
@@ -64,7 +64,7 @@ class Lifetime:
         """Have nothing more given to this worker."""
         self._draining = True
         try:
-            self._processes.heartbeat(self.worker.id, *self._figures(), draining=True)
+            self._processes.heartbeat(self.worker.id, self._condition(), draining=True)
         except DreamdError as error:
             logs.get().warning("not_drained", error=error)
 
@@ -86,7 +86,7 @@ class Lifetime:
         while not self._stopping.wait(_RETRY_SECONDS if self.problem else HEARTBEAT_SECONDS):
             asked = time.monotonic()
             try:
-                heard = self._processes.heartbeat(self.worker.id, *self._figures(), draining=self._draining)
+                heard = self._processes.heartbeat(self.worker.id, self._condition(), draining=self._draining)
                 if heard is None:
                     self._lose("it was silent for too long")
                     if not self._draining:

@@ -1,5 +1,6 @@
 """WatchedObjects: the object store, and whether it can be reached, which whoever gives work to this worker asks."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -8,12 +9,16 @@ from daemon.observability import logs
 from state.errors import DreamdError, NotFoundError, UnreachableError
 from state.stores.generations.objects import Objects, StoredObject
 
+# Of an idle worker; so that the status of the fleet knows.
+_ASKED_EVERY_SECONDS = 60.0
+
 
 class WatchedObjects:
     """Implements `Objects` with another one. `problem`: why the store cannot be used now; empty when it can."""
 
     def __init__(self, objects: Objects) -> None:
         self.problem = ""
+        self._reached_at = time.monotonic()
         self._objects = objects
 
     def put_new(self, key: str, content: bytes) -> None:
@@ -42,8 +47,8 @@ class WatchedObjects:
             yield from self._objects.list(prefix)
 
     def ask_again(self) -> None:
-        """If the store was away, look whether it is there again."""
-        if self.problem:
+        """If the store was away, or nobody asked it for a minute, look whether it is there."""
+        if self.problem or time.monotonic() - self._reached_at > _ASKED_EVERY_SECONDS:
             with suppress(DreamdError):
                 self.get(MARK)
 
@@ -64,4 +69,4 @@ class WatchedObjects:
     def _reached(self) -> None:
         if self.problem:
             logs.get().info("objects_reached")
-        self.problem = ""
+        self.problem, self._reached_at = "", time.monotonic()

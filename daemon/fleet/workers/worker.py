@@ -58,6 +58,7 @@ from state.errors import (
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import Places
+from state.stores.fleet.processes import Condition
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Capacity, Job, Schedule, Use
 
 _ERASURES_SECONDS = 10.0
@@ -84,7 +85,7 @@ class Worker:
         self._schedule = Schedule(connections.database)
         self._dreamers = ThreadPoolExecutor(self._config.fleet.dreams_at_once, "dream")
         self.lifetime = Lifetime(
-            connections.database, address, secret, self._config.fleet.dreams_at_once, self._figures, self._lost
+            connections.database, address, secret, self._config.fleet.dreams_at_once, self._condition, self._lost
         )
         around = Surroundings(
             lambda: self._config,
@@ -308,8 +309,8 @@ class Worker:
     def _lost(self) -> None:
         self.ownership.drop_all()
 
-    def _figures(self) -> tuple[int, int]:
-        return len(self.ownership.all()), self.jobs.dreaming
+    def _condition(self) -> Condition:
+        return Condition(len(self.ownership.all()), self.jobs.dreaming, self._objects.problem)
 
     def _require_room(self, owned: Owned) -> None:
         """Return if the owner's tenant may have a dream now, which is counted from now on. Raises QuotaError."""

@@ -1,6 +1,6 @@
 """Processes: the workers and gateways of the fleet, each alive until its row says otherwise."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -14,6 +14,15 @@ Kind = Literal["worker", "gateway", "upkeep"]
 ALIVE_SECONDS = 15.0
 """After its last word a process counts as dead; whoever wants its workspaces may take them."""
 HEARTBEAT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a process says of itself: what it owns and dreams; `problem`: why it can do nothing now."""
+
+    owned: int = 0
+    dreaming: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,7 @@ class Process:
     draining: bool
     owned: int
     dreaming: int
+    problem: str
 
 
 class Processes:
@@ -63,13 +73,13 @@ class Processes:
         if begun is None:
             raise ConflictError(f"process {one.id} has begun before", "begin with a new id")
 
-    def heartbeat(self, one: UUID, owned: int = 0, dreaming: int = 0, *, draining: bool = False) -> datetime | None:
+    def heartbeat(self, one: UUID, condition: Condition = Condition(), *, draining: bool = False) -> datetime | None:
         """Say that the process lives; PostgreSQL's time. None when it counts as dead already: it must begin anew."""
         found = self._database.row(
             "UPDATE processes SET alive_until = clock_timestamp() + make_interval(secs => %(alive)s),"
-            " owned = %(owned)s, dreaming = %(dreaming)s, draining = draining OR %(draining)s"
+            " owned = %(owned)s, dreaming = %(dreaming)s, problem = %(problem)s, draining = draining OR %(draining)s"
             " WHERE id = %(id)s AND alive_until > clock_timestamp() RETURNING clock_timestamp() AS now",
-            {"id": one, "alive": ALIVE_SECONDS, "owned": owned, "dreaming": dreaming, "draining": draining},
+            {"id": one, "alive": ALIVE_SECONDS, "draining": draining, **asdict(condition)},
         )
         return found["now"] if found else None
 
@@ -93,11 +103,11 @@ class Processes:
         ]
 
     def all(self) -> list[Process]:
-        """Every process that is known, also those that died in the last day."""
+        """Every process that is known, also those that died in the last hour."""
         return [
             Process(**row)
             for row in self._database.rows(
-                "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming,"
+                "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"
                 " alive_until > clock_timestamp() AS alive, greatest(0, %(alive)s"
                 " + extract(epoch FROM clock_timestamp() - alive_until))::float8 AS silent_seconds"
                 " FROM processes ORDER BY kind DESC, started_at",
@@ -106,8 +116,8 @@ class Processes:
         ]
 
     def sweep(self) -> int:
-        """Forget processes that have been dead for a day; how many."""
+        """Forget processes that have been dead for an hour; how many."""
         gone = self._database.rows(
-            "DELETE FROM processes WHERE alive_until < clock_timestamp() - interval '1 day' RETURNING id"
+            "DELETE FROM processes WHERE alive_until < clock_timestamp() - interval '1 hour' RETURNING id"
         )
         return len(gone)

@@ -36,7 +36,9 @@ CREATE TABLE processes (
     alive_until timestamptz NOT NULL,
     draining boolean NOT NULL DEFAULT false,
     owned integer NOT NULL DEFAULT 0,
-    dreaming integer NOT NULL DEFAULT 0
+    dreaming integer NOT NULL DEFAULT 0,
+    -- Why it can do nothing now, as it said itself.
+    problem text NOT NULL DEFAULT ''
 );
 
 CREATE TABLE workspaces (

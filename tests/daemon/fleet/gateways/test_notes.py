@@ -139,7 +139,7 @@ def test_so_many_notes_a_minute_and_then_the_client_is_told_when(home: Fleet, do
     assert door.note(other, "one", "tea").status == 200
 
 
-def test_a_full_workspace_takes_no_note(home: Fleet, door: Door) -> None:
+def test_a_full_workspace_takes_no_note_and_no_entry(home: Fleet, door: Door) -> None:
     tenant = home.tenant("small", Quotas(bytes_per_workspace=10_000))
     token = home.token(tenant)
     place = home.places.add(tenant, "one")
@@ -151,6 +151,9 @@ def test_a_full_workspace_takes_no_note(home: Fleet, door: Door) -> None:
     refused = door.note(token, "one", "tea")
     assert (refused.status, refused.code) == (429, "QUOTA")
     assert "Retry-After" not in refused.headers
+    entry = {"entries": [{"namespace": ["drinks"], "name": "tea", "value": {"text": "tea"}}]}
+    refused = door.ask(token, "POST", "/v1/workspaces/one/entries", entry)
+    assert (refused.status, refused.code) == (429, "QUOTA")
 
 
 def test_a_note_for_a_workspace_that_has_gone_is_refused_at_once(home: Fleet, door: Door) -> None:

@@ -15,7 +15,7 @@ from state.codec import encode
 from state.fleet.workspace import Worker
 from state.stores.fleet.leases import Leases, Spent
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Condition, Processes
 from state.stores.fleet.schedule import DREAM, Job, Schedule
 from tests.daemon.fleet.upkeep.kept import Kept
 
@@ -90,9 +90,11 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     Leases(fleet.database).settle_failed(fleet.place(acme, "bad").id, "the model said no")
     Schedule(fleet.database).queue(Job(fleet.place(acme, "stuck").id, DREAM, "interval", ""))
     fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '1 hour'")
+    Processes(fleet.database).heartbeat(fleet.owner, Condition(problem="the object store cannot be reached"))
     status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
     said = "\n".join(problems(status))
     for expected in (
+        "says: the object store cannot be reached",
         "the sweep does not keep up: a workspace is due for 5 minutes",
         "the queue does not move: a job waits for 60 minutes",
         "1 workspace fails; acme/bad, 1 times: the model said no",
@@ -101,7 +103,7 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
         "the fleet's ceiling of 10 tokens a day is reached",
     ):
         assert expected in said
-    assert len(status.problems) == 6
+    assert len(status.problems) == 7
     assert [(one.handle, one.problem) for one in status.failing] == [
         (Places(fleet.database).find(acme.id, "bad").place.handle, "the model said no")
     ]
