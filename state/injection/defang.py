@@ -109,7 +109,9 @@ def quote(text: str, trust: Trust, limit: int = LINE_CHARACTERS) -> str:
         return text
     bare = text[1 : -len(speaker) - 1] if _QUOTED.fullmatch(text) and text.endswith(speaker) else text
     seen, room = bare, max(1, limit - len(speaker) - 2)
-    while (once := defang(inert(seen).translate(_QUOTE_MARKS), room)) != seen:
+    # Behind a mark that the cut leaves at the end there is no room for the blank that takes it apart: cut before it.
+    while (once := defang(inert(seen).translate(_QUOTE_MARKS), room)) != seen or inert(seen) != seen:
+        room -= once == seen
         seen = once
     return f'"{seen}"{speaker}'
 

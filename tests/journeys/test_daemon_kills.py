@@ -230,6 +230,7 @@ def test_a_daemon_that_is_killed_under_load_loses_nothing(home: Home, kills: int
         paid.look()
     assert paid.again() == []
     assert load.searched > 0
+    assert load.digests
     for workspace in workspaces:
         name = workspace.root.name
         places = lived.places(workspace)
@@ -241,7 +242,7 @@ def test_a_daemon_that_is_killed_under_load_loses_nothing(home: Home, kills: int
         twice = "SELECT dream FROM calls WHERE usable GROUP BY dream, digest HAVING count(*) > 1"
         assert lived.rows(workspace, twice) == []
         versions = {row["digest"] for row in lived.rows(workspace, "SELECT digest FROM versions")}
-        assert load.digests[name] <= versions
+        assert load.digests.get(name, set()) <= versions
         lived.assert_valid(workspace)
     assert "a defect" not in daemon.log
     assert "Traceback" not in daemon.log

@@ -1,6 +1,6 @@
 import unicodedata
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from state.document.pointer import parse_pointer
@@ -92,6 +92,8 @@ def test_a_defanged_text_is_one_line_of_plain_text(text: str) -> None:
 
 
 @given(NASTY, st.sampled_from(Trust), st.integers(min_value=40, max_value=80))
+@example("000000000<?0000HTTPS:0", Trust.WEB, 40)
+@example("00000000000000000000000*00", Trust.WEB, 40)
 def test_a_quotation_is_one_quotation(text: str, trust: Trust, limit: int) -> None:
     quoted = quote(text, trust, limit)
     assert is_quoted(quoted)
