@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
 from daemon.observability import logs
+from daemon.workspace.status import Problem
 from state.errors import (
     ConfigError,
     DreamdError,
@@ -29,6 +30,12 @@ _OF_MACHINES = (UnreachableError, StorageError, FencedError, ConfigError, NotKep
 _LATER = "the service cannot do this now"
 _LOOK = "look whether it is there before you send it again"
 # An absolute path of a machine, as messages name files.
+# Commands at a folder of a machine, and keys of the configuration: what a tenant cannot do.
+_OF_OPERATOR = re.compile(
+    r"\bdreamd (?:block|connect|doctor|fleet|ingest|init|install-service|models|open|secrets|serve|status)\b"
+    r"|\b(?:daemon|dream|embeddings|fleet|http|limits|model)\.[a-z_]+\b"
+)
+_CLAUSE = re.compile(r"[;,] ")
 _PATH = re.compile(r"(?<![\w.~/])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
@@ -41,7 +48,7 @@ def told(error: Exception, place: Place) -> DreamdError:
         if isinstance(error, UnknownOutcomeError):
             return UnknownOutcomeError("nobody knows whether this is done", _LOOK)
         return UnreachableError(_LATER, "try again")
-    what, advice = told_text(error.what, place), told_text(error.advice, place)
+    what, advice = told_text(error.what, place), told_advice(error.advice, place)
     if (what, advice) == (error.what, error.advice):
         return error
     kind = error if type(error).__init__ is not DreamdError.__init__ else type(error)(what, advice)
@@ -56,12 +63,23 @@ def told_text(text: str, place: Place) -> str:
     return _PATH.sub("…", own)
 
 
+def told_advice(text: str, place: Place) -> str:
+    """Advice without what only the operator can do."""
+    said = told_text(text, place)
+    if not _OF_OPERATOR.search(said):
+        return said
+    return ", ".join(one for one in _CLAUSE.split(said) if not _OF_OPERATOR.search(one))
+
+
 def told_value(value: Value, place: Place) -> Value:
     """A reply of which every text may name a machine's files, without those."""
     if isinstance(value, str):
         return told_text(value, place)  # type: ignore[return-value]
     if isinstance(value, tuple):
         return tuple(told_value(one, place) for one in value)  # type: ignore[return-value]
+    if isinstance(value, Problem):
+        what, advice = told_text(value.what, place), told_advice(value.advice, place)
+        return replace(value, what=what, advice=advice)
     if is_dataclass(value) and not isinstance(value, type):
         given = {one.name: getattr(value, one.name) for one in fields(value)}
         new = {name: told_value(one, place) for name, one in given.items()}

@@ -18,7 +18,7 @@ from daemon.api.operations.notes import NoteTaken, TakeNote
 from daemon.api.operations.search import BootstrapRequest, bootstrap_reply, given, given_receipt
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.fleet.gateways.disclosure import told, told_text, told_value
+from daemon.fleet.gateways.disclosure import told, told_advice, told_value
 from daemon.fleet.gateways.names import unknown
 from daemon.workspace.status import BY_FLEET, NO_DAEMON, Spending, Status
 from daemon.workspace.stores import utc_now
@@ -79,7 +79,7 @@ class GatewayAccess:
                 raise
             raise shown from error
         finally:
-            self.notices[:] = [told_text(one, self.place) for one in self.notices]
+            self.notices[:] = filter(None, [told_advice(one, self.place) for one in self.notices])
         if isinstance(reply, Status):
             reply = replace(
                 reply,

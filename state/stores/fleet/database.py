@@ -23,6 +23,9 @@ _MIGRATE = "run 'dreamd migrate --database URL' with this version of dreamd"
 _OPTIONS = "-c search_path=dreamd,public -c statement_timeout=12s -c lock_timeout=8s -c timezone=UTC"
 _CONNECT_SECONDS = 5
 _WAIT_SECONDS = 10.0
+# As long as nobody could connect a moment ago: a restart is waited for once, not by each request.
+_SHORT_WAIT_SECONDS = 1.0
+_AWAY_SECONDS = 10.0
 _REASON_SECONDS = 2
 _PORTS = re.compile(r"[0-9,]*")
 # Of everybody who migrates at once, one does.
@@ -60,6 +63,7 @@ class FleetDatabase:
             check=self._check,
         )
         self._drained, self._draining = 0.0, threading.Lock()
+        self._away_until = 0.0
         self._pool.open()
 
     def rows(self, statement: str, values: Row | None = None) -> list[dict[str, Any]]:
@@ -88,7 +92,10 @@ class FleetDatabase:
         found = self.row("SELECT to_regclass('dreamd.meta') IS NOT NULL AS made")
         version = self.row("SELECT schema FROM dreamd.meta") if found and found["made"] else None
         if version is None:
-            raise ConfigError(f"{named(self.url)} has no tables of a fleet", _MIGRATE)
+            raise ConfigError(
+                f"{named(self.url)} has no tables of a fleet",
+                f"{_MIGRATE}; where they were lost, 'dreamd fleet recover' then brings back what the store holds",
+            )
         if version["schema"] != SCHEMA_VERSION:
             raise ConfigError(
                 f"{named(self.url)} has schema {version['schema']} of the fleet, and this dreamd knows "
@@ -128,10 +135,14 @@ class FleetDatabase:
         from psycopg_pool import PoolClosed, PoolTimeout
 
         try:
-            with self._pool.connection() as connection, connection.cursor() as cursor:
+            wait = _SHORT_WAIT_SECONDS if time.monotonic() < self._away_until else None
+            with self._pool.connection(wait) as connection, connection.cursor() as cursor:
                 yield cursor
         except PoolTimeout as error:
-            raise _away(self.url, _reason(self.url) or error) from error
+            reason = _reason(self.url)
+            if reason is not None:  # all connections may be taken as well
+                self._away_until = time.monotonic() + _AWAY_SECONDS
+            raise _away(self.url, reason or error) from error
         except PoolClosed as error:
             raise _away(self.url, error) from error
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
@@ -213,7 +224,7 @@ def _line(error: Exception) -> str:
 def _away(url: str, error: Exception) -> DreamdError:
     from psycopg_pool import PoolTimeout
 
-    why = "no connection in ten seconds" if isinstance(error, PoolTimeout) else _line(error)
+    why = "no connection was free in time" if isinstance(error, PoolTimeout) else _line(error)
     if "authentication failed" in why:
         return ConfigError(f"{named(url)} refuses the user or the password", "check fleet.database")
     if 'FATAL: database "' in why and "does not exist" in why:

@@ -66,9 +66,12 @@ CREATE TABLE workspaces (
     seen bigint NOT NULL DEFAULT 0,
     failures integer NOT NULL DEFAULT 0,
     problem text NOT NULL DEFAULT '',
-    removed_at timestamptz,
-    UNIQUE (tenant, name)
+    -- From here on its name is free for another one; the row goes when its objects are gone.
+    removed_at timestamptz
 ) WITH (fillfactor = 70);
+
+CREATE UNIQUE INDEX workspaces_name ON workspaces (tenant, name) WHERE removed_at IS NULL;
+CREATE INDEX workspaces_removed ON workspaces (tenant) WHERE removed_at IS NOT NULL;
 
 CREATE INDEX workspaces_due ON workspaces (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX workspaces_busy ON workspaces (tenant) WHERE queued_at IS NOT NULL OR asked_at IS NOT NULL;

@@ -119,11 +119,11 @@ def test_after_the_server_was_killed_and_started_the_next_call_works() -> None:
         server.start()
         assert answers_within(database, 2.0) <= 1
         server.kill()
-        began = time.monotonic()
-        with pytest.raises(UnreachableError) as away:
-            database.rows("SELECT 1")
-        assert time.monotonic() - began < 15
-        assert "try again" in str(away.value)
+        for seconds in (15, 3, 3):  # a restart is waited for once
+            began = time.monotonic()
+            with pytest.raises(UnreachableError, match="try again"):
+                database.rows("SELECT 1")
+            assert time.monotonic() - began < seconds
         server.start()
         assert answers_within(database, 15.0) <= 1
         database.close()

@@ -37,6 +37,9 @@ def test_a_tenant_makes_lists_and_removes_its_workspaces(home: Fleet, door: Door
     assert door.ask(token, "DELETE", "/v1/workspaces/a").json == {"name": "a"}
     assert door.ask(token, "DELETE", "/v1/workspaces/a").status == 404
     assert door.ask(token, "POST", "/v1/workspaces", {"name": "b"}).code == "CONFLICT"
+    assert door.ask(token, "POST", "/v1/workspaces", {"name": "a"}).json == {"name": "a"}  # at once, an empty one
+    assert door.ask(token, "GET", "/v1/workspaces/a/state").status == 200
+    assert door.ask(token, "DELETE", "/v1/workspaces/a").json == {"name": "a"}
     for fields in ({}, {"name": "Big"}, {"name": "a~b"}, {"name": ""}, {"path": "/etc"}, {"name": 5}):
         assert door.ask(token, "POST", "/v1/workspaces", fields).status in (400, 422)
     assert door.ask(token, "GET", "/").json["mcp"] == "/mcp/NAME"
