@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from state.errors import ConfigError, StorageError
+from state.errors import ConfigError, NotFoundError, StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
@@ -171,8 +171,11 @@ def make_private_folder(path: Path) -> None:
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
-        with storage_errors(folder), suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
+        try:
+            with storage_errors(folder), suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+        except NotFoundError as error:  # as below /proc
+            raise StorageError(f"{folder}: no folder can be made there", "name another one") from error
     with storage_errors(path):
         if not path.is_dir():
             raise StorageError(f"{path} is no folder, and the daemon keeps its things in it", "move it away")

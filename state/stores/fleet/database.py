@@ -88,7 +88,10 @@ class FleetDatabase:
             yield cursor
 
     def require_schema(self) -> None:
-        """Return if the schema is that of this version. Raises ConfigError."""
+        """Return if the schema is that of this version. Raises ConfigError, for a wrong password at once."""
+        refused = _away(self.url, reason) if (reason := _reason(self.url)) is not None else None
+        if isinstance(refused, ConfigError):
+            raise refused
         found = self.row("SELECT to_regclass('dreamd.meta') IS NOT NULL AS made")
         version = self.row("SELECT schema FROM dreamd.meta") if found and found["made"] else None
         if version is None:

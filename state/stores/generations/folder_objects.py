@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from io import BufferedReader
 from pathlib import Path
 
-from state.errors import ConflictError, NotFoundError, UnreachableError, UsageError
+from state.errors import ConfigError, ConflictError, NotFoundError, UnreachableError, UsageError
 from state.stores.disk.disk import Disk, below, opened
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.generations.objects import StoredObject
@@ -21,8 +21,11 @@ class FolderObjects:
     """The objects in a folder, which is made if it is missing."""
 
     def __init__(self, root: Path, system: System | None = None) -> None:
-        with storage_errors(root):
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with storage_errors(root):
+                root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except NotFoundError as error:  # as below /proc
+            raise ConfigError(f"{root}: no folder can be made there", "set fleet.objects to another one") from error
         self._root = Path(os.path.realpath(root))
         self._disk = Disk(self._root, system)
 

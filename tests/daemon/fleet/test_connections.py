@@ -12,7 +12,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.fleet.connections import connect, isolate, open_database, own_folder
 from daemon.fleet.processes import public_address
-from state.errors import ConfigError
+from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
@@ -41,12 +41,18 @@ def test_a_database_without_tables_says_what_to_do(database_url: str) -> None:
         open_database(configured(database=database_url))
 
 
-@pytest.mark.full
-def test_a_wrong_password_is_told_without_it(postgres: Postgres, database_url: str) -> None:
+def test_a_wrong_password_is_told_at_once_without_it(postgres: Postgres, database_url: str) -> None:
     wrong = database_url.replace("://dreamd:", "://dreamd:wrong-")
     with pytest.raises(ConfigError, match="user or the password") as caught:
         open_database(configured(database=wrong))
     assert "wrong-" not in str(caught.value)
+
+
+def test_folders_that_cannot_be_are_told(postgres: Postgres) -> None:
+    with pytest.raises(ConfigError, match=r"/proc/nope/objects: no folder can be made there; set fleet\.objects"):
+        connect(configured(database=migrated(postgres.new_database()), objects="/proc/nope/objects"), {})
+    with pytest.raises(StorageError, match="/proc/nope: no folder can be made there; name another one"):
+        own_folder(configured(folder="/proc/nope/own"), {}, "worker")
 
 
 def test_processes_of_one_machine_have_folders_of_their_own(tmp_path: Path) -> None:
