@@ -22,8 +22,9 @@ from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 from state.stores.generations.place_record import write_place
 
-# Folders of workspaces that are no longer owned stay for the next time, the last ones at least.
+# Folders of workspaces that are no longer owned stay for the next time, as long as the disk has room for others.
 _MOST_COPIES = 1_000
+_LEAST_FREE = 0.05
 # An older one may hold what was forgotten so long ago that nobody tells of it any more.
 _OLDEST_SECONDS = (ERASURES_KEPT_DAYS - 1) * 86_400.0
 _GIVEN_BACK_AT_ONCE = 8
@@ -209,8 +210,11 @@ class Ownership:
             logs.get(workspace=owned.place.handle).warning("not_given_back", error=error)
         owned.lost = True
 
-    def remove_old_copies(self) -> None:
-        """Remove folders not used for a month, the oldest beyond the last thousand, and remains of others."""
+    def remove_old_copies(self, least_free: float = _LEAST_FREE) -> None:
+        """Remove folders not used for a month, the oldest beyond the last thousand, and remains of others.
+
+        The oldest go too while less than this part of the disk is free.
+        """
         copies = list[tuple[float, int]]()
         for folder in self._folder.iterdir():
             name = folder.name.removeprefix("ws-")
@@ -221,7 +225,7 @@ class Ownership:
                     copies.append((folder.stat().st_mtime, int(name)))
         oldest, many = time.time() - _OLDEST_SECONDS, len(copies) - _MOST_COPIES
         for number, (used, workspace) in enumerate(sorted(copies)):
-            if number < many or used < oldest:
+            if number < many or used < oldest or _free(self._folder) < least_free:
                 with suppress(OSError):  # the next look tries again
                     self.remove_copy(workspace)
 
@@ -245,6 +249,11 @@ class Ownership:
             if folder.exists():
                 shutil.rmtree(folder)
             return True
+
+
+def _free(folder: Path) -> float:
+    disk = shutil.disk_usage(folder)
+    return disk.free / disk.total
 
 
 def _is_idle(owned: Owned, seconds: float) -> bool:

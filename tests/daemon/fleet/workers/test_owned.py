@@ -1,5 +1,6 @@
 """What a worker acknowledges is in a generation; what it does not acknowledge may be done again."""
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -45,6 +46,27 @@ def test_many_who_write_at_once_share_generations(fleet: Fleet) -> None:
             list(threads.map(write, range(20)))
         assert _generation(fleet, place) <= 10
         assert sorted(fleet.crystals(place)) == sorted(f"note {number}" for number in range(20))
+
+
+def test_copies_go_when_they_are_old_or_the_disk_is_full_and_what_is_owned_stays(fleet: Fleet) -> None:
+    old, young, owned = (fleet.place() for _ in range(3))
+    with fleet.worker() as worker:
+        for place in (old, young):
+            run(worker, place, "working_memory_note", note=f"of {place.name}", importance=0.9)
+        worker.ownership.give_back_idle(0)
+        run(worker, owned, "working_memory_note", note="here", importance=0.9)
+        [here] = fleet.folder.glob("worker-*/workspaces")
+        os.utime(here / old.handle, (1, 1))
+
+        def copies() -> set[str]:
+            return {folder.name for folder in here.iterdir()}
+
+        worker.ownership.remove_old_copies()
+        assert copies() == {young.handle, owned.handle}
+        worker.ownership.remove_old_copies(least_free=1.1)
+        assert copies() == {owned.handle}
+        run(worker, old, "working_memory_note", note="again", importance=0.9)
+    assert set(fleet.crystals(old)) == {f"of {old.name}", "again"}
 
 
 def test_each_row_of_the_inbox_is_taken_in_once(fleet: Fleet) -> None:
