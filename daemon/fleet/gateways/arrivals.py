@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from daemon.observability import logs
 from state.errors import DreamdError, UnreachableError
@@ -24,9 +24,10 @@ Put = Callable[[Sequence[Arrival]], list[Arrived | None]]
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """One arrival, and what became of it."""
+    """One arrival, and what became of it. `woken`: it is `done`, or it is its thread's turn to put."""
 
     arrival: Arrival
+    woken: threading.Event = field(default_factory=threading.Event)
     done: bool = False
     arrived: Arrived | None = None
     error: DreamdError | None = None
@@ -37,7 +38,7 @@ class Arrivals:
 
     def __init__(self, put: Put) -> None:
         self._put = put
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._waiting: deque[_Waiting] = deque()
         self._is_led = False
         self.batches = 0
@@ -46,10 +47,11 @@ class Arrivals:
     def put(self, arrival: Arrival) -> Arrived | None:
         """What became of it, durably; None when its workspace is gone. Raises UnreachableError."""
         mine = _Waiting(arrival)
-        with self._changed:
+        with self._lock:
             self._waiting.append(mine)
-            self._changed.wait_for(lambda: mine.done or not self._is_led)
-            self._is_led = self._is_led or not mine.done
+            leads, self._is_led = not self._is_led, True
+        if not leads:
+            mine.woken.wait()
         if not mine.done:
             self._lead(mine)
         if mine.error is not None:
@@ -57,24 +59,25 @@ class Arrivals:
         return mine.arrived
 
     def _lead(self, mine: _Waiting) -> None:
-        """Put batch after batch until one's own is put; then another one of those who wait leads."""
+        """Put batch after batch until one's own is put; then the first of those who wait leads."""
         try:
             while not mine.done:
                 batch = self._taken()
                 self._put_batch(batch)
-                with self._changed:
-                    for one in batch:
-                        one.done = True
-                    self._changed.notify_all()
+                for one in batch:  # each by itself: the others need not look
+                    one.done = True
+                    one.woken.set()
         finally:
-            with self._changed:
-                self._is_led = False
-                self._changed.notify_all()
+            with self._lock:
+                if self._waiting:
+                    self._waiting[0].woken.set()
+                else:
+                    self._is_led = False
 
     def _taken(self) -> list[_Waiting]:
         """The first that wait, no two of them with one key; the order is the same for all gateways: no deadlocks."""
         batch, keys, later = list[_Waiting](), set[tuple[int, str]](), list[_Waiting]()
-        with self._changed:
+        with self._lock:
             while self._waiting and len(batch) < MOST_AT_ONCE:
                 one = self._waiting.popleft()
                 key = one.arrival.workspace, one.arrival.key
