@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, own_folder
-from daemon.fleet.upkeep.holder import Holder, holding
+from daemon.fleet.lifetime import Lifetime
 from daemon.fleet.workers.decision import Facts, facts_text
 from daemon.service.schedule import History, Pending, phase
 from daemon.upkeep.export import Exported, export
@@ -26,12 +27,13 @@ from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive
 from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
 from state.fleet.tenant import Tenant
-from state.fleet.workspace import Generation, Place
+from state.fleet.workspace import Generation, Place, Worker
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import init_workspace
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.moments import Moment, Moments
 from state.stores.fleet.places import Places
+from state.stores.fleet.processes import Condition
 from state.stores.generations.generations import Generations, bytes_of
 from state.stores.generations.place_record import write_place
 from state.stores.history.segments import Segments
@@ -150,8 +152,7 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
     places = Places(connections.database)
     place, is_new = _empty_place(places, tenant, name)
     try:
-        with holding(connections.database) as holder:
-            number, size = _put(connections, place, root, holder)
+        number, size = _put(connections, place, root)
     except DreamdError:
         if is_new:
             with suppress(DreamdError):
@@ -171,10 +172,22 @@ def _empty_place(places: Places, tenant: Tenant, name: str) -> tuple[Place, bool
     return found.place, False
 
 
-def _put(connections: Connections, place: Place, root: Path, holder: Holder) -> tuple[int, int]:
-    """Commit the folder as the workspace's first generation; its number and its size."""
+def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
+    """Commit the folder as the workspace's first generation; its number and its size.
+
+    As its owner for this moment, with a heartbeat of its own: a large one takes long.
+    """
+    lifetime = Lifetime(connections.database, Worker(uuid4(), "", ""), "upkeep", lambda: Condition(1))
+    lifetime.start()
+    try:
+        return _committed(connections, place, root, lifetime)
+    finally:
+        lifetime.stop()
+
+
+def _committed(connections: Connections, place: Place, root: Path, lifetime: Lifetime) -> tuple[int, int]:
     leases = Leases(connections.database)
-    lease = leases.take(place.id, holder.me.id)
+    lease = leases.take(place.id, lifetime.worker.id)
     if lease is None:
         raise BusyError(f"workspace {place.name} has an owner already", "choose another name")
     if lease.generation.number:
@@ -182,7 +195,7 @@ def _put(connections: Connections, place: Place, root: Path, holder: Holder) -> 
     write_place(connections.objects, place)
     now = datetime.now(UTC)
     key, manifest = Generations(connections.objects, place.prefix).put(root, None, 1, lease.fence, now, whole=True)
-    holder.check()
+    lifetime.check()
     size = bytes_of(manifest)
     facts = fresh_facts(place.handle, now)
     leases.commit(lease, Commit(Generation(1, key), size, facts=facts, due_in=timedelta(0)))

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
+from uuid import uuid4
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo
@@ -24,7 +25,7 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode
 from daemon.fleet.connections import Connections
-from daemon.fleet.workers.lifetime import Lifetime
+from daemon.fleet.lifetime import Lifetime
 from daemon.fleet.workers.models import DiscreetModelWorker, without_machines_ceilings
 from daemon.fleet.workers.owned import Owned, Surroundings
 from daemon.fleet.workers.owned_access import OwnedAccess
@@ -55,6 +56,7 @@ from state.errors import (
     UnreachableError,
     UsageError,
 )
+from state.fleet.workspace import Worker as Row
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import Places
@@ -85,7 +87,12 @@ class Worker:
         self._schedule = Schedule(connections.database)
         self._dreamers = ThreadPoolExecutor(self._config.fleet.dreams_at_once, "dream")
         self.lifetime = Lifetime(
-            connections.database, address, secret, self._config.fleet.dreams_at_once, self._condition, self._lost
+            connections.database,
+            Row(uuid4(), address, secret),
+            "worker",
+            self._condition,
+            self._lost,
+            self._config.fleet.dreams_at_once,
         )
         around = Surroundings(
             lambda: self._config,

@@ -23,7 +23,7 @@ def write(worker: Running, place: Place, text: str) -> tuple[int, Any]:
 
 def hasten(alive: float) -> None:
     """In a worker's process: it counts as dead earlier than others do."""
-    from daemon.fleet.workers import lifetime
+    from daemon.fleet import lifetime
     from state.stores.fleet import processes
 
     vars(processes).update(ALIVE_SECONDS=alive)

@@ -1,4 +1,4 @@
-"""Lifetime: whether PostgreSQL counts this worker as alive; its heartbeat, its clock, and its new beginnings."""
+"""Lifetime: whether PostgreSQL counts this process as alive; its heartbeat, its clock, and its new beginnings."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ from daemon.observability import logs
 from state.errors import DreamdError, FencedError
 from state.fleet.workspace import Worker
 from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.processes import ALIVE_SECONDS, HEARTBEAT_SECONDS, Condition, Processes
+from state.stores.fleet.processes import ALIVE_SECONDS, HEARTBEAT_SECONDS, Condition, Kind, Processes
 
 # It stops believing a little before PostgreSQL does.
 _MARGIN_SECONDS = 2.0
@@ -20,7 +20,7 @@ _RETRY_SECONDS = 1.0
 
 
 class Lifetime:
-    """The row of this process.
+    """The row of a process that owns workspaces: a worker, or a command for a moment.
 
     `condition` is what it says of itself; `ended` is called when it counts as dead.
     """
@@ -28,18 +28,19 @@ class Lifetime:
     def __init__(
         self,
         database: FleetDatabase,
-        address: str,
-        secret: str,
-        slots: int,
+        me: Worker,
+        kind: Kind,
         condition: Callable[[], Condition],
-        ended: Callable[[], None],
+        ended: Callable[[], None] = lambda: None,
+        slots: int = 0,
     ) -> None:
-        self.worker = Worker(uuid4(), address, secret)
+        self.worker = me
         self.ahead = timedelta(0)
         """How much PostgreSQL's clock is ahead of this machine's."""
-        self.problem = "the worker is starting"
+        self.problem = f"the {kind} is starting"
         """Why it takes nothing now; empty when it does."""
         self._processes = Processes(database)
+        self._kind = kind
         self._slots = slots
         self._condition = condition
         self._ended = ended
@@ -54,14 +55,14 @@ class Lifetime:
         self._thread.start()
 
     def check(self) -> None:
-        """Raises FencedError when PostgreSQL may count this worker as dead."""
+        """Raises FencedError when PostgreSQL may count this process as dead."""
         if time.monotonic() >= self._believed_until:
             raise FencedError(
-                "PostgreSQL has not heard this worker for too long", "what is acknowledged is safe; try again"
+                f"PostgreSQL has not heard this {self._kind} for too long", "what is acknowledged is safe; try again"
             )
 
     def drain(self) -> None:
-        """Have nothing more given to this worker."""
+        """Have nothing more given to this process."""
         self._draining = True
         try:
             self._processes.heartbeat(self.worker.id, self._condition(), draining=True)
@@ -70,6 +71,7 @@ class Lifetime:
 
     def stop(self) -> None:
         """Take the row away."""
+        self._draining = True  # it does not begin anew
         self._stopping.set()
         try:
             self._processes.end(self.worker.id)
@@ -79,7 +81,7 @@ class Lifetime:
     def _begin(self) -> None:
         self.worker = Worker(uuid4(), self.worker.address, self.worker.secret)
         asked = time.monotonic()
-        self._processes.begin("worker", self.worker, socket.gethostname(), version("dreamd"), self._slots)
+        self._processes.begin(self._kind, self.worker, socket.gethostname(), version("dreamd"), self._slots)
         self._heard(asked, self._processes.heartbeat(self.worker.id))
 
     def _beat(self) -> None:
