@@ -62,7 +62,8 @@ def show(status: "FleetStatus") -> None:
         out("no process is known")
     for one in status.failing:
         out(
-            f"failing      {one.tenant}/{one.workspace} ({one.handle}), {one.failures} times: {one.problem}", "yellow"
+            f"failing      {one.tenant}/{one.workspace} ({one.handle}), {one.failures} in a row: {one.problem}",
+            "yellow",
         )
     for problem in status.problems:
         out(f"problem      {problem}", "red")

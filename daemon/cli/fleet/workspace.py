@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from daemon.cli.fleet.connected import connected, database_of, require_agreed
 from daemon.cli.fleet.tenant import show_receipt
-from daemon.cli.terminal import ago, out, say, show_json, show_table
+from daemon.cli.terminal import ago, counted, out, say, show_json, show_table
 from state.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _list(arguments: argparse.Namespace) -> int:
 def _row(one: "PlaceFacts", now: datetime) -> tuple[str, ...]:
     state = "owned" if one.owned else "queued" if one.queued else "rests"
     if one.failures:
-        state = f"failed {one.failures} times: {one.problem}"
+        state = f"failed {counted(one.failures, 'time')}: {one.problem}"
     return (
         one.place.name,
         one.place.handle,

@@ -121,7 +121,7 @@ def _of_work(
         what = "1 workspace fails" if counts.failing == 1 else f"{counts.failing:,} workspaces fail"
         first = failing[0]
         yield Problem(
-            f"{what}; {first.tenant}/{first.workspace}, {first.failures} times: {first.problem}",
+            f"{what}; {first.tenant}/{first.workspace}, {first.failures} in a row: {first.problem}",
             "each is tried again, later and later",
         )
     if inbox.oldest_seconds > 60 * oldest_minutes:

@@ -97,7 +97,7 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
         "says: the object store cannot be reached",
         "the sweep does not keep up: a workspace is due for 5 minutes",
         "the queue does not move: a job waits for 60 minutes",
-        "1 workspace fails; acme/bad, 1 times: the model said no",
+        "1 workspace fails; acme/bad, 1 in a row: the model said no",
         "what was acknowledged 90 minutes ago still waits",
         "the fleet's ceiling of $2.00 a day is reached",
         "the fleet's ceiling of 10 tokens a day is reached",
