@@ -43,7 +43,8 @@ def test_every_command_and_every_setting_is_one_that_there_is(tmp_path: Path) ->
     for one in OURS.values():
         own = {name: str(value) for name, value in one["environment"].items() if name.startswith("DREAMD_FLEET")}
         config = load(None, {**own, "HOME": str(tmp_path)})
-        assert config.fleet.objects.startswith("s3://")
+        assert one["volumes"] == [f"objects:{config.fleet.objects}"]
+        assert f" {config.fleet.objects}\n" in (ROOT / "deploy" / "Dockerfile").read_text()  # its user's own
 
 
 def test_ports_that_are_probed_are_those_that_are_listened_at(tmp_path: Path) -> None:
