@@ -60,7 +60,7 @@ FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
 
 # What came while an arrival had the row locked is not seen by this statement: the row's own count tells it, which is
-# read anew once the lock is free.
+# read anew once the lock is free. A problem may quote what is forgotten.
 _COMMIT = f"""
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
@@ -68,7 +68,8 @@ WITH held AS (
         queued_at = CASE WHEN %(settled)s THEN NULL ELSE queued_at END,
         asked_at = CASE WHEN %(settled)s OR %(answered)s THEN NULL ELSE asked_at END,
         failures = CASE WHEN %(settled)s THEN 0 ELSE failures END,
-        problem = CASE WHEN %(settled)s THEN '' ELSE problem END,
+        problem = CASE WHEN %(settled)s OR problem = '' THEN ''
+            WHEN %(erased)s THEN 'it failed before something was forgotten there' ELSE problem END,
         due_at = CASE
             WHEN queued_at IS NOT NULL AND NOT %(settled)s THEN due_at
             WHEN EXISTS (SELECT 1 FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL

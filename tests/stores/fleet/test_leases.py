@@ -127,6 +127,17 @@ def test_a_commit_and_a_taking_are_one_statement_each(fleet: Fleet) -> None:
     assert fleet.lease(place, worker).facts == '{"\\u0000": 1}'
 
 
+def test_a_forgetting_takes_the_words_of_a_problem_along(fleet: Fleet) -> None:
+    place = fleet.place()
+    lease = fleet.lease(place)
+    fleet.leases.settle_failed(place.id, "'the code of the cellar is 4711' is no line")
+    lease = fleet.leases.commit(lease, commit_of(lease))
+    assert "4711" in fleet.places.find(place.tenant, place.name).problem
+    fleet.leases.commit(lease, commit_of(lease, erased=True))
+    found = fleet.places.find(place.tenant, place.name)
+    assert (found.failures, found.problem) == (1, "it failed before something was forgotten there")
+
+
 def test_a_removed_workspace_is_neither_taken_nor_committed(fleet: Fleet) -> None:
     place = fleet.place()
     lease = fleet.lease(place)
