@@ -169,7 +169,10 @@ class Inbox:
         )
 
     def set_aside(self, rows: Sequence[int]) -> None:
-        """Take these rows out of the way, and keep them as they are: nobody can read them, or only a newer dreamd."""
+        """Take these rows out of the way, and keep them as they are: nobody can read them, or only a newer dreamd.
+
+        A forgetting empties them, for nobody knows what they hold.
+        """
         self._database.rows(
             "UPDATE inbox SET taken_at = 'infinity' WHERE id = ANY(%(rows)s::bigint[]) AND taken_at IS NULL",
             {"rows": list(rows)},

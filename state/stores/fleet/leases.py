@@ -60,7 +60,7 @@ FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
 
 # What came while an arrival had the row locked is not seen by this statement: the row's own count tells it, which is
-# read anew once the lock is free. A problem may quote what is forgotten.
+# read anew once the lock is free. A problem may quote what is forgotten, and what was set aside may hold it.
 _COMMIT = f"""
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
@@ -83,6 +83,9 @@ WITH held AS (
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
     WHERE i.workspace = held.id AND i.taken_at IS NULL AND i.id = ANY(%(taken)s::bigint[])),
+aside AS (
+    UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
+    WHERE %(erased)s AND i.workspace = held.id AND i.taken_at = 'infinity'),
 spent AS (
     INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
     SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,

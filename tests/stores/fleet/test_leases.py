@@ -127,8 +127,10 @@ def test_a_commit_and_a_taking_are_one_statement_each(fleet: Fleet) -> None:
     assert fleet.lease(place, worker).facts == '{"\\u0000": 1}'
 
 
-def test_a_forgetting_takes_the_words_of_a_problem_along(fleet: Fleet) -> None:
-    place = fleet.place()
+def test_a_forgetting_takes_along_the_words_of_a_problem_and_what_was_set_aside(fleet: Fleet) -> None:
+    place, other = fleet.place(), fleet.place()
+    for one in (place, other):
+        fleet.inbox.set_aside([fleet.put(one)])
     lease = fleet.lease(place)
     fleet.leases.settle_failed(place.id, "'the code of the cellar is 4711' is no line")
     lease = fleet.leases.commit(lease, commit_of(lease))
@@ -136,6 +138,8 @@ def test_a_forgetting_takes_the_words_of_a_problem_along(fleet: Fleet) -> None:
     fleet.leases.commit(lease, commit_of(lease, erased=True))
     found = fleet.places.find(place.tenant, place.name)
     assert (found.failures, found.problem) == (1, "it failed before something was forgotten there")
+    rows = fleet.database.rows("SELECT workspace FROM inbox WHERE taken_at = 'infinity' AND body <> ''")
+    assert [row["workspace"] for row in rows] == [other.id]
 
 
 def test_a_removed_workspace_is_neither_taken_nor_committed(fleet: Fleet) -> None:
