@@ -63,6 +63,7 @@ class Seen:
     notes: int = 0
     pending: int = 0
     versions: int = 0
+    restores: int = 0
     commits: int = 0
     leases: int = 0
 
@@ -180,6 +181,7 @@ def workspace(
     yield from _notes(here, known, ledger, wanted, seen)
     yield from _document(here)
     yield from _history(here, seen)
+    yield from _restores(here, wanted, seen)
     yield from _sound(here)
     yield from _older(generations, set(row["committed"]), {one.name: one.digest for one in manifest.files})
     seen.workspaces += 1
@@ -216,10 +218,25 @@ def _writes(here: Workspace, texts: set[str], wanted: dict[str, str]) -> Iterato
     for text, kind in wanted.items():
         if kind in {"item", "feel"} and marker(text) not in whole:
             yield f"a {kind} that was acknowledged is lost: {text}"
-    restores = sum(kind == "restore" for kind in wanted.values())
-    [made] = lived.rows(here, "SELECT count(*) AS n FROM versions WHERE cause = 'restore'")
-    if made["n"] < restores:
-        yield f"{restores} versions were brought back, and {made['n']} are there"
+
+
+def _restores(here: Workspace, wanted: dict[str, str], seen: Seen) -> Iterator[str]:
+    """Each version that was brought back, as was acknowledged, is one of the history, made by its act."""
+    made = lived.rows(here, "SELECT number, dream FROM versions WHERE cause = 'restore'")
+    numbers = {row["dream"]: row["number"] for row in made}
+    for dream in (dream for dream, kind in wanted.items() if kind == "restore"):
+        seen.restores += 1
+        number = numbers.get(dream)
+        if number is None:
+            yield f"a version was brought back by {dream}, as was acknowledged, and is not among {sorted(numbers)}"
+            continue
+        record = json.loads((here.history / f"{number:06d}.json").read_text("utf-8"))
+        first = json.loads((here.history / "000001.json").read_text("utf-8"))
+        if (record["id"], record["cause"]) != (dream, "restore") or record["after"] not in (
+            first["after"],
+            first["merged"],
+        ):
+            yield f"version {number}, which {dream} brought back, is not version 1"
 
 
 def _texts(here: Workspace) -> list[sqlite3.Row]:
@@ -302,8 +319,8 @@ def _by_workspace(ledger: Ledger) -> defaultdict[int, dict[str, str]]:
     wanted: defaultdict[int, dict[str, str]] = defaultdict(dict)
     for text, place in ledger.notes.items():
         wanted[place][text] = "note"
-    for number, one in enumerate(ledger.written):
-        wanted[one.workspace][one.text if one.kind != "restore" else f"restore {number}"] = one.kind
+    for one in ledger.written:
+        wanted[one.workspace][one.text] = one.kind
     return wanted
 
 

@@ -14,7 +14,10 @@ _WHERE = "harbour bakery library museum orchard quarry railway vineyard airport 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Something that was acknowledged and is no note: a feeling, an item of a session, a version brought back."""
+    """Something that was acknowledged and is no note: a feeling, an item of a session, a version brought back.
+
+    `text`: what was written; of a version brought back, the id of the dream that did it.
+    """
 
     kind: str
     workspace: int

@@ -170,8 +170,9 @@ def report(ran: Ran) -> str:
         *(f"  {one}" for one in ran.dealt),
         (
             f"{len(ran.dealt)} blows; {ran.notes} notes acknowledged; {seen.notes} found, {seen.pending} pending;"
-            f" {seen.workspaces} workspaces brought up; {seen.versions} versions; {seen.commits} commits by"
-            f" {seen.leases} leases; at rest after {ran.rest_seconds:.0f} s; the slowest end {slowest:.1f} s"
+            f" {seen.workspaces} workspaces brought up; {seen.versions} versions; {seen.restores} acknowledged as"
+            f" brought back; {seen.commits} commits by {seen.leases} leases; at rest after {ran.rest_seconds:.0f} s;"
+            f" the slowest end {slowest:.1f} s"
         ),
         "answers: " + ", ".join(ran.answers),
     ]

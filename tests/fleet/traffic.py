@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 0.3
 _PASSING = frozenset({429, 503})
 # Of all that is asked: what, and how often among a thousand.
 _MIX = {
-    "note": 880,
+    "note": 855,
     "search": 30,
     "bootstrap": 20,
     "state": 10,
@@ -32,7 +32,7 @@ _MIX = {
     "dream_waited": 5,
     "item": 20,
     "feel": 10,
-    "restore": 5,
+    "restore": 30,
 }
 _NO_VERSION = frozenset({404, 409, 422})
 
@@ -116,8 +116,9 @@ class Agent:
         elif what == "search":
             self._told(what, self.client.ask(known, "/search", {"query": self.rng.choice(("harbour", "x1"))}))
         elif what == "restore":
-            if self._told(what, self.client.ask(known, "/restore", {"version": 1}), _NO_VERSION):
-                self.ledger.wrote("restore", known.id, "1")
+            answer = self.client.ask(known, "/restore", {"version": 1})
+            if self._told(what, answer, _NO_VERSION):
+                self.ledger.wrote("restore", known.id, json.loads(answer.body)["dream"]["id"])
         elif what in {"item", "feel"}:
             self._write(what, known)
         else:
