@@ -144,17 +144,22 @@ class Fleet:
             finally:
                 process.kill()
 
-    def crystals(self, place: Place) -> list[str]:
-        """The texts that the last generation holds: its crystals, and its notes that no dream has read."""
+    def last(self, place: Place) -> Workspace:
+        """The last generation, in a folder of its own."""
         key = self.row(place)["key"]
         assert key, "it has no generation"
         folder = self.folder / f"look-{uuid4().hex[:8]}"
         generations = Generations(open_objects(self.objects_url, self.options), place.prefix)
         generations.bring_up(folder, generations.manifest(key))
-        with closing(sqlite3.connect(folder / ".dreamd" / "state.db")) as connection:
+        return Workspace(folder)
+
+    def crystals(self, place: Place) -> list[str]:
+        """The texts that the last generation holds: its crystals, and its notes that no dream has read."""
+        here = self.last(place)
+        with closing(sqlite3.connect(here.database)) as connection:
             texts: Counter[str] = Counter(row[0] for row in connection.execute("SELECT text FROM crystals"))
         # A note that a pass has read is both until it is dreamt.
-        pending: Counter[str] = Counter(note.text for note in Segments(Workspace(folder)).pending_notes())
+        pending: Counter[str] = Counter(note.text for note in Segments(here).pending_notes())
         return list(Counter(texts | pending).elements())
 
     def holds(self, text: str) -> list[str]:
