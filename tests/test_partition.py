@@ -155,3 +155,15 @@ def test_a_commit_whose_answer_is_lost_was_made(postgres: Postgres, database_url
         assert errors
         assert doubtful.closed
         doubtful.close()
+
+
+def test_one_answer_is_lost_and_its_question_was_heard(echo: Echo, door: Partition) -> None:
+    told: list[int] = []
+    door.lose_answer(b"the second", lambda: told.append(door.lost))
+    with connected(door) as line:
+        assert answer(line, b"the first") == b"the first"
+        assert answer(line, b"the second") == b""
+    assert b"the second" in echo.heard
+    assert (door.lost, told) == (1, [1])
+    with connected(door) as line:
+        assert answer(line, b"the second") == b"the second"

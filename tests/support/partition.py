@@ -3,6 +3,7 @@
 import select
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
@@ -11,6 +12,10 @@ from tests.support.ports import free_port
 _CONNECT_SECONDS = 30.0
 _SIZE = 1 << 16
 _BACKLOG = 256
+
+
+def _nothing() -> None:
+    pass
 
 
 class Partition:
@@ -23,6 +28,8 @@ class Partition:
         self._target = target
         self._changed = threading.Condition()
         self._held: frozenset[str] = frozenset()
+        self._lost_to, self._then = b"", _nothing
+        self.lost = 0
         self._links: set[_Link] = set()
         self._listening: socket.socket | None = None
         self._accepting: threading.Thread | None = None
@@ -51,6 +58,15 @@ class Partition:
     def hold_answers(self) -> None:
         """What is asked arrives and is done, but no answer comes: `cut` loses it, `heal` lets it through."""
         self._hold("to client")
+
+    def lose_answer(self, to: bytes, then: Callable[[], None] = _nothing) -> None:
+        """Once: a connection that sends these bytes is cut when the server has answered, and the answer is gone.
+
+        So the server has done what nobody is told of. `then` is called before the client can know; `lost` is how
+        often that happened.
+        """
+        with self._changed:
+            self._lost_to, self._then = to, then
 
     def cut(self) -> None:
         """End all connections there are, and what is on its way; new ones may be made."""
@@ -139,11 +155,24 @@ class Partition:
     def _pump(self, link: "_Link", source: socket.socket, sink: socket.socket, direction: str) -> None:
         try:
             while (said := source.recv(_SIZE)) and self._may_pass(link, direction):
+                if direction == "to server":
+                    self._mark(link, said)
+                elif link.then is not None:
+                    self.lost += 1
+                    link.then()
+                    link.cut()
+                    return
                 sink.sendall(said)
             if self._may_pass(link, direction):
                 sink.shutdown(socket.SHUT_WR)
         except OSError:
             link.cut()
+
+    def _mark(self, link: "_Link", said: bytes) -> None:
+        """Before it is sent: whether the answer to this is the one that is lost."""
+        with self._changed:
+            if self._lost_to and self._lost_to in said:
+                self._lost_to, link.then = b"", self._then
 
     def _may_pass(self, link: "_Link", direction: str) -> bool:
         """Wait until something may go this way; False when the connection was cut meanwhile."""
@@ -158,6 +187,7 @@ class _Link:
     def __init__(self, client: socket.socket) -> None:
         self.client, self.server = client, client
         self.is_cut = False
+        self.then: Callable[[], None] | None = None  # its next answer is lost
 
     def cut(self) -> None:
         self.is_cut = True

@@ -27,6 +27,7 @@ from state.errors import (
     ForbiddenError,
     NotFoundError,
     StorageError,
+    UnknownOutcomeError,
     UnreachableError,
     UsageError,
 )
@@ -233,8 +234,16 @@ async def _no_route(request: "Request", error: Exception) -> "Response":
     return error_response(NotFoundError("there is nothing at this address", "see /v1/openapi.json")).response()
 
 
-async def _error(_: "Request", error: Exception) -> "Response":
+async def _error(request: "Request", error: Exception) -> "Response":
+    from psycopg_pool import PoolTimeout
+
     if isinstance(error, UnreachableError | StorageError | ConfigError):
         logs.get().error("request_not_done", error=error)
-        error = UnreachableError("the service cannot do this now", "try again")
+        may_be_done = request.method != "GET" and not isinstance(error.__cause__, PoolTimeout)
+        if isinstance(error, UnreachableError) and may_be_done:  # it was asked, and the answer was lost
+            error = UnknownOutcomeError(
+                "nobody knows whether this is done", "look whether it is there before you send it again"
+            )
+        else:
+            error = UnreachableError("the service cannot do this now", "try again")
     return error_response(error).response()

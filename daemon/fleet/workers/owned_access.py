@@ -37,17 +37,16 @@ class OwnedAccess(DaemonAccess):
             return operation.run(self, request)
         try:
             reply = operation.run(self, request)
-        except Exception:
+        except Exception as error:
+            if self.owned.lost and isinstance(error, UnreachableError):  # of a dream's own commit
+                raise _unknown(operation.name, error) from error
             if self.owned.is_changed:  # a word in the ledger, or half of a forgetting
                 self.owned.commit_writes(whole=operation.name in ERASING)
             raise
         try:
             self.owned.commit_writes(whole=operation.name in ERASING)
         except UnreachableError as error:
-            raise UnknownOutcomeError(
-                f"{operation.name} is done and could not be kept yet ({error.what})",
-                "look whether it is there before you send it again",
-            ) from error
+            raise _unknown(operation.name, error) from error
         return reply
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
@@ -67,3 +66,10 @@ class OwnedAccess(DaemonAccess):
             self.require_room(self.owned)
             self.queue(self.owned, reason)
         return True
+
+
+def _unknown(operation: str, error: UnreachableError) -> UnknownOutcomeError:
+    return UnknownOutcomeError(
+        f"{operation} is done and could not be kept yet ({error.what})",
+        "look whether it is there before you send it again",
+    )

@@ -2,6 +2,7 @@
 
 import http.client
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,18 @@ def test_a_worker_goes_on_by_itself_after_postgresql_was_away(
         fleet.put(place, "session_end", "{}")
         until(lambda: not fleet.waiting(place))
     assert sorted(fleet.crystals(place)) == ["after", "before", "by the inbox"]
+
+
+def test_a_commit_whose_answer_is_lost_is_made_once(fleet: Fleet, postgres: Postgres) -> None:
+    place = fleet.place()
+    with Partition(postgres.port) as door:
+        behind = Fleet(door.through(fleet.url), fleet.folder, objects_url=fleet.objects_url)
+        with closing(behind), behind.worker() as worker:
+            for number in range(3):
+                door.lose_answer(f"{place.prefix}/generations/".encode())
+                run(worker, place, "working_memory_note", note=f"note {number}", importance=0.9)
+                assert (door.lost, fleet.row(place)["generation"]) == (number + 1, number + 1)
+    assert sorted(fleet.crystals(place)) == ["note 0", "note 1", "note 2"]
 
 
 def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s3: S3) -> None:
