@@ -3,20 +3,14 @@
 Real processes; between each of them and PostgreSQL stands a door that loses the answer to one statement.
 """
 
-import http.client
-import json
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from state.stores.disk.workspace import Workspace
-from state.stores.fleet.database import FleetDatabase
-from state.stores.generations.generations import Generations
+from tests.fleet.house import House, until
 from tests.fleet.machines import Fleet, Known, Machine
 from tests.support import lived
 from tests.support.partition import Partition
@@ -32,36 +26,15 @@ _CALM = {
 }
 
 
-class House:
+class Doubtful(House):
     """A fleet of two workers and a gateway, with a new workspace for each test."""
 
-    def __init__(self, fleet: Fleet, database: FleetDatabase) -> None:
-        self.fleet, self.database = fleet, database
-        self._left = list(fleet.known)
-
     def workspace(self) -> Known:
-        return self._left.pop()
-
-    def ask(
-        self, known: Known, path: str, body: dict[str, Any] | None = None, key: str = "", method: str = ""
-    ) -> tuple[int, Any]:
-        """One question to the gateway: the status and the reply."""
-        return self.ask_at(f"/v1/workspaces/{known.name}{path}", known.token, body, key, method)
-
-    def ask_at(
-        self, path: str, token: str, body: dict[str, Any] | None = None, key: str = "", method: str = ""
-    ) -> tuple[int, Any]:
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        headers |= {"Idempotency-Key": key} if key else {}
-        [gateway] = self.fleet.of("gateway")
-        with closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=90)) as connection:
-            text = None if body is None else json.dumps(body)
-            connection.request(method or ("GET" if body is None else "POST"), path, text, headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+        return self.fleet.known.pop()
 
     @property
     def lost(self) -> int:
+        """How many answers were."""
         return sum(one.database.lost for one in self.fleet.machines)
 
     def touch(self, known: Known) -> bool:
@@ -92,33 +65,21 @@ class House:
         door.lose_answer(f"{known.prefix}/generations/".encode(), door.refuse)
         return door
 
-    def row(self, known: Known) -> dict[str, Any]:
-        found = self.database.row("SELECT * FROM workspaces WHERE id = %(id)s", {"id": known.id})
-        assert found is not None
-        return found
-
-    def last(self, known: Known) -> Workspace:
-        """The last generation, in a folder of its own."""
-        folder = self.fleet.folder / f"look-{uuid4().hex}"
-        generations = Generations(self.fleet.objects(), known.prefix)
-        generations.bring_up(folder, generations.manifest(self.row(known)["key"]))
-        return Workspace(folder)
-
     def causes(self, known: Known) -> list[str]:
         rows = lived.rows(self.last(known), "SELECT cause FROM feelings ORDER BY key")
         return [row["cause"] for row in rows]
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def house() -> Iterator[Doubtful]:
     with Fleet("folder", 2, 1, settings=_CALM) as fleet, fleet.database() as database:
         fleet.settle(12, 1)
         fleet.start()
-        yield House(fleet, database)
+        yield Doubtful(fleet, database)
 
 
 @pytest.fixture(autouse=True)
-def _healed(house: House) -> Iterator[None]:
+def _healed(house: Doubtful) -> Iterator[None]:
     yield
     for machine in house.fleet.machines:
         machine.database.lose_answer(b"")
@@ -126,7 +87,7 @@ def _healed(house: House) -> Iterator[None]:
         assert machine.lives, machine.tail()
 
 
-def test_a_write_whose_commit_was_not_answered_is_there_once(house: House) -> None:
+def test_a_write_whose_commit_was_not_answered_is_there_once(house: Doubtful) -> None:
     known, before = house.workspace(), house.lost
     for text in ("the first", "the second"):
         house.lose_commit(known)
@@ -136,7 +97,7 @@ def test_a_write_whose_commit_was_not_answered_is_there_once(house: House) -> No
     assert house.causes(known) == ["the first", "the second"]
 
 
-def test_a_dream_and_a_version_brought_back_are_there_once(house: House) -> None:
+def test_a_dream_and_a_version_brought_back_are_there_once(house: Doubtful) -> None:
     known, before = house.workspace(), house.lost
     for text in ("Ada prefers tea", "Grace prefers coffee"):
         assert house.ask(known, "/notes", {"note": text, "importance": 0.9})[0] == 200
@@ -159,7 +120,7 @@ def test_a_dream_and_a_version_brought_back_are_there_once(house: House) -> None
     assert sum(row["dreams"] for row in rows) in (0, 2)  # what nothing is spent on may have no row
 
 
-def test_what_was_forgotten_is_gone_though_its_commit_was_not_answered(house: House) -> None:
+def test_what_was_forgotten_is_gone_though_its_commit_was_not_answered(house: Doubtful) -> None:
     known, before = house.workspace(), house.lost
     word = "Zanzibarquartz"
     for text in (f"Ada was in {word}", "Grace prefers coffee"):
@@ -173,7 +134,7 @@ def test_what_was_forgotten_is_gone_though_its_commit_was_not_answered(house: Ho
     assert [path for path in objects if path.is_file() and word.encode() in path.read_bytes()] == []
 
 
-def test_who_cannot_learn_of_its_commit_says_that_nobody_knows(house: House) -> None:
+def test_who_cannot_learn_of_its_commit_says_that_nobody_knows(house: Doubtful) -> None:
     """PostgreSQL did it, and cannot be asked by this worker for longer than it asks."""
     known, before = house.workspace(), house.lost
     assert house.ask(known, "/feelings", {"event": "reward", "because": "the first"})[0] == 200
@@ -183,18 +144,18 @@ def test_who_cannot_learn_of_its_commit_says_that_nobody_knows(house: House) -> 
     assert (status, reply["code"]) == _UNKNOWN
     assert "look whether it is there" in reply["error"]
     door.heal()
-    _until(lambda: house.ask(known, "/feelings", {"event": "reward", "because": "the third"})[0] == 200)
+    until(lambda: house.ask(known, "/feelings", {"event": "reward", "because": "the third"})[0] == 200)
     assert house.causes(known) == ["the first", "the second", "the third"]
 
 
-def test_who_lost_the_answer_to_a_dream_says_that_nobody_knows(house: House) -> None:
+def test_who_lost_the_answer_to_a_dream_says_that_nobody_knows(house: Doubtful) -> None:
     known, before = house.workspace(), house.lost
     assert house.ask(known, "/notes", {"note": "Ada prefers tea", "importance": 0.9})[0] == 200
     door = house.lose_commit_and_line(known)
     status, reply = house.ask(known, "/dream", {"wait": True})
     assert house.lost == before + 1
     door.heal()
-    _until(lambda: house.touch(known))
+    until(lambda: house.touch(known))
     here = house.last(known)
     assert [row["cause"] for row in lived.rows(here, "SELECT cause FROM versions")] == ["dream"]
     lived.assert_once(here, ["Ada prefers tea"])
@@ -202,7 +163,7 @@ def test_who_lost_the_answer_to_a_dream_says_that_nobody_knows(house: House) -> 
     assert (status, reply["code"]) == _UNKNOWN
 
 
-def test_who_is_displaced_before_it_learns_of_its_commit_says_that_nobody_knows(house: House) -> None:
+def test_who_is_displaced_before_it_learns_of_its_commit_says_that_nobody_knows(house: Doubtful) -> None:
     known, before = house.workspace(), house.lost
     assert house.ask(known, "/feelings", {"event": "reward", "because": "the first"})[0] == 200
     door = house.lose_commit_and_line(known)
@@ -211,8 +172,8 @@ def test_who_is_displaced_before_it_learns_of_its_commit_says_that_nobody_knows(
     fields = {"event": "reward", "because": "the second"}
     asking = threading.Thread(target=lambda: answers.append(house.ask(known, "/feelings", fields)))
     asking.start()
-    _until(lambda: house.lost == before + 1)
-    _until(lambda: house.ask(known, "/feelings", {"event": "reward", "because": "of another"})[0] == 200)
+    until(lambda: house.lost == before + 1)
+    until(lambda: house.ask(known, "/feelings", {"event": "reward", "because": "of another"})[0] == 200)
     assert house.row(known)["owner"] != first
     door.heal()
     asking.join(90)
@@ -221,22 +182,21 @@ def test_who_is_displaced_before_it_learns_of_its_commit_says_that_nobody_knows(
     assert house.causes(known) == ["the first", "the second", "of another"]
 
 
-def test_a_note_whose_row_was_not_answered_is_taken_once(house: House) -> None:
+def test_a_note_whose_row_was_not_answered_is_taken_once(house: Doubtful) -> None:
     known, before, key = house.workspace(), house.lost, f"key-{uuid4().hex}"
-    [gateway] = house.fleet.of("gateway")
-    gateway.database.lose_answer(key.encode())
+    house.gateway.database.lose_answer(key.encode())
     body = {"note": "Ada prefers tea", "importance": 0.9}
     assert house.ask(known, "/notes", body, key)[0] == 200
     assert house.lost == before + 1
     # PostgreSQL has it, and cannot be asked for longer than the gateway asks.
     other = f"key-{uuid4().hex}"
-    gateway.database.lose_answer(other.encode(), gateway.database.refuse)
+    house.gateway.database.lose_answer(other.encode(), house.gateway.database.refuse)
     second = {"note": "Grace prefers coffee", "importance": 0.9}
     status, reply = house.ask(known, "/notes", second, other)
     assert house.lost == before + 2
     assert (status, reply["code"]) in {(503, "UNREACHABLE"), _UNKNOWN}
-    gateway.database.heal()
-    _until(lambda: house.ask(known, "/notes", second, other)[0] == 200)
+    house.gateway.database.heal()
+    until(lambda: house.ask(known, "/notes", second, other)[0] == 200)
     for given, same in ((key, body), (other, second)):
         assert house.ask(known, "/notes", same, given)[0] == 200
     assert house.ask(known, "/notes", body, other)[0] == 409
@@ -247,25 +207,17 @@ def test_a_note_whose_row_was_not_answered_is_taken_once(house: House) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_a_workspace_that_is_made_or_removed_without_an_answer(house: House, method: str) -> None:
-    [gateway] = house.fleet.of("gateway")
+def test_a_workspace_that_is_made_or_removed_without_an_answer(house: Doubtful, method: str) -> None:
     token, name, before = house.fleet.known[0].token, f"made-{uuid4().hex[:8]}", house.lost
     if method == "DELETE":
         assert house.ask_at("/v1/workspaces", token, {"name": name})[0] == 200
-        gateway.database.lose_answer(b"removed_at = clock_timestamp()")
+        house.gateway.database.lose_answer(b"removed_at = clock_timestamp()")
         status, reply = house.ask_at(f"/v1/workspaces/{name}", token, method=method)
     else:
         assert house.ask_at("/v1/workspaces", token)[0] == 200
-        gateway.database.lose_answer(b"COMMIT")
+        house.gateway.database.lose_answer(b"COMMIT")
         status, reply = house.ask_at("/v1/workspaces", token, {"name": name})
     assert house.lost == before + 1
     there = name in str(house.ask_at("/v1/workspaces", token)[1])
     assert there == (method == "POST")
     assert status == 200 or (status, reply["code"]) == _UNKNOWN, reply
-
-
-def _until(happened: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
