@@ -202,10 +202,10 @@ def machine_words(text: str, tenancy: Tenancy) -> list[str]:
     """What of machines, databases and the operator's configuration a text says."""
     words = [str(tenancy.folder), f":{tenancy.worker_port}", tenancy.home.url, OPERATOR_CANARY, tenancy.worker_secret]
     found = [word for word in words if word in text]
-    return [*found, *_OF_MACHINES.findall(text)]
+    return [*found, *OF_MACHINES.findall(text)]
 
 
-_OF_MACHINES = re.compile(
+OF_MACHINES = re.compile(
     r"PostgreSQL|psycopg|obstore|SQLSTATE|relation \"|sqlite3?\.|Traceback|File \"|\bws-\d+\b|model\.api_base|\.py\b"
     r"|/tmp/|/root/|/dev/shm|localhost|DREAMD_[A-Z]+"
 )
