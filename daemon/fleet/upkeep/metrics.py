@@ -95,7 +95,7 @@ def _families(read: _Read) -> Iterator[tuple[str, str, Samples]]:
         ("queue_wait_seconds", "For how long the oldest job waits.", [({}, counts.queued_seconds)]),
         ("inbox_waiting", "Notes and ends of sessions in no generation yet.", [({}, read.inbox.waiting)]),
         ("inbox_workspaces", "Workspaces whose last generation lacks some.", [({}, read.inbox.workspaces)]),
-        ("inbox_oldest_seconds", "For how long the oldest of them waits.", [({}, read.inbox.oldest_seconds)]),
+        ("inbox_oldest_seconds", "For how long the oldest note of them waits.", [({}, read.inbox.oldest_seconds)]),
         ("removals", "What is closed and not deleted.", _removals(read.removing)),
         ("spent_today_usd", "Dollars since midnight UTC.", [({}, read.spent.usd)]),
         ("spent_today_tokens", "Tokens since midnight UTC.", [({}, read.spent.tokens)]),

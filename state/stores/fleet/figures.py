@@ -28,7 +28,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class InboxFigures:
-    """What was acknowledged and is in no generation yet, of so many workspaces; the oldest since `oldest_seconds`."""
+    """What was acknowledged and is in no generation yet, of so many workspaces.
+
+    The oldest note is so since `oldest_seconds`. The end of a session that no note came before waits for the next note, however long.
+    """
 
     waiting: int
     workspaces: int
@@ -85,7 +88,8 @@ WHERE w.removed_at IS NULL
 
 _INBOX = """
 SELECT count(*) AS waiting, count(DISTINCT i.workspace) AS workspaces,
-    greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(i.at)), 0))::float8 AS oldest_seconds
+    greatest(0, coalesce(extract(epoch FROM clock_timestamp()
+        - min(i.at) FILTER (WHERE i.kind = 'note')), 0))::float8 AS oldest_seconds
 FROM inbox i JOIN workspaces w ON w.id = i.workspace AND w.removed_at IS NULL
 WHERE i.taken_at IS NULL AND i.kind <> 'receipt'
 """

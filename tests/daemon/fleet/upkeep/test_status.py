@@ -1,6 +1,7 @@
 """The status says how the whole fleet stands, and names what is wrong; the metrics say the same to Prometheus."""
 
 import re
+import threading
 import time
 from datetime import timedelta
 
@@ -10,9 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from daemon.fleet.upkeep import metrics
 from daemon.fleet.upkeep.metrics import FleetMetrics
 from daemon.fleet.upkeep.status import FleetStatus, fleet_status
+from daemon.fleet.workers.sweeper import Sweeper
 from daemon.observability.metrics import Metrics
+from daemon.service.schedule import Thresholds
 from state.codec import encode
 from state.fleet.workspace import Worker
+from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Leases, Spent
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition, Processes
@@ -107,6 +111,25 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     assert [(one.handle, one.problem) for one in status.failing] == [
         (Places(fleet.database).find(acme.id, "bad").place.handle, "the model said no")
     ]
+
+
+def test_the_end_of_a_session_without_a_note_waits_for_one_and_is_no_problem(fleet: Kept) -> None:
+    fleet.live()
+    gateway(fleet)
+    place = fleet.place(fleet.tenant("acme"), "notes")
+    fleet.commit(place, "tea")
+    Inbox(fleet.database).put([Arrival(place.id, place.tenant, "session_end", "k", "{}")])
+    sweeper = Sweeper(fleet.database, lambda: fleet.config, Thresholds, threading.Event())
+    sweeper.tick()
+    assert fleet.rows("SELECT due_at, queued_at FROM workspaces") == [{"due_at": None, "queued_at": None}]
+    age(fleet, "inbox", "at", 600)
+    status = status_of(fleet)
+    assert (status.inbox.waiting, status.inbox.oldest_seconds) == (1, 0.0)
+    assert problems(status) == []
+    fleet.arrive(place, "coffee")
+    age(fleet, "inbox", "at", 600)
+    [problem] = problems(status_of(fleet))
+    assert "acknowledged 600 minutes ago still waits" in problem
 
 
 def test_a_removal_that_does_not_end_is_a_problem(fleet: Kept) -> None:
