@@ -30,7 +30,7 @@ class Counts:
 class InboxFigures:
     """What was acknowledged and is in no generation yet, of so many workspaces.
 
-    The oldest note is so since `oldest_seconds`. The end of a session that no note came before waits for the next note, however long.
+    The oldest note is so since `oldest_seconds`: the end of a session without a note before waits for the next one.
     """
 
     waiting: int

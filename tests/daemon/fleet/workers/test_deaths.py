@@ -16,7 +16,7 @@ from state.fleet.workspace import Place
 from tests.daemon.fleet.workers.running import Fleet, Running, until
 from tests.support import forked, lived
 from tests.support.model_characters import good
-from tests.support.scripted_model import ScriptedModel, slowly
+from tests.support.scripted_model import Reply, ScriptedModel, slowly
 
 NOTE = "working_memory_note"
 
