@@ -81,3 +81,9 @@ def test_the_words_of_a_wallet_go_in_every_language_and_layout(language: str, st
         left = redact(layout).text.replace("[redacted: seed phrase]", "")
         assert len(left.split()) <= 2, left
     assert redact(f"wallet: {', '.join(words)}").text == "wallet: [redacted: seed phrase]"
+
+
+@pytest.mark.timeout(60)
+def test_a_numbered_list_that_is_too_short_for_a_wallet_costs_no_minutes() -> None:
+    text = "the seed phrase:\n" + "\n".join(f"- {number}.  apple" for number in range(10, 20))
+    assert redact(text).text == text
