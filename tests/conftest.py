@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from daemon.models.worker import ModelWorker
 from tests.support import forked, one_model
+from tests.support.fleet_tables import fleet_url  # noqa: F401 - a fixture
 from tests.support.folders import PLACE
 from tests.support.long_variants import ALL_EXAMPLES, IS_LONG
 from tests.support.postgres import database_url, postgres  # noqa: F401 - fixtures

@@ -14,6 +14,7 @@ from state.fleet.tenant import Right
 from tests.daemon.http.running import Answer
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, shown, tenancy
 from tests.redteam.tenants_corpus import HEADERS, PATHS, SMUGGLED, fields_of, others_fields
+from tests.support.fleet_tables import made
 from tests.support.postgres import Postgres
 
 NOWHERE = "no-such-one"
@@ -23,7 +24,7 @@ NOBODY = frozenset({"none", "wrong secret", "secret of another", "operator's lik
 @pytest.fixture(scope="module")
 def lived(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenancy]:
     """Two tenants who live here; no test changes what it looks at."""
-    url = postgres.new_database()
+    url = postgres.new_database(made)
     with tenancy(url, tmp_path_factory.mktemp("fleet")) as one:
         one.settle("acme", "amethystcanary")
         one.settle("beryl-corp", "berylcanary")

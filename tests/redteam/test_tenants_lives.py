@@ -23,10 +23,10 @@ QUICK_SECONDS = 2.0
 
 
 @pytest.fixture
-def town(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenancy]:
+def town(fleet_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenancy]:
     """A fleet in which what was erased goes soon."""
     monkeypatch.setattr(workers, "_ERASURES_SECONDS", 0.2)
-    with tenancy(database_url, tmp_path) as one:
+    with tenancy(fleet_url, tmp_path) as one:
         yield one
 
 

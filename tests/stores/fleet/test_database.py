@@ -11,8 +11,8 @@ import pytest
 from state.errors import ConfigError, UnreachableError
 from state.stores.fleet.database import FleetDatabase, conninfo, migrate, storable
 from state.stores.fleet.inbox import Arrival, Inbox
-from tests.stores.fleet.conftest import made
 from tests.stores.fleet.fleet import Fleet, session, together
+from tests.support.fleet_tables import made
 from tests.support.partition import Partition
 from tests.support.postgres import Postgres
 

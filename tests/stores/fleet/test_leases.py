@@ -14,8 +14,8 @@ from state.errors import FencedError, NotFoundError, UnreachableError
 from state.fleet.workspace import Generation, Lease
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.leases import Spent
-from tests.stores.fleet.conftest import made
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for, waits
+from tests.support.fleet_tables import made
 from tests.support.partition import Partition
 from tests.support.postgres import Postgres
 

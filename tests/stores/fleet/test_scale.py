@@ -8,8 +8,8 @@ import pytest
 
 from state.stores.fleet import schedule
 from state.stores.fleet.database import FleetDatabase
-from tests.stores.fleet.conftest import made
 from tests.stores.fleet.fleet import Fleet, session
+from tests.support.fleet_tables import made
 from tests.support.postgres import Postgres
 
 pytestmark = pytest.mark.full

@@ -9,9 +9,9 @@ from tests.daemon.fleet.gateways.running import Door, Fleet, fleet
 
 
 @pytest.fixture
-def home(database_url: str, tmp_path: Path) -> Iterator[Fleet]:
+def home(fleet_url: str, tmp_path: Path) -> Iterator[Fleet]:
     """An empty fleet."""
-    with fleet(database_url, tmp_path) as one:
+    with fleet(fleet_url, tmp_path) as one:
         yield one
 
 

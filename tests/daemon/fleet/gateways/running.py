@@ -23,7 +23,7 @@ from daemon.workspace.vector_index import Embedding
 from state.fleet.tenant import Quotas, Right, Tenant
 from state.fleet.workspace import Generation, Place, Worker
 from state.stores.disk.workspace import init_workspace
-from state.stores.fleet.database import FleetDatabase, migrate
+from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
@@ -79,7 +79,7 @@ class Door:
 
 @dataclass(slots=True)
 class Fleet:
-    """A database with its store of objects."""
+    """A database in which there is a fleet, with its store of objects."""
 
     url: str
     folder: Path
@@ -87,7 +87,6 @@ class Fleet:
     connections: Connections = field(init=False)
 
     def __post_init__(self) -> None:
-        migrate(self.url, str(uuid4()))
         objects = f"file://{self.folder / 'objects'}"
         fleet = {"database": self.url, "objects": objects, "folder": str(self.folder / "own")}
         self.config = Config.model_validate({"fleet": fleet})

@@ -11,6 +11,7 @@ import pytest
 from state.fleet.tenant import Quotas
 from state.stores.fleet.inbox import Inbox
 from tests.daemon.fleet.gateways.running import Door, Fleet, fleet
+from tests.support.fleet_tables import made
 from tests.support.postgres import Postgres
 
 AWS = "AKIAIOSFODNN7EXAMPLB"
@@ -170,7 +171,7 @@ def test_a_note_for_a_workspace_that_has_gone_is_refused_at_once(home: Fleet, do
 
 @pytest.mark.full
 def test_a_note_outlives_a_postgresql_that_is_killed_and_comes_back(tmp_path: Path) -> None:
-    with Postgres() as server, fleet(server.new_database(), tmp_path) as home, home.door() as door:
+    with Postgres() as server, fleet(server.new_database(made), tmp_path) as home, home.door() as door:
         tenant = home.tenant()
         token, place = home.token(tenant), home.places.add(tenant, "one")
         assert door.note(token, "one", "before").status == 200

@@ -11,9 +11,9 @@ from tests.support.folders import PLACE
 
 
 @pytest.fixture
-def fleet(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+def fleet(fleet_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
     """A fleet, and the variables by which commands find it."""
-    with kept(database_url, tmp_path) as one:
+    with kept(fleet_url, tmp_path) as one:
         for name, value in one.variables.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

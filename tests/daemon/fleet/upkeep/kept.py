@@ -14,7 +14,7 @@ from state.fleet.tenant import Tenant
 from state.fleet.workspace import Generation, Lease, Place, Worker
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace, init_workspace
-from state.stores.fleet.database import FleetDatabase, migrate
+from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.fleet.places import Places
@@ -24,8 +24,6 @@ from state.stores.generations.generations import Generations, bytes_of
 from state.stores.generations.objects import Objects
 from state.stores.generations.place_record import write_place
 from state.stores.history.segments import Segments
-
-MARK = "6f0d3a52-2a53-4f6a-9d0b-3d1f3a3cb0aa"
 
 
 @dataclass(slots=True)
@@ -131,7 +129,6 @@ def config_of(url: str, folder: Path) -> Config:
 @contextmanager
 def kept(url: str, folder: Path) -> Iterator[Kept]:
     """A fleet with nobody in it, whose store is in this folder."""
-    migrate(url, MARK)
     connections = connect(config_of(url, folder), {}, 4)
     try:
         yield Kept(url, folder, connections)
