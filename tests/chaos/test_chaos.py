@@ -18,8 +18,8 @@ from tests.chaos.running import again, plant, run, words_alone
 from tests.support.long_variants import sample
 from tests.support.running import ROOT
 
-# Kills at a change of the disk, a daemon that is killed, a dream that is displaced, a disk that fails, spoilt files.
-QUICK = ("changes", "served", "fenced", "failing", "spoilt")
+# A daemon that is killed, a disk that fails, spoilt files.
+QUICK = ("served", "failing", "spoilt")
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,14 @@ def read_by(count: int = 20) -> Snapshot:
     return snapshot(TEXT, *notes, WEB, tombstones=(VETOED,), genome=(GENOME,))
 
 
-@pytest.mark.parametrize("at", [0, 10, 19], ids=["first", "middle", "last"])
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(0, id="first", marks=pytest.mark.full),
+        pytest.param(10, id="middle"),
+        pytest.param(19, id="last", marks=pytest.mark.full),
+    ],
+)
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 def test_nineteen_apply(bad: object, at: int) -> None:
     operations: list[Any] = [

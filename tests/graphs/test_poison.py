@@ -11,7 +11,7 @@ from state.dream import Draft, Evidence, Kind, Snapshot
 from state.injection.defang import is_quoted, reads_as_instruction
 from state.trust import Trust
 from tests.graphs.world import NOW, memory, snapshot
-from tests.support.long_variants import variants
+from tests.support.long_variants import spread, variants
 from tests.support.poison import HONEST, POISONED, Honest, Poisoned
 from tests.support.poison.checking import ends_quotation, escapes
 
@@ -62,7 +62,7 @@ def drafts(before: Snapshot) -> tuple[Draft, ...]:
 
 
 @pytest.mark.parametrize("trusts", variants("own", "every"))
-@pytest.mark.parametrize("one", POISONED, ids=lambda one: one.trick.value)
+@pytest.mark.parametrize("one", spread(POISONED, 2), ids=lambda one: one.trick.value)
 def test_no_poisoned_text_escapes_from_its_line_or_its_quotation(one: Poisoned, *, trusts: str) -> None:
     for trust in Trust if trusts == "every" else (one.trust,):
         before = read(one.parts, trust)
@@ -75,7 +75,7 @@ def test_no_poisoned_text_escapes_from_its_line_or_its_quotation(one: Poisoned, 
                 assert [line for line in lines if reads_as_instruction(line) and not is_quoted(line)] == []
 
 
-@pytest.mark.parametrize("one", POISONED, ids=lambda one: one.trick.value)
+@pytest.mark.parametrize("one", spread(POISONED, 2), ids=lambda one: one.trick.value)
 def test_no_poisoned_text_ends_its_quotation_in_a_prompt(one: Poisoned) -> None:
     before = read((*one.parts, one.text), one.trust)
     assert ends_quotation(request(before, [one.text]).user) == []

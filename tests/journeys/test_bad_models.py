@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ import pytest
 
 from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
-from tests.support.gallery import KINDS, failing, living, name_of
-from tests.support.long_variants import variants
+from tests.support.gallery import KINDS, Kind, failing, living, name_of
+from tests.support.long_variants import spread, variants
 from tests.support.planted import LINES, NEWS, altered, copied, lost, planted
 from tests.support.running import Caller
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn
@@ -81,6 +81,11 @@ KEPT = (
     End(model_characters.markdown, 0, 1, news=True),
     End(model_characters.good, 0, 1, news=True),
 )
+# A third of them is a row that goes on long enough; with DREAMD_LONG=1 all are one, three times.
+ROWS = [
+    *(pytest.param(KINDS[at::3], 1, id=f"short-{at}") for at in range(3)),
+    *(pytest.param(KINDS, *row.values, id="long", marks=row.marks) for row in variants(1, 3)[1:]),
+]
 UNREADABLE = [end for end in KEPT if end.status == 4]
 
 
@@ -99,7 +104,7 @@ def assert_ended(workspace: Workspace, before: str, *, status: int, news: bool) 
     assert lived.outcomes(workspace)[-1] == {0: "committed", 1: "failed", 4: "rejected"}[status]
 
 
-@pytest.mark.parametrize("end", KEPT, ids=str)
+@pytest.mark.parametrize("end", spread(KEPT, 2), ids=str)
 def test_a_bad_answer_costs_three_tries_at_most_and_loses_nothing(
     workspace: Workspace, dreamd: Caller, serve: Serve, end: End
 ) -> None:
@@ -110,7 +115,7 @@ def test_a_bad_answer_costs_three_tries_at_most_and_loses_nothing(
     assert_ended(workspace, before, status=end.status, news=end.news)
 
 
-@pytest.mark.parametrize("end", UNREADABLE, ids=str)
+@pytest.mark.parametrize("end", spread(UNREADABLE, 2), ids=str)
 def test_when_the_configuration_says_so_a_bad_answer_ends_in_a_dream_without_the_model(
     workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, end: End
 ) -> None:
@@ -160,7 +165,7 @@ def test_a_busy_provider_is_asked_again(workspace: Workspace, dreamd: Caller, se
     assert_ended(workspace, before, status=0, news=True)
 
 
-@pytest.mark.parametrize("on_failure", ["keep", "extractive"])
+@pytest.mark.parametrize("on_failure", ["keep", pytest.param("extractive", marks=pytest.mark.full)])
 def test_a_provider_that_fails_for_ever_is_given_up(
     workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, on_failure: str
 ) -> None:
@@ -220,22 +225,27 @@ def test_a_cost_of_less_than_nothing_is_no_credit(workspace: Workspace, dreamd: 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("rounds", variants(1, 3))
+@pytest.mark.parametrize(("kinds", "rounds"), ROWS)
 def test_bad_models_of_every_kind_in_a_row_lose_no_fact(
-    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, rounds: int
+    workspace: Workspace,
+    dreamd: Caller,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    kinds: Sequence[Kind],
+    rounds: int,
 ) -> None:
-    """In the short variant each call, in the long one each dream is of the next kind."""
+    """In the short variants each call, in the long one each dream is of the next kind."""
     for limit in ("TOKENS_PER_DAY", "TOKENS_PER_DREAM"):
         monkeypatch.setenv(f"DREAMD_LIMITS__{limit}", "1000000000")
     seed = int(os.environ.get("DREAMD_SEED", "20260312"))
     print(f"DREAMD_SEED={seed}")
     rng = random.Random(seed)
-    turn = living.Turn(living.order(KINDS, rounds, rng), by_call=rounds == 1)
+    turn = living.Turn(living.order(kinds, rounds, rng), by_call=rounds == 1)
     serve(turn)
     planted_here = [*LINES, *living.by_hand(workspace)]
     facts = [*planted_here, *NEWS]
     lives = list(living.live(workspace, turn, lambda: dreamd("dream", workspace.root).status, facts, rng))
-    assert Counter(turn.asked) >= Counter([*KINDS] * rounds)
+    assert Counter(turn.asked) >= Counter([*kinds] * rounds)
     assert {one.outcome for one in lives} == {"committed", "rejected", "failed"}
     assert {one.status for one in lives} == {0, 1, 4}
     assert lost(workspace, facts) == []

@@ -188,6 +188,7 @@ def test_check_tries_what_was_written(ada: Person) -> None:
     assert "permissions.allow" in wrong["what"]
 
 
+@pytest.mark.full
 def test_check_runs_nothing_that_came_with_the_project(ada: Person, tmp_path: Path) -> None:
     ran, folder = ada.home / "ran", ada.project / "bin"
     assert ada.connect("claude-code").status == 0

@@ -42,6 +42,7 @@ def test_an_idle_daemon_that_is_told_to_end_leaves_nothing_behind(home: Home, nu
     assert "Traceback" not in daemon.log
 
 
+@pytest.mark.full
 def test_dreams_that_wait_for_their_model_at_the_end_are_resumed_by_the_next_start(home: Home) -> None:
     """What was answered is paid; what was not is asked for again. A person who waits for one is told."""
 

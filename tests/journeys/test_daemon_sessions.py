@@ -6,6 +6,8 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from daemon import sessions
 from daemon.api.operations.session_items import Add, InSession, add, stats
 from daemon.api.operations.session_memory import ForgetMemories, Open, close, forget, open_
@@ -86,6 +88,7 @@ def test_a_tick_makes_crystals_of_what_waits_and_a_kill_between_makes_them_once(
     ]
 
 
+@pytest.mark.full
 def test_the_daemon_ticks_a_budget_by_itself_within_its_half_minute(home: Home) -> None:
     """At its soft limit, and all of it protected: what is softly forgotten leaves with the next tick."""
     home.tick_seconds = None

@@ -44,8 +44,14 @@ def test_few_blocks_are_left_out() -> None:
     assert left_out == dict.fromkeys(_NOT_HERE, 1)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/agents.md", "docs/backup.md", "docs/daemon.md"])
-@pytest.mark.parametrize("daemon", [True, False], ids=["with a daemon", "without"])
+@pytest.mark.parametrize(
+    "name",
+    ["README.md", pytest.param("docs/agents.md", marks=pytest.mark.full), "docs/backup.md", "docs/daemon.md"],
+)
+@pytest.mark.parametrize(
+    "daemon",
+    [pytest.param(True, id="with a daemon"), pytest.param(False, id="without", marks=pytest.mark.full)],
+)
 def test_what_the_documents_say_to_type_works_when_it_is_pasted(home: Home, name: str, *, daemon: bool) -> None:
     me = follower(home)
     root = me.workspace.root

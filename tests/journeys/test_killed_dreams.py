@@ -16,7 +16,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support import lived
 from tests.support.killing import Place, dreamd, running, until
-from tests.support.long_variants import variants
+from tests.support.long_variants import fewer, variants
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, ScriptedModel
 
@@ -71,7 +71,7 @@ def test_a_dream_that_is_killed_in_any_node_is_finished_by_the_next_one(
 ) -> None:
     notes: list[str] = []
     said = tmp_path / "said"
-    for number, place in enumerate([*PLACES, *(Place("commit", call) for call in calls)]):
+    for number, place in enumerate([*PLACES[:: fewer(4, 1)], *(Place("commit", call) for call in calls)]):
         # A dozen notes, so that there is a reflection to pay for.
         notes += noted(workspace, [f"The {thing} of house {number} was repaired by Ada" for thing in THINGS])
         paid = served.count
@@ -128,6 +128,7 @@ def test_dreams_that_are_killed_at_random_lose_and_double_nothing(
     rng = random.Random(seed)
     notes: list[str] = []
     kills, turn, life_seconds = 0, 0, 0.0
+    wanted = wanted if wanted > 20 else fewer(7, wanted)
     while kills < wanted:
         assert turn < 20 * wanted, "they are too quick to be killed"
         notes += noted(workspace, [f"Turn {turn}: the {thing} was repaired by Ada" for thing in THINGS[:3]])

@@ -28,6 +28,11 @@ def variants(short: object, long: object) -> list[Any]:
     return [pytest.param(short, id="short"), pytest.param(long, id="long", marks=_LONG)]
 
 
+def fewer(few: int, whole: int) -> int:
+    """What a test does in `make test`, and in `make test-all`."""
+    return whole if is_whole() else few
+
+
 def spread(cases: Iterable[Any], every_nth: int) -> list[Any]:
     """All of them, for `pytest.mark.parametrize`: `make test` runs every n-th, `make test-all` the others too."""
     return sample(cases, lambda number, _: number % every_nth == 0)

@@ -301,6 +301,7 @@ def _grow(store: Store, first: int, last: int) -> None:
     )
 
 
+@pytest.mark.full
 def test_with_nothing_new_a_pass_costs_the_same_however_much_is_remembered(store: Store) -> None:
     for number in range(30):
         store.questions.raise_(f"Which captain commands the tug number {number}?", Cause.QUESTION, utc_now())

@@ -179,6 +179,7 @@ def test_importing_the_model_imports_nothing_heavy() -> None:
     assert _python("-c", code, cwd=REPOSITORY) == ("[]\n", "")
 
 
+@pytest.mark.full
 def test_loading_litellm_opens_no_socket_reads_no_stray_env_file_and_prints_nothing(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("STRAY=1\n")
     code = (

@@ -1,7 +1,7 @@
 """Every address of a workspace to which its pages lead, as somebody comes there who follows all links."""
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from urllib.parse import parse_qsl, urlsplit
 
 from daemon.pages.views.table import PAGES
@@ -13,8 +13,10 @@ from tests.daemon.pages.parsed import Parsed
 _MOST_SORTED = 6
 
 
-def followed(browser: Browser, name: str, most: int = 10_000) -> Iterator[tuple[str, Answer]]:
-    """Each address with its page, every page's own one first; `most` of a page."""
+def followed(
+    browser: Browser, name: str, most: int = 10_000, pages: Collection[str] = PAGES
+) -> Iterator[tuple[str, Answer]]:
+    """Each address with its page, every page's own one first; `most` of a page. Links are followed to these pages."""
     waiting = deque(f"/w/{name}/{page}" for page in PAGES)
     known, counts = set(waiting), Counter[tuple[str, bool]]()
     while waiting:
@@ -25,7 +27,7 @@ def followed(browser: Browser, name: str, most: int = 10_000) -> Iterator[tuple[
             bare = found.partition("#")[0]
             page = bare.split("/")[3].partition("?")[0]
             kind = (page, "sort" in dict(parse_qsl(urlsplit(bare).query)))
-            if bare in known or page not in PAGES or counts[kind] >= (_MOST_SORTED if kind[1] else most):
+            if bare in known or page not in pages or counts[kind] >= (_MOST_SORTED if kind[1] else most):
                 continue
             known.add(bare)
             counts[kind] += 1

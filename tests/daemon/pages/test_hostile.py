@@ -1,7 +1,7 @@
 """A workspace full of hostile texts, through every page: each is shown as it stands, and nothing is born of it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -20,13 +20,17 @@ from tests.daemon.pages.parsed import Parsed, strangers
 from tests.support.browser import assert_quiet, born
 from tests.support.hostile_texts import ALL, BY_NAME, HostileText
 from tests.support.hostile_workspace import copied, hostile_workspace
-from tests.support.long_variants import spread
+from tests.support.long_variants import fewer, spread
 
 # Of a first page; of one that shows a single thing, however long.
 _MOST_BYTES, _MOST_OF_ONE = 60_000, 80_000
 _ONE = {"line", "crystal", "session", "dream"}
 _LATER = re.compile("[?&](limit|cursor|start|whole|acts)=")
 _FEW = tuple(ALL[::40])
+# A page of a line takes as long as ten others.
+_MOST_OF_A_PAGE = 100
+_CHANGES, _LINES = {"review", "search"}, {"line", "crystal", "crystals"}
+_PARTS = {"lines": _LINES, "changes": _CHANGES, "others": {*PAGES} - _LINES - _CHANGES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +65,35 @@ def is_json(answer: Answer) -> bool:
     )
 
 
-def test_on_every_page_each_text_is_text_and_stands_somewhere(visit: Visit) -> None:
-    shown, pages, large = set[str](), set[str](), dict[str, int]()
-    for address, answer in followed(visit.browser, visit.name, most=min(210, 3 * len(visit.texts))):
+@pytest.mark.parametrize(
+    ("visit", "pages"),
+    [
+        pytest.param(_FEW, PAGES, id="few"),
+        *(pytest.param(ALL, pages, id=f"all-{name}", marks=pytest.mark.full) for name, pages in _PARTS.items()),
+    ],
+    indirect=["visit"],
+)
+def test_on_every_page_each_text_is_text_and_stands_somewhere(visit: Visit, pages: Collection[str]) -> None:
+    """Every page is opened, and links are followed to these."""
+    shown, opened, large = set[str](), set[str](), dict[str, int]()
+    most = min(_MOST_OF_A_PAGE, 3 * len(visit.texts))
+    for address, answer in followed(visit.browser, visit.name, most, pages):
         html = answer.body.decode()
         assert answer.status in {200, 400, 404, 422}, (address, html)
         assert is_html(answer), address
         assert strangers(html, visit.name) == [], address
         shown |= set(re.findall(r"mark-\d{4}", Parsed(html).text))
         name = address.partition("?")[0].rpartition("/")[2]
-        pages.add(name if answer.status == 200 else "")
+        opened.add(name if answer.status == 200 else "")
         if len(answer.body) > (_MOST_OF_ONE if name in _ONE else _MOST_BYTES) and not _LATER.search(address):
             large[address] = len(answer.body)
     assert {one.mark for one in visit.texts} - shown == set()
-    assert set(PAGES) == pages - {""}
+    assert set(PAGES) == opened - {""}
     assert large == {}
 
 
 def test_a_part_of_a_page_for_htmx_is_as_harmless(visit: Visit) -> None:
-    for address, whole in followed(visit.browser, visit.name, most=5):
+    for address, whole in followed(visit.browser, visit.name, most=fewer(2, 5)):
         answer = visit.browser.get(address, HTMX)
         assert answer.status == whole.status, address
         assert strangers(answer.body.decode(), visit.name) == [], address

@@ -35,6 +35,7 @@ from tests.support.breaking import (
     lost,
     repaired,
 )
+from tests.support.long_variants import spread
 from tests.support.running import Caller
 
 Spoil = Callable[[Workspace], object]
@@ -147,7 +148,7 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
 }
 
 
-@pytest.mark.parametrize("name", SPOILS)
+@pytest.mark.parametrize("name", spread(SPOILS, 2))
 def test_what_is_broken_is_found_said_mended_and_kept(
     here: Workspace, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

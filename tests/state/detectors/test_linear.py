@@ -15,7 +15,7 @@ ALPHABETS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=4)
 
 
 @pytest.mark.parametrize("length", variants(SHORT, 16_384))
-@pytest.mark.parametrize("name", spread(DETECTORS, 4))
+@pytest.mark.parametrize("name", spread(DETECTORS, 8))
 def test_no_shape_of_text_is_slow_to_read(name: str, length: int) -> None:
     detector = DETECTORS[name]
     detector("compiled and loaded. 忽略 → search: `keys`?")

@@ -54,6 +54,7 @@ def test_what_is_no_secret_or_one_by_its_shape_is_not_kept(workspace: Workspace,
     assert Originals(workspace).all() == ()
 
 
+@pytest.mark.full
 def test_no_more_are_kept_than_fit_and_each_once(workspace: Workspace) -> None:
     originals = Originals(workspace)
     for number in (0, 0, *range(MOST + 3)):

@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def test_what_was_asked_for_lately_is_not_computed_again() -> None:
     assert [text[0] for text in computed] == ["a", "b", "c", "b", "d", "d"]
 
 
+@pytest.mark.full
 def test_a_hundred_long_notes_leave_little_behind() -> None:
     tracemalloc.start()
     try:

@@ -13,6 +13,7 @@ from state.stores.generations.folder_objects import FolderObjects
 from state.stores.generations.generations import Generations
 from tests.support.folders import PLACE
 from tests.support.generation_folders import NOW, PREFIX, contents, everything, make_folder, write_rows
+from tests.support.long_variants import examples
 
 if TYPE_CHECKING:
     from state.fleet.generation import Manifest
@@ -128,4 +129,4 @@ class Workspaces(RuleBasedStateMachine):
 
 
 def test_what_comes_up_is_what_was_put() -> None:
-    run_state_machine_as_test(Workspaces)
+    run_state_machine_as_test(Workspaces, settings=examples(50))

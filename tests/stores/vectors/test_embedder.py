@@ -91,15 +91,20 @@ def test_no_texts_are_no_rows_and_a_lone_surrogate_is_a_text(embedder: Embedder)
     assert embedder.embed(["half of a pair: \ud83d"]).shape == (1, 384)
 
 
+FULL = pytest.mark.full
+
+
 @pytest.mark.parametrize(
     "damage",
     [
-        pytest.param(lambda path: os.truncate(path, path.stat().st_size // 2), id="half-written"),
-        pytest.param(lambda path: os.truncate(path, 0), id="emptied"),
+        pytest.param(lambda path: os.truncate(path, path.stat().st_size // 2), id="half-written", marks=FULL),
+        pytest.param(lambda path: os.truncate(path, 0), id="emptied", marks=FULL),
         pytest.param(lambda path: flip(path, 40_000_000), id="one-byte-flipped-and-the-time-set-back"),
         pytest.param(lambda path: path.unlink(), id="removed"),
-        pytest.param(lambda path: (path.parent / "digests.json").write_text('{"all-Mi'), id="notes-torn"),
-        pytest.param(lambda path: (path.parent / "digests.json").write_text("[]"), id="notes-of-another-kind"),
+        pytest.param(lambda path: (path.parent / "digests.json").write_text('{"all-Mi'), id="notes-torn", marks=FULL),
+        pytest.param(
+            lambda path: (path.parent / "digests.json").write_text("[]"), id="notes-of-another-kind", marks=FULL
+        ),
     ],
 )
 def test_a_torn_cache_is_made_again(cache: Path, embedder: Embedder, damage: Callable[[Path], object]) -> None:

@@ -69,7 +69,8 @@ def test_a_worker_that_was_stopped_for_long_commits_nothing(fleet: Fleet) -> Non
     assert Counter(fleet.crystals(place))["after"] == 1
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(one, marks=pytest.mark.full) for one in range(2, 6))])
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(1, 6))
 def test_each_note_becomes_one_memory_however_often_workers_are_killed(fleet: Fleet, seed: int) -> None:
     rng, places = random.Random(seed), [fleet.place() for _ in range(3)]
     fleet.settings = {"dream": {"interval_minutes": 1, "min_chunks": 1, "idle_minutes": 1}}
@@ -110,14 +111,8 @@ def test_what_a_dream_cost_is_counted_though_its_worker_is_killed_before_the_end
     assert spent["tokens"] > 0
 
 
-@pytest.mark.parametrize(
-    ("seconds", "beside"),
-    [
-        (5.0, False),
-        pytest.param(30.0, False, marks=pytest.mark.full),
-        pytest.param(30.0, True, marks=pytest.mark.full),
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("seconds", "beside"), [(5.0, False), (30.0, False), (30.0, True)])
 def test_a_signal_drains_a_worker_whose_model_is_slow(fleet: Fleet, seconds: float, *, beside: bool) -> None:
     """`beside`: another worker lives at that moment; else one comes later."""
     place = fleet.place()
