@@ -170,7 +170,7 @@ def facts(now: datetime) -> str:
     """What the owner of a workspace says that has dreamt and holds nothing new."""
     past = now - timedelta(days=1)
     history = History(awake_since=past, last_look=past, last_dream=past, last_pass=past, phase=0.5)
-    return facts_text(Facts(history, Pending()), timedelta(0))
+    return facts_text(Facts(history, Pending()))
 
 
 class Process:

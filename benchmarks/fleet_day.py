@@ -248,7 +248,7 @@ class Day:
             120_000,
             tuple(got.id for got in rows),
             Spent(1, 2, 9_000, 0.01) if one.task == DREAM else Spent(),
-            facts_text(facts, timedelta(0)),
+            facts_text(facts),
             max(timedelta(0), decision.at - self.now) if decision is not None else None,
             settled=True,
         )

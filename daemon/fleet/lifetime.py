@@ -1,14 +1,18 @@
-"""Lifetime: whether PostgreSQL counts this process as alive; its heartbeat, its clock, and its new beginnings."""
+"""Lifetime: whether PostgreSQL counts this process as alive; its heartbeat, and its new beginnings.
+
+The process goes by PostgreSQL's clock: what owners stamp and count by days is the same whoever does it.
+"""
 
 import socket
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import version
 from uuid import uuid4
 
 from daemon.observability import logs
+from daemon.workspace.stores import follow_clock
 from state.errors import DreamdError, FencedError
 from state.fleet.workspace import Worker
 from state.stores.fleet.database import FleetDatabase
@@ -35,8 +39,6 @@ class Lifetime:
         slots: int = 0,
     ) -> None:
         self.worker = me
-        self.ahead = timedelta(0)
-        """How much PostgreSQL's clock is ahead of this machine's."""
         self.problem = f"the {kind} is starting"
         """Why it takes nothing now; empty when it does."""
         self._processes = Processes(database)
@@ -106,7 +108,8 @@ class Lifetime:
             return
         # The row lives from the moment at which PostgreSQL wrote it, which is after the question.
         self._believed_until = asked + ALIVE_SECONDS - _MARGIN_SECONDS
-        self.ahead = now - datetime.now(UTC)
+        if change := follow_clock(now, timedelta(seconds=time.monotonic() - asked)):
+            logs.get().warning("clock_corrected", seconds=round(change.total_seconds(), 1))
         if self.problem:
             logs.get().info("ready", worker=str(self.worker.id))
         self.problem = ""

@@ -51,9 +51,33 @@ EMBED_BATCH = 256
 _SWEPT = "swept_at"
 
 
+@dataclass(slots=True)
+class _Clock:
+    """This process's clock: the machine's, and how much that is behind."""
+
+    behind: timedelta = timedelta(0)
+
+
+_clock = _Clock()
+_LEAST_CORRECTION = timedelta(seconds=1)
+
+
 def utc_now() -> datetime:
     """The current time, aware, in UTC."""
-    return datetime.now(UTC)
+    return datetime.now(UTC) + _clock.behind
+
+
+def follow_clock(said: datetime, waited: timedelta) -> timedelta:
+    """Go by another clock from now on; by how much that changed `utc_now`.
+
+    It was asked so long ago (`waited`) and `said` its time some time since. Less than a second is no difference.
+    """
+    now = utc_now()
+    change = said - min(max(said, now - waited), now)
+    if abs(change) < _LEAST_CORRECTION:
+        return timedelta(0)
+    _clock.behind += change
+    return change
 
 
 @dataclass(slots=True)

@@ -108,12 +108,7 @@ def test_the_ceilings_of_a_tenant_are_those_of_postgresqls_day(day: str) -> None
               _USUAL_SECONDS)  # fmt: skip
 
 
-_BY_ITS_OWNERS_CLOCK = pytest.mark.xfail(
-    strict=True, reason="what a workspace spent is stamped and counted by the clock of the worker that asks its model"
-)
-
-
-@pytest.mark.parametrize("day", ["today", pytest.param("tomorrow", marks=_BY_ITS_OWNERS_CLOCK), "yesterday"])
+@pytest.mark.parametrize("day", ["today", "tomorrow", "yesterday"])
 def test_the_ceilings_of_a_workspace_are_those_of_postgresqls_day(day: str) -> None:
     """What it spent with one worker counts with the next one, whose clock is on another day."""
     with house(0.0) as home:

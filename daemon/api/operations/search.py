@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from pydantic import AwareDatetime, Field
@@ -299,7 +299,7 @@ def memory_state(access: WorkspaceAccess, _: Nothing) -> MemoryDocument:
     with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
         text = access.config.secrets.redaction.of(_document(access))
-        return MemoryDocument(text, store.lineage.last_version(), datetime.now(UTC))
+        return MemoryDocument(text, store.lineage.last_version(), utc_now())
 
 
 class Why(Request):

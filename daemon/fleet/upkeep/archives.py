@@ -206,7 +206,7 @@ def _committed(connections: Connections, place: Place, root: Path, lifetime: Lif
 def fresh_facts(handle: str, now: datetime) -> str:
     """What the schedule is told of a workspace that no owner has seen yet: a pass is due, and finds what there is."""
     history = History(awake_since=now, schema=False, phase=phase(handle))
-    return facts_text(Facts(history, Pending(changed=True)), timedelta(0))
+    return facts_text(Facts(history, Pending(changed=True)))
 
 
 @contextmanager

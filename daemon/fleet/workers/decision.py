@@ -1,16 +1,13 @@
 """Decision: what a workspace that rests should do, from what its last owner said and what its inbox holds. Pure."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
 
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase, work
 from state.codec import decode, encode
 from state.dream import Reason
 from state.errors import StorageError
 from state.stores.fleet.schedule import DueRow, Waiting
-
-Value = TypeVar("Value", "Facts", History, Pending)
 
 # What was interrupted goes on after a moment, in which its worker may end.
 _INTERRUPTED_FOR = timedelta(seconds=1)
@@ -23,7 +20,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an owner says of a workspace for the time when nobody owns it; moments by PostgreSQL's clock.
+    """What an owner says of a workspace for the time when nobody owns it.
 
     `interrupted`: since when a dream has begun and not ended, because its worker stopped. `sessions_due`: when the
     working memory of a session wants maintenance. `erasing`: since when something is forgotten that older
@@ -37,10 +34,9 @@ class Facts:
     erasing: datetime | None = None
 
 
-def facts_text(facts: Facts, ahead: timedelta) -> str:
-    """The facts as the registry keeps them; PostgreSQL's clock is so much `ahead` of this process's."""
-    shifted = replace(facts, history=_shifted(facts.history, ahead), pending=_shifted(facts.pending, ahead))
-    return encode(_shifted(shifted, ahead))
+def facts_text(facts: Facts) -> str:
+    """The facts as the registry keeps them."""
+    return encode(facts)
 
 
 def facts_of(text: str, handle: str, since: datetime) -> Facts:
@@ -53,20 +49,18 @@ def facts_of(text: str, handle: str, since: datetime) -> Facts:
     return decode(Facts, text, f"the facts of {handle}")
 
 
-def facts_here(text: str, handle: str, now: datetime, ahead: timedelta) -> Facts:
-    """The same by the clock of this process; none for a text that cannot be read."""
+def facts_or_none(text: str, handle: str, since: datetime) -> Facts:
+    """The same; none for a text that cannot be read."""
     try:
-        facts = facts_of(text, handle, _moved(now, ahead))
+        return facts_of(text, handle, since)
     except StorageError:
-        facts = facts_of("", handle, _moved(now, ahead))
-    shifted = replace(facts, history=_shifted(facts.history, -ahead), pending=_shifted(facts.pending, -ahead))
-    return _shifted(shifted, -ahead)
+        return facts_of("", handle, since)
 
 
 def continued(history: History, before: History, now: datetime) -> History:
-    """The history as a new owner reads it, and as the one `before` told it: whose clock it was does not count.
+    """The history as a new owner reads it from the folder, and as the one `before` told it; no stamp is ahead of now.
 
-    What the folder says was stamped by its owners, each by its own clock; a stamp of one that was ahead is hidden.
+    A folder that was moved in may have some that are.
     """
     return replace(
         history,
@@ -127,12 +121,6 @@ def with_inbox(pending: Pending, waiting: Waiting) -> Pending:
         session_ended=_last(pending.session_ended, waiting.session_ended),
         changed=pending.changed or waiting.notes > 0,
     )
-
-
-def _shifted(value: Value, ahead: timedelta) -> Value:
-    moments = ((one.name, getattr(value, one.name)) for one in fields(value))
-    shifted: dict[str, Any] = {name: _moved(at, ahead) for name, at in moments if isinstance(at, datetime)}
-    return replace(value, **shifted)
 
 
 def _moved(moment: datetime, by: timedelta) -> datetime:

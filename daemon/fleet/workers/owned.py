@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.fleet.workers.decision import Facts, continued, facts_here, facts_text, foreseen
+from daemon.fleet.workers.decision import Facts, continued, facts_or_none, facts_text, foreseen
 from daemon.observability import logs
 from daemon.service.keeper import Keeper
 from daemon.service.schedule import Thresholds, phase
@@ -44,17 +44,13 @@ _ERASED_AGAIN_SECONDS = 25.0
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all workspaces of one worker share. `check` raises FencedError when the worker may own nothing more.
-
-    `ahead`: how much PostgreSQL's clock is ahead of this machine's.
-    """
+    """What all workspaces of one worker share. `check` raises FencedError when the worker may own nothing more."""
 
     config: Callable[[], Config]
     embedding: Embedding
     leases: Leases
     inbox: "Inbox"
     check: Callable[[], None]
-    ahead: Callable[[], timedelta]
     thresholds: Callable[[], Thresholds]
 
 
@@ -88,7 +84,7 @@ class Owned:
         self._writes = self._covered = 0
         self._written = 0  # of the keeper, when it was last committed
         # As its last owner said: what no file of the workspace knows.
-        self._before = facts_here(lease.facts, lease.place.handle, utc_now(), around.ahead())
+        self._before = facts_or_none(lease.facts, lease.place.handle, utc_now())
         self._erasing = self._before.erasing
         self._paid = Spend()
         self.keeper = Keeper(
@@ -152,7 +148,7 @@ class Owned:
             Segments(workspace).append(row.note(), self._around.config().secrets.redaction)
         elif row.kind == "session_end":
             at = datetime.fromisoformat(json.loads(row.body).get("at") or row.at.isoformat())
-            self.keeper.record_session_end(at - self._around.ahead())
+            self.keeper.record_session_end(at)
         else:
             from state.stores.history.bootstraps import carry_receipt
 
@@ -286,7 +282,7 @@ class Owned:
         )
         decision = foreseen(facts, now, self._around.thresholds())
         due_in = max(timedelta(0), decision.at - now) if decision is not None else None
-        return facts_text(facts, self._around.ahead()), due_in
+        return facts_text(facts), due_in
 
     def _paid_now(self) -> Spend:
         """All that the ledger holds; by no clock, for its lines were stamped by those of many machines."""

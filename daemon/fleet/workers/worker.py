@@ -100,7 +100,6 @@ class Worker:
             self._leases,
             Inbox(connections.database),
             self.lifetime.check,
-            lambda: self.lifetime.ahead,
             self.thresholds,
         )
         (folder / "workspaces").mkdir(mode=0o700, exist_ok=True)
