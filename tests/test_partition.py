@@ -167,3 +167,12 @@ def test_one_answer_is_lost_and_its_question_was_heard(echo: Echo, door: Partiti
     assert (door.lost, told) == (1, [1])
     with connected(door) as line:
         assert answer(line, b"the second") == b"the second"
+
+
+def test_one_question_is_lost_and_was_not_heard(echo: Echo, door: Partition) -> None:
+    door.lose_question(b"the second")
+    with connected(door) as line:
+        assert answer(line, b"the first") == b"the first"
+        assert answer(line, b"the second") == b""
+    assert b"the second" not in echo.heard
+    assert door.lost == 1

@@ -88,6 +88,7 @@ class Sweeper:
         self._thresholds = thresholds
         self._stopping = stopping
         self._net_at = self._old_at = 0.0
+        self._ended: set[int] = set()  # of the jobs, at the last look
         self._passed_over: Counter[int] = Counter()  # of each tenant, in this round
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
@@ -108,8 +109,9 @@ class Sweeper:
         if steady >= self._net_at:
             self._net_at = steady + _NET_SECONDS
             self._inbox.wake_waiting()
-            if dead := self._schedule.clear_dead():
+            if dead := self._schedule.clear_dead(self._ended):
                 logs.get().warning("jobs_dead", jobs=dead)
+            self._ended = self._schedule.ended_jobs()
         if steady >= self._old_at:
             self._old_at = steady + _OLD_SECONDS
             self._inbox.sweep()

@@ -5,7 +5,7 @@ that dies in the middle has decided nothing.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -172,6 +172,12 @@ _DELETE_JOBS = """
 DELETE FROM procrastinate_jobs WHERE (status = 'todo' AND queueing_lock = ANY(%(locks)s))
     OR (status = 'doing' AND lock = ANY(%(locks)s))
 """
+# A workspace is marked from the time at which its job is queued to its end.
+_ENDED = """
+j.status = 'doing' AND NOT EXISTS (
+    SELECT 1 FROM workspaces w WHERE 'ws-' || w.id = j.lock AND w.queued_at IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs o WHERE o.lock = j.lock AND o.status = 'todo'))
+"""
 _DEFER_ONE = _DEFER.replace("WHERE w.id = given.id", "WHERE w.id = given.id AND w.queued_at IS NULL")
 
 
@@ -283,22 +289,25 @@ class Schedule:
             _lost_values(workspaces),
         )
 
-    def clear_dead(self) -> int:
+    def clear_dead(self, ended: Collection[int] = ()) -> int:
         """Take away jobs that are being done by nobody any more; how many. The lock of each holds up its workspace.
 
-        Their worker died after its commit, so that no mark of a queued job tells of them.
+        Their worker died after its commit, so that no mark of a queued job tells of them; or it lives, and could not
+        say that they have ended: of `ended_jobs` those that it had some time ago.
         """
         return len(
             self._database.rows(
-                "DELETE FROM procrastinate_jobs j WHERE j.status = 'doing' AND NOT EXISTS ("
+                f"DELETE FROM procrastinate_jobs j WHERE {_ENDED} AND (j.id = ANY(%(ended)s) OR NOT EXISTS ("
                 " SELECT 1 FROM procrastinate_workers k WHERE k.id = j.worker_id"
-                " AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s))"
-                " AND NOT EXISTS (SELECT 1 FROM workspaces w WHERE 'ws-' || w.id = j.lock AND w.queued_at IS NOT NULL"
-                " AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs o WHERE o.lock = j.lock AND o.status = 'todo'))"
+                " AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s)))"
                 " RETURNING j.id",
-                {"silent": _SILENT_SECONDS},
+                {"silent": _SILENT_SECONDS, "ended": list(ended)},
             )
         )
+
+    def ended_jobs(self) -> set[int]:
+        """Jobs that have ended as their workspaces say, and not yet as Procrastinate does."""
+        return {row["id"] for row in self._database.rows(f"SELECT j.id FROM procrastinate_jobs j WHERE {_ENDED}")}
 
     def queue(self, job: Job) -> None:
         """Queue this job, unless one of its workspace waits or runs."""

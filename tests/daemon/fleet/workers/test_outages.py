@@ -65,6 +65,29 @@ def test_a_commit_whose_answer_is_lost_is_made_once(fleet: Fleet, postgres: Post
     assert sorted(fleet.crystals(place)) == ["note 0", "note 1", "note 2"]
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("away", [0.0, 2.0])
+def test_a_job_whose_end_could_not_be_told_holds_up_nobody(fleet: Fleet, postgres: Postgres, away: float) -> None:
+    """Its worker lives on, and says so every ten seconds."""
+    place = fleet.place()
+    with (
+        Partition(postgres.port) as door,
+        fleet.process(database=door.through(fleet.url), DREAMD_DREAM__MIN_CHUNKS="1") as worker,
+    ):
+        door.lose_question(b"procrastinate_finish_job", *([door.refuse] if away else []))
+        fleet.note(place, "the first")
+        fleet.put(place, "session_end", "{}")
+        until(lambda: door.lost)
+        time.sleep(away)
+        door.heal()
+        fleet.note(place, "the second")
+        fleet.put(place, "session_end", "{}")
+        until(lambda: not fleet.waiting(place), 75)
+        assert fleet.row(place)["problem"] == ""
+        assert worker.process.poll() is None
+    assert sorted(fleet.crystals(place)) == ["the first", "the second"]
+
+
 def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s3: S3) -> None:
     with Partition(s3.port) as door:
         fleet.options = {name: door.through(value) for name, value in s3.options.items()}
