@@ -191,7 +191,8 @@ def _notes(here: Workspace, known: Known, ledger: Ledger, wanted: dict[str, str]
     """Each acknowledged note is a crystal or pending, once; so is, at most once, what was only tried."""
     pending = lived.pending(here)
     crystals = [row["text"] for row in lived.rows(here, "SELECT text FROM crystals WHERE origin = 'scratch'")]
-    consumed, everywhere = lived.places(here), Counter(crystals) + Counter(pending)
+    # What a pass has read is a crystal, and pending until it is dreamt; where its line is, says `places`.
+    consumed, everywhere = lived.places(here), Counter(crystals) | Counter(pending)
     for text in (text for text, kind in wanted.items() if kind == "note"):
         seen.notes += 1
         seen.pending += text in pending
@@ -199,7 +200,7 @@ def _notes(here: Workspace, known: Known, ledger: Ledger, wanted: dict[str, str]
             yield f"acknowledged and lost: {text}"
         elif consumed[text] != 1:
             yield f"{consumed[text]} times there, not once: {text}"
-    for text, times in everywhere.items():
+    for text, times in (everywhere | consumed).items():
         if times > 1 and not text.startswith(HORMONAL):
             yield f"{times} times there: {text}"
     others = {text for (text,) in _texts(here)}

@@ -41,7 +41,7 @@ def test_every_act_explains_itself(dreamd: Caller) -> None:
         ("workspace add nobody notes", 1, "there is no tenant 'nobody'"),
         ("token add nobody one --rights fly", 2, "'fly' is no right; name some of read, write, dream, manage"),
         ("token add nobody one --rights ,", 1, "there is no tenant 'nobody'"),
-        ("token add nobody one --days 0", 2, "0.0 days are impossible"),
+        ("token add nobody one --days 0", 2, "0 days are impossible"),
         ("import nobody notes /nowhere/file", 1, "there is no file /nowhere/file"),
         ("export nobody notes /nowhere/file", 2, "/nowhere is no folder"),
     ],
