@@ -6,6 +6,7 @@ Requests being answered are counted by uvicorn, which answers 503. Imported late
 """
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -71,6 +72,17 @@ class Server(uvicorn.Server):
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await self._stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept nobody any more, and close when every connection that was accepted is known.
+
+        asyncio forgets one that was accepted and not made yet when its listener closes, and its client would wait.
+        """
+        for listener in sockets or ():
+            asyncio.get_running_loop().remove_reader(listener)
+        for _ in range(3):  # the connection's task, its transport, its protocol
+            await asyncio.sleep(0)
+        await super().shutdown(sockets)
 
 
 class Connection(H11Protocol):

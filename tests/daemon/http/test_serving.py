@@ -309,6 +309,32 @@ def test_what_does_not_end_does_not_hold_up_the_end(house: GatedHouse) -> None:
     assert not house.entered.acquire(blocking=False)  # those that had not begun never did
 
 
+@pytest.mark.parametrize("half", HALF)
+def test_who_connects_at_the_very_end_is_not_left_waiting(half: bytes) -> None:
+    """Whatever the loop had done with the connection at the stop: accepted it, made it, heard it, or nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
+
+    async def served(rounds: int) -> socket.socket:
+        stop = asyncio.Event()
+        entrances = [open_socket(folder / "s"), open_port("127.0.0.1", 0, TOKEN)]
+        serving = asyncio.create_task(serve(OwnHouse(), entrances, stop, limits=replace(PATIENT, grace_seconds=1)))
+        assert await asyncio.to_thread(Client(folder / "s").get, "/healthz") == {"status": "alive"}
+        connection = socket.create_connection(entrances[1].socket.getsockname(), timeout=60)
+        connection.sendall(half)
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        stop.set()
+        await serving
+        return connection
+
+    try:
+        for rounds in range(8):
+            with asyncio.run(served(rounds)) as connection:
+                assert not hears(connection)
+    finally:
+        shutil.rmtree(folder)
+
+
 def test_signals_are_left_to_the_daemon() -> None:
     folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
 
