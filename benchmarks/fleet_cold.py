@@ -118,9 +118,9 @@ class Cold:
             commits = list[float]()
             commit = owned.commit
 
-            def timed(*, settled: bool = False, dreams: int = 0) -> None:
+            def timed(*, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
                 began = time.perf_counter()
-                commit(settled=settled, dreams=dreams)
+                commit(settled=settled, answered=answered, dreams=dreams)
                 commits.append(time.perf_counter() - began)
 
             vars(owned)["commit"] = timed

@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import time
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import config_of
@@ -29,6 +31,7 @@ def connected(arguments: argparse.Namespace) -> "Iterator[tuple[Config, Connecti
     config = config_of(arguments)
     connections = connect(config, os.environ, _CONNECTIONS)
     try:
+        _follow(connections.database)
         yield config, connections
     finally:
         connections.close()
@@ -42,9 +45,18 @@ def database_of(arguments: argparse.Namespace) -> "Iterator[tuple[Config, FleetD
     config = config_of(arguments)
     database = open_database(config, _CONNECTIONS)
     try:
+        _follow(database)
         yield config, database
     finally:
         database.close()
+
+
+def _follow(database: "FleetDatabase") -> None:
+    """Go by the database's clock: this machine may be no part of the fleet, and its clock by days apart."""
+    from daemon.workspace.stores import follow_clock
+
+    asked = time.monotonic()
+    follow_clock(database.now(), timedelta(seconds=time.monotonic() - asked))
 
 
 def place_of(database: "FleetDatabase", tenant: "Tenant", name: str) -> "PlaceFacts":

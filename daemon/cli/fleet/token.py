@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from daemon.cli.fleet.connected import connected, database_of
 from daemon.cli.terminal import out, say, show_json, show_table
@@ -49,6 +49,7 @@ def _rights(text: str) -> list[Right]:
 
 
 def _add(arguments: argparse.Namespace) -> int:
+    from daemon.workspace.stores import utc_now
     from state.stores.fleet.places import Places
     from state.stores.fleet.tenants import Tenants, Tokens
 
@@ -57,7 +58,7 @@ def _add(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{days:g} days are impossible", f"give more than 0, and {_MOST_DAYS:,} at most")
     with connected(arguments) as (_, connections):
         tenant = Tenants(connections.database).find(arguments.tenant)
-        expires = datetime.now(UTC) + timedelta(days=days) if days is not None else None
+        expires = utc_now() + timedelta(days=days) if days is not None else None
         tokens = Tokens(connections.database, os.urandom)
         shown = tokens.add(tenant, arguments.name, rights, arguments.workspaces, expires)
         places = Places(connections.database)
@@ -78,12 +79,13 @@ def _add(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from daemon.workspace.stores import utc_now
     from state.stores.fleet.tenants import Tenants, Tokens
 
     with database_of(arguments) as (_, database):
         tenant = Tenants(database).find(arguments.tenant)
         found = Tokens(database, os.urandom).all(tenant)
-    now = datetime.now(UTC)
+    now = utc_now()
     if arguments.json:
         show_json(found)
     elif not found:

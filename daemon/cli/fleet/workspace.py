@@ -1,7 +1,7 @@
 """The workspaces of a fleet's tenants."""
 
 import argparse
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from daemon.cli.fleet.connected import connected, database_of, require_agreed
@@ -44,6 +44,7 @@ def _add(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from daemon.workspace.stores import utc_now
     from state.stores.fleet.places import Places
     from state.stores.fleet.tenants import Tenants
 
@@ -52,7 +53,7 @@ def _list(arguments: argparse.Namespace) -> int:
         tenant, places = Tenants(database).find(arguments.tenant), Places(database)
         while part := places.all(tenant.id, found[-1].place.name if found else "", _AT_ONCE):
             found += part
-    now = datetime.now(UTC)
+    now = utc_now()
     if arguments.json:
         show_json(found)
     elif not found:

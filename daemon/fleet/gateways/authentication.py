@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
+from daemon.fleet.gateways.disclosure import not_now
 from daemon.fleet.gateways.names import SIGN, NamedPath, handle, is_plain, named_path, unknown
 from daemon.http.access_policy import OPEN_PATHS, AccessPolicy, port_policy
 from daemon.http.errors import ErrorResponse, error_response
@@ -187,5 +188,5 @@ def _refused(error: DreamdError) -> ErrorResponse:
     """The reply to an error, without what it says of the operator's machines."""
     if isinstance(error, UnreachableError) or error.code == DreamdError.code:
         logs.get().error("token_not_looked_up", error=error)
-        error = UnreachableError("the service cannot do this now", "try again")
+        error = not_now()
     return error_response(error)

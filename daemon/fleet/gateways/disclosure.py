@@ -27,15 +27,13 @@ Value = TypeVar("Value")
 
 
 _OF_MACHINES = (UnreachableError, StorageError, FencedError, ConfigError, NotKeptError, ForeignError)
-_LATER = "the service cannot do this now"
-_LOOK = "look whether it is there before you send it again"
-# An absolute path of a machine, as messages name files.
 # Commands at a folder of a machine, and keys of the configuration: what a tenant cannot do.
 _OF_OPERATOR = re.compile(
     r"\bdreamd (?:block|connect|doctor|fleet|ingest|init|install-service|models|open|secrets|serve|status)\b"
     r"|\b(?:daemon|dream|embeddings|fleet|http|limits|model)\.[a-z_]+\b"
 )
 _CLAUSE = re.compile(r"[;,] ")
+# An absolute path of a machine, as messages name files.
 _PATH = re.compile(r"(?<![\w.~/])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
@@ -46,8 +44,8 @@ def told(error: Exception, place: Place) -> DreamdError:
     if not isinstance(error, DreamdError) or isinstance(error, _OF_MACHINES) or error.code == DreamdError.code:
         logs.get(workspace=place.handle).error("request_not_done", error=error)
         if isinstance(error, UnknownOutcomeError):
-            return UnknownOutcomeError("nobody knows whether this is done", _LOOK)
-        return UnreachableError(_LATER, "try again")
+            return unknown_outcome()
+        return not_now()
     what, advice = told_text(error.what, place), told_advice(error.advice, place)
     if (what, advice) == (error.what, error.advice):
         return error
@@ -55,6 +53,18 @@ def told(error: Exception, place: Place) -> DreamdError:
     kind.what, kind.advice, kind.args = what, advice, (f"{what}; {advice}" if advice else what,)
     kind.code, kind.details, kind.http_status = error.code, error.details, error.http_status
     return kind
+
+
+def not_now() -> UnreachableError:
+    """What a tenant is told when a machine of the operator's is the reason."""
+    return UnreachableError("the service cannot do this now", "try again")
+
+
+def unknown_outcome() -> UnknownOutcomeError:
+    """What a tenant is told when it was done, perhaps."""
+    return UnknownOutcomeError(
+        "nobody knows whether this is done", "look whether it is there before you send it again"
+    )
 
 
 def told_text(text: str, place: Place) -> str:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from daemon.api.operations.operation import Request as Fields
 from daemon.fleet.gateways.authentication import TOKEN
+from daemon.fleet.gateways.disclosure import not_now, unknown_outcome
 from daemon.fleet.gateways.gateway_access import require
 from daemon.fleet.gateways.names import SIGN, unknown
 from daemon.http.access_policy import AccessPolicy
@@ -27,7 +28,6 @@ from state.errors import (
     ForbiddenError,
     NotFoundError,
     StorageError,
-    UnknownOutcomeError,
     UnreachableError,
     UsageError,
 )
@@ -239,11 +239,6 @@ async def _error(request: "Request", error: Exception) -> "Response":
 
     if isinstance(error, UnreachableError | StorageError | ConfigError):
         logs.get().error("request_not_done", error=error)
-        may_be_done = request.method != "GET" and not isinstance(error.__cause__, PoolTimeout)
-        if isinstance(error, UnreachableError) and may_be_done:  # it was asked, and the answer was lost
-            error = UnknownOutcomeError(
-                "nobody knows whether this is done", "look whether it is there before you send it again"
-            )
-        else:
-            error = UnreachableError("the service cannot do this now", "try again")
+        was_asked = isinstance(error, UnreachableError) and not isinstance(error.__cause__, PoolTimeout)
+        error = unknown_outcome() if was_asked and request.method != "GET" else not_now()
     return error_response(error).response()

@@ -2,10 +2,12 @@
 
 import socket
 import threading
+import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from daemon.fleet.lifetime import follow
 from daemon.observability import logs
 from state.errors import DreamdError
 from state.fleet.workspace import Worker
@@ -38,6 +40,7 @@ class Presence:
         """Be known to the fleet. Raises UnreachableError."""
         self._seen = self._places.last_erasure()  # there are no copies yet
         self._begin()
+        self.look()
         self._gateway.problem = ""
         self._thread.start()
 
@@ -53,9 +56,13 @@ class Presence:
 
     def look(self) -> None:
         """Say that the gateway lives, and drop the copies of what was forgotten since. Raises UnreachableError."""
-        if self._processes.heartbeat(self._id) is None:
+        asked = time.monotonic()
+        now = self._processes.heartbeat(self._id)
+        if now is None:
             self._id = uuid4()
             self._begin()
+        else:
+            follow(now, asked)
         for number, workspace in self._places.erasures(self._seen):
             self._gateway.drop(workspace)
             self._seen = number

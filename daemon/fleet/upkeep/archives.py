@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -24,7 +24,7 @@ from daemon.fleet.workers.decision import Facts, facts_text
 from daemon.service.schedule import History, Pending, phase
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.import_ import Imported, import_archive
-from daemon.workspace.stores import open_exclusive
+from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
 from state.fleet.tenant import Tenant
 from state.fleet.workspace import Generation, Place, Worker
@@ -103,7 +103,7 @@ def _archive(connections: Connections, config: Config, place: Place, moment: Mom
         if row.kind == "note":
             Segments(workspace).append(row.note(), config.secrets.redaction)
     with open_exclusive(workspace, config, "dreamd fleet export") as store:
-        return export(store, datetime.now(UTC))
+        return export(store, utc_now())
 
 
 def require_new(target: Path) -> None:
@@ -193,7 +193,7 @@ def _committed(connections: Connections, place: Place, root: Path, lifetime: Lif
     if lease.generation.number:
         raise ConflictError(f"workspace {place.name} holds something by now", "choose another name")
     write_place(connections.objects, place)
-    now = datetime.now(UTC)
+    now = utc_now()
     key, manifest = Generations(connections.objects, place.prefix).put(root, None, 1, lease.fence, now, whole=True)
     lifetime.check()
     size = bytes_of(manifest)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,12 @@ class FleetDatabase:
         """A cursor whose statements are committed together at the end of the context."""
         with self._cursor() as cursor, cursor.connection.transaction():
             yield cursor
+
+    def now(self) -> datetime:
+        """PostgreSQL's time, by which all of the fleet goes."""
+        [row] = self.rows("SELECT clock_timestamp() AS now")
+        now: datetime = row["now"]
+        return now
 
     def require_schema(self) -> None:
         """Return if the schema is that of this version. Raises ConfigError, for a wrong password at once."""
