@@ -215,7 +215,9 @@ class Scheduler:
             managed.next = None
             return
         keeper.close_idle()
-        decision = due(now, self.history(keeper, now), keeper.pending(now), self.thresholds())
+        history, pending = self.history(keeper, now), keeper.pending(now)
+        now = utc_now()  # what was appended while it was read does not lie ahead
+        decision = due(now, history, pending, self.thresholds())
         managed.next = decision
         if decision.action is Action.SKIP:
             self._skip(keeper, decision, now)

@@ -66,7 +66,9 @@ _MARK = late_pattern(r"(\[(?:redacted: [\w -]{1,40}|forgotten|…)\](?![(\[:]))"
 _ROUND = str.maketrans("[]", "()")
 # A blank goes in behind: tags, entities, addresses that are links by themselves.
 _JOINT = late_pattern(
-    r"<(?=[A-Za-z/!?|])|&(?=#\w{1,8};|[A-Za-z]\w{1,31};)|(?:https?|ftp|mailto):(?=\S)|\bwww(?=\.)", re.IGNORECASE
+    r"<(?=[A-Za-z/!?|]|[\w.#$%&'*+=^`{}~-][\w.!#$%&'*+/=?^`{|}~-]*@)|&(?=#\w{1,8};|[A-Za-z]\w{1,31};)"
+    r"|(?:https?|ftp|mailto):(?=\S)|\bwww(?=\.)",
+    re.IGNORECASE,
 )
 _EMPHASIS = late_pattern(r"[ \t]?(\*+|~{2,}|(?<![^\W_])_+|_+(?![^\W_]))[ \t]?")
 

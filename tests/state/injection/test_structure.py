@@ -26,6 +26,7 @@ _CORES = (
     "![a]",
     "<https://evil.example/?d=data>",
     "<eve@evil.example>",
+    "<&@evil.example>",
     "<img src=https://evil.example/p.png>",
     "<sub><sup>hidden</sup></sub>",
     "<b>bold</b> <i>i</i> <u>u</u>",
