@@ -355,7 +355,7 @@ def recovers(workspace: Path, processes: ForkServerContext) -> None:
     assert again is Found.WHOLE
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.full) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3)])
 def test_a_kill_while_the_index_is_filled_loses_nothing(
     seed: int, tmp_path: Path, processes: ForkServerContext
 ) -> None:

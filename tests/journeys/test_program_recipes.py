@@ -37,6 +37,7 @@ def test_a_program_without_a_daemon_says_what_to_do(me: Follower) -> None:
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.full
 def test_a_graph_knows_in_another_thread_what_its_user_said(me: Follower) -> None:
     with ScriptedModel(in_turn("Noted.", "Tea.", "I do not know you.")) as model, me.served():
         said = [("ada", "I prefer tea over coffee"), ("ada", "What do I like to drink?"), ("bob", "What do I drink?")]

@@ -2,12 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from state.bootstrap import EVERYWHERE_HEADING, EVERYWHERE_SHARE, TRUNCATED, Bootstrap, bootstrap, budget_for
 from state.document.document import SectionName, parse
 from state.scratch import Note
+from state.secrets.policy import DEFAULT
 
 AT = datetime(2026, 3, 12, 9, tzinfo=UTC)
 ATTENTION = "[dreamd: 3 changes wait for the owner: dreamd review]"
@@ -112,12 +113,13 @@ def test_what_is_given_and_what_is_cut_is_everything(
 
 @given(MEMORIES, globals_(), WINDOWS)
 def test_the_order_is_that_of_the_files(memory: str, everywhere: str, window: int) -> None:
+    assume(DEFAULT.of(memory) == memory)  # what reads as a secret is no line of the files any more
     ready = bootstrap(memory, (), window, everywhere=everywhere)
     assert memory.startswith(ready.memory.replace(f"\n\n{TRUNCATED}\n", ""))
     section = parse(everywhere).section(SectionName.BOND)
     stood = [block.text for block in section.lines] if section else []
     given_ = parse(ready.everywhere).section(SectionName.BOND)
-    lines = [block.text for block in given_.lines] if given_ else []
+    lines = [block.text for block in given_.lines if "[redacted: " not in block.text] if given_ else []
     assert [text for text in dict.fromkeys(stood) if text in lines] == lines
     again = bootstrap(memory, (), window, everywhere=everywhere)
     assert again == ready

@@ -18,7 +18,6 @@ from state.stores.disk.lock import acquire
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running, running
 from tests.redteam.http_fuzz import by_document, lived_in
-from tests.support.long_variants import is_whole
 
 JSON_KIND = "application/json"
 
@@ -29,9 +28,9 @@ def server() -> Iterator[Running]:
         yield started
 
 
+@pytest.mark.full
 def test_what_is_asked_by_the_document_is_answered_by_it(server: Running, tmp_path: Path) -> None:
-    few, whole = ("--phases", "fuzzing", "--max-examples", "2"), ("--max-examples", "10")
-    assert by_document(server, lived_in(server, tmp_path), 1, whole if is_whole() else few) == ""
+    assert by_document(server, lived_in(server, tmp_path), 1, ("--max-examples", "10")) == ""
 
 
 @pytest.mark.parametrize("is_local", [True, False])

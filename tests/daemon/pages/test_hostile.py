@@ -123,6 +123,7 @@ def test_an_address_that_is_none_is_an_error_without_it(visit: Visit, place: str
             assert is_json(answer) or strangers(answer.body.decode(), visit.name) == [], path
 
 
+@pytest.mark.full
 def test_in_a_real_browser_nothing_of_them_comes_alive(visit: Visit) -> None:
     addresses = [address for address, answer in followed(visit.browser, visit.name, most=2) if answer.status == 200]
     with looking(visit.browser.server) as seen:
