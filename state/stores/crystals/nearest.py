@@ -113,7 +113,10 @@ class Nearest:
 
         `check` raises for who owns the workspace no longer. Raises StorageError when the disk refuses.
         """
-        if self.file is None or not (self._waits() if self._filed() is not None else self._wanted()):
+        if self.file is None:
+            return 0
+        self.file.close_lost()
+        if not (self._waits() if self._filed() is not None else self._wanted()):
             return 0
         # In a transaction, so that no vector changes between reading it and taking it from the queue.
         with transaction(self._connection) as connection:

@@ -88,10 +88,8 @@ class VectorFile:
         """
         with self._lock, storage_errors(self.path):
             size = self._width * _NUMBER_BYTES
-            if self._descriptor < 0 or not os.path.lexists(self.path):
-                return False
-            status = self.path.lstat()
-            if not os.path.samestat(status, os.fstat(self._descriptor)):
+            status = self._status()
+            if status is None:
                 return False
             descriptor = self._disk.system.open(self.path, os.O_RDWR | os.O_NOFOLLOW)
             try:
@@ -119,6 +117,19 @@ class VectorFile:
         """Release the file; it is opened again by whoever asks next."""
         with self._lock:
             self._close()
+
+    def close_lost(self) -> None:
+        """Release the file if it lies at its path no longer, so that another one is begun."""
+        with self._lock, storage_errors(self.path):
+            if self._descriptor >= 0 and self._status() is None:
+                self._close()
+
+    def _status(self) -> os.stat_result | None:
+        """Of the file that is open; None when there is none at its path, or another one."""
+        if self._descriptor < 0 or not os.path.lexists(self.path):
+            return None
+        status = self.path.lstat()
+        return status if os.path.samestat(status, os.fstat(self._descriptor)) else None
 
     def _close(self) -> None:
         # Whoever still compares its rows holds what is mapped.

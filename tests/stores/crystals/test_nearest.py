@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Kind
@@ -138,6 +138,8 @@ def _take(crystals: Crystals, step: str, value: str | int, root: Path, embedder:
 
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(taken=steps)
+@example(taken=[("write", "canary"), ("embed", 1), ("file", 1), ("lose", 0)])
+@example(taken=[("write", "cluster"), ("embed", 1), ("write", "canary"), ("file", 1), ("lose", 0)])
 def test_after_any_steps_the_file_answers_as_state_db_does(taken: list[tuple[str, str | int]]) -> None:
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder)) as crystals:
         embedder = EMBEDDER
