@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib.metadata import version
 from uuid import uuid4
 
@@ -123,5 +123,5 @@ class Lifetime:
 
 def follow(now: datetime, asked: float) -> None:
     """Go by PostgreSQL's clock, which was asked at this moment of the steady clock, and said `now`."""
-    if change := follow_clock(now, timedelta(seconds=time.monotonic() - asked)):
+    if change := follow_clock(now, asked):
         logs.get().warning("clock_corrected", seconds=round(change.total_seconds(), 1))

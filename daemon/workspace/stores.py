@@ -1,5 +1,6 @@
 """Stores: one workspace with its database, files, index and embedder open, owned or for reading only."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -67,12 +68,13 @@ def utc_now() -> datetime:
     return datetime.now(UTC) + _clock.behind
 
 
-def follow_clock(said: datetime, waited: timedelta) -> timedelta:
+def follow_clock(said: datetime, asked: float) -> timedelta:
     """Go by another clock from now on; by how much that changed `utc_now`.
 
-    It was asked so long ago (`waited`) and `said` its time some time since. Less than a second is no difference.
+    It was `asked` at that moment of `time.monotonic`, and `said` its time some time since. Less than a second is no
+    difference.
     """
-    now = utc_now()
+    now, waited = utc_now(), timedelta(seconds=time.monotonic() - asked)
     change = said - min(max(said, now - waited), now)
     if abs(change) < _LEAST_CORRECTION:
         return timedelta(0)

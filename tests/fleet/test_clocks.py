@@ -1,5 +1,8 @@
-"""A worker alone whose clock is on another day: notes become crystals, and days and times are PostgreSQL's."""
+"""A machine whose clock is on another day: notes become crystals, and days and times are PostgreSQL's."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from state.fleet.tenant import Quotas
-from state.stores.fleet.tenants import Tenants
+from state.stores.fleet.tenants import Tenants, Tokens
 from tests.fleet.house import House, until
 from tests.fleet.machines import Fleet, Known
 from tests.support import lived
@@ -44,12 +47,6 @@ class OtherDay(House):
         rows = lived.rows(here, "SELECT 1 FROM crystals WHERE text = ? AND dreamt_in IS NOT NULL", text)
         return len(rows) == 1 and text not in lived.pending(here)
 
-    def now(self) -> datetime:
-        """By PostgreSQL's clock."""
-        [row] = self.database.rows("SELECT clock_timestamp() AS now")
-        found: datetime = row["now"]
-        return found
-
     def limit(self, known: Known, **quotas: float) -> None:
         """From now on the tenant may so much."""
         tenants = Tenants(self.database)
@@ -57,9 +54,9 @@ class OtherDay(House):
 
 
 @contextmanager
-def house(*clocks: float, **settings: str) -> Iterator[OtherDay]:
-    """`clocks`: how wrong each worker's goes; the gateway's is right. Nobody runs yet."""
-    fleet = Fleet("folder", len(clocks), 1, (*clocks, 0.0), settings, model_seconds=0.01)
+def house(*clocks: float, gateway: float = 0.0) -> Iterator[OtherDay]:
+    """`clocks`: how wrong each worker's goes; `gateway`: its own. Nobody runs yet."""
+    fleet = Fleet("folder", len(clocks), 1, (*clocks, gateway), model_seconds=0.01)
     with fleet, fleet.database() as database:
         fleet.settle(2, 1)
         yield OtherDay(fleet, database)
@@ -73,7 +70,7 @@ def test_a_worker_alone_dreams_as_usual_and_no_note_is_of_the_future(day: str) -
         for text in ("Ada prefers tea", "Grace likes green"):
             home.note(known, text)
             until(lambda text=text: home.is_dreamt(known, text), _USUAL_SECONDS)  # type: ignore[misc]
-        here, now = home.last(known), home.now()
+        here, now = home.last(known), home.database.now()
         rows = lived.rows(here, "SELECT created_at AS at FROM crystals WHERE origin = 'scratch'")
         times = [datetime.fromisoformat(row["at"]) for row in rows]
         assert len(times) == 2
@@ -100,7 +97,7 @@ def test_the_ceilings_of_a_tenant_are_those_of_postgresqls_day(day: str) -> None
             assert (status, reply["code"]) == (429, "QUOTA")
         time.sleep(8)  # several times as long as a dream waits
         rows = home.database.rows("SELECT day, dreams FROM spending WHERE dreams > 0")
-        assert [(row["day"], row["dreams"]) for row in rows] == [(home.now().date(), 1)]
+        assert [(row["day"], row["dreams"]) for row in rows] == [(home.database.now().date(), 1)]
         # What was spent yesterday, by PostgreSQL's clock, is spent no more today.
         home.database.rows("UPDATE spending SET day = day - 1")
         home.database.rows("UPDATE workspaces SET due_at = clock_timestamp() WHERE queued_at IS NULL")
@@ -128,3 +125,31 @@ def test_the_ceilings_of_a_workspace_are_those_of_postgresqls_day(day: str) -> N
         assert (status, reply["code"]) == (429, "CEILING")
         [after] = home.database.rows("SELECT sum(tokens) AS tokens FROM spending")
         assert after == row
+
+
+@pytest.mark.parametrize("day", ["tomorrow", "yesterday"])
+def test_a_gateway_says_postgresqls_time(day: str) -> None:
+    with house(0.0, gateway=offset(day)) as home:
+        known = home.fleet.known[0]
+        home.fleet.start()
+        home.note(known, "Ada prefers tea")
+        until(lambda: home.is_dreamt(known, "Ada prefers tea"), _USUAL_SECONDS)
+        status, reply = home.ask(known, "/state")
+        assert status == 200, reply
+        assert abs(datetime.fromisoformat(reply["read_at"]) - home.database.now()) < timedelta(minutes=5)
+
+
+@pytest.mark.parametrize("day", ["tomorrow", "yesterday"])
+def test_a_token_ends_by_postgresqls_clock(day: str) -> None:
+    with house(offset(day)) as home:
+        [worker] = home.fleet.of("worker")
+        words = ["fleet", "token", "add", home.fleet.known[0].tenant, "late", "--days", "0.5"]
+        ended = subprocess.run(
+            [sys.executable, "-m", "daemon", *words],
+            env=os.environ | worker.environment() | worker.clock.environment,
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        token = Tokens(home.database, os.urandom).authenticate(ended.stdout.strip())
+        assert token is not None
+        assert token.expires_at is not None
+        assert abs(token.expires_at - home.database.now() - timedelta(hours=12)) < timedelta(minutes=5)

@@ -4,7 +4,6 @@ import argparse
 import os
 import time
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import config_of
@@ -56,7 +55,7 @@ def _follow(database: "FleetDatabase") -> None:
     from daemon.workspace.stores import follow_clock
 
     asked = time.monotonic()
-    follow_clock(database.now(), timedelta(seconds=time.monotonic() - asked))
+    follow_clock(database.now(), asked)
 
 
 def place_of(database: "FleetDatabase", tenant: "Tenant", name: str) -> "PlaceFacts":

@@ -121,7 +121,7 @@ class VectorFile:
     def close_lost(self) -> None:
         """Release the file if it lies at its path no longer, so that another one is begun."""
         with self._lock, storage_errors(self.path):
-            if self._descriptor >= 0 and self._status() is None:
+            if self._status() is None:
                 self._close()
 
     def _status(self) -> os.stat_result | None:

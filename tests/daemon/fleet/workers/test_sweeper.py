@@ -108,8 +108,8 @@ def test_no_ceiling_is_exceeded_by_more_than_one_dream(
 )  # fmt: skip
 def test_whatever_clocks_say_something_is_decided_and_waiting_ends_later(facts: Facts, now: datetime) -> None:
     text = facts_text(facts)
-    assert facts_of(text, "ws-1", now) == facts
     told = facts_of(text, "ws-1", now)
+    assert told == facts
     decision = foreseen(told, now, Thresholds())
     assert decision is None or (decision.at > now) == (decision.action is Action.WAIT)
     assert decide(row(1, 1, facts=text), now, Thresholds()) is not None
