@@ -28,7 +28,9 @@ _STEERING = (
     *range(0xFFF9, 0xFFFC), *range(0xD800, 0xE000), *range(0xE0000, 0xE0080),
 )  # fmt: skip
 _VISIBLE = {code: f"⟨{code:04X}⟩" for code in _STEERING}
-_MARKS = re.compile(r"(?P<tick>`+)(?P<code>.+?)(?P=tick)(?!`)|\*\*(?P<strong>[^*]+)\*\*", re.DOTALL)
+_MARKS = re.compile(
+    r"(?<!`)(?P<tick>`++)(?P<code>.{1,1000}?)(?<!`)(?P=tick)(?!`)|\*\*(?P<strong>[^*]+)\*\*", re.DOTALL
+)
 # More marks on one letter than any script has would run over the lines above and below.
 _COMBINING = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _STACKED = re.compile(f"({_COMBINING}{{4}}){_COMBINING}+")

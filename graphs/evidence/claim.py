@@ -212,7 +212,9 @@ def clauses(text: str) -> list[str]:
 
 @cache
 def _clause() -> re.Pattern[str]:
-    return re.compile(rf"[;!?；。，]\s*|(?<=\w\w\w)\.\s+|[,:]\s+|\s+(?:{'|'.join(table(Changes).conjunctions)})\s+")
+    return re.compile(
+        rf"[;!?；。，]\s*|(?<=\w\w\w)\.\s+|[,:]\s+|(?<!\s)\s+(?:{'|'.join(table(Changes).conjunctions)})\s+"
+    )
 
 
 @cache

@@ -107,11 +107,11 @@ def reading(line: Sequence[Word], sources: Sequence[Source]) -> list[Step]:
 
 
 def _places(words: Sequence[Word]) -> Mapping[str, tuple[int, ...]]:
-    places = defaultdict[str, tuple[int, ...]](tuple)
+    places = defaultdict[str, list[int]](list)
     for at, word in enumerate(words):
         if word.meaning:
-            places[key_of(word.text)] += (at,)
-    return dict(places)
+            places[key_of(word.text)].append(at)
+    return {key: tuple(ats) for key, ats in places.items()}
 
 
 def _next(layer: Sequence[Step], word: Word, sources: Sequence[Source], *, opens: bool) -> list[Step]:

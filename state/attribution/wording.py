@@ -16,7 +16,7 @@ from state.text.languages.loader import table
 from state.text.languages.tables import Reports, Words
 from state.text.patterns import late_pattern
 from state.text.remembered import remembered
-from state.text.words import stem, stop_words, terms, visible
+from state.text.words import stem, stop_words, stream_safe, terms, visible
 
 # What it costs to leave a word unexplained.
 CONTENT, NAME, NEGATION, STOP = 1.0, 1.75, 1.5, 0.15
@@ -38,7 +38,7 @@ _CLAUSE = late_pattern(
 _QUOTATION = late_pattern(r'"[^"]+"|[“„][^“”„]+[“”]|«[^«»]+»|「[^「」]+」|『[^『』]+』')
 _SPEAKER = late_pattern(r"\W*\w+(?: \w+){0,2}: ?")  # Ada: "…"
 _OVER = late_pattern(r"(\bprefer\w*\b.{1,60}?) over\b")
-_NAME = late_pattern(r"\w*\d\w*|\w+(?:[.@/_\\-]\w+)+|\w+[A-Z]\w*")
+_NAME = late_pattern(r"(?<!\w)(?:\w*\d\w*|\w+(?:[.@/\\-]\w+)+|\w+[A-Z]\w*|\w+_\w+)")
 _CAPITAL = late_pattern(r"(?<=[^\W_] )[^\W\d_][\w'’-]*|(?<=[,;] )[^\W\d_][\w'’-]*")
 
 
@@ -77,7 +77,7 @@ def wording(text: str) -> tuple[Word, ...]:
     """The words of a text, folded to one spelling; equal for look-alike letters, full-width signs and any case."""
     named, found = _names(text), list[Word]()
     clause = phrase = begins = 0
-    for number, sentence in enumerate(_SENTENCE.split(unicodedata.normalize("NFKC", visible(text)))):
+    for number, sentence in enumerate(_SENTENCE.split(_shown(text))):
         plain, before = folded(sentence), len(found)
         reported = Speech.REPORTED if _reported().search(plain) else Speech.OWN
         scope = False
@@ -192,6 +192,10 @@ def _clauses(sentence: str) -> Iterator[tuple[str, Speech]]:
     yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end:]))
 
 
+def _shown(text: str) -> str:
+    return unicodedata.normalize("NFKC", stream_safe(visible(text)))
+
+
 def _word(term: str, named: frozenset[str], place: tuple[int, int, int], speech: Speech, *, denied: bool) -> Word:
     return Word(NOT if term in _negators() else stem(term), _weight(term, named), *place, denied, speech)
 
@@ -215,7 +219,7 @@ def _names(text: str) -> frozenset[str]:
 
     In a text in which many are capital, as in German or in a title, that tells nothing.
     """
-    plain = unicodedata.normalize("NFKC", visible(text))
+    plain = _shown(text)
     inner = _CAPITAL.findall(plain)
     capital = [word for word in inner if word[0].isupper()]
     few = len(capital) <= max(2, _MANY_CAPITALS * len(inner))

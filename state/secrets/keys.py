@@ -16,8 +16,8 @@ _END = late_pattern(
 # What follows a head whose end is missing: header lines and base64, with line ends of a file or escaped ones of JSON.
 _BODY = late_pattern(
     r"(?:(?:\s|\\{1,3}[nr]"
-    r"|[>+|]{1,2} )+(?:[A-Z][\w-]{1,30}: [^\n\\]{0,200}|[A-Za-z0-9+/=]{16,}))+"
-    r"(?:(?:\s|\\{1,3}[nr])+[A-Za-z0-9+/=]{2,15}(?![\w.]))?"
+    r"|[>+|]{1,2} )++(?:[A-Z][\w-]{1,30}: [^\n\\]{0,200}+|[A-Za-z0-9+/=]{16,}+))++"
+    r"(?:(?:\s|\\{1,3}[nr])++[A-Za-z0-9+/=]{2,15}(?![\w.]))?"
 )
 _MATERIAL = late_pattern(r"[A-Za-z0-9+/=]{32}")
 _CHARACTERS = 16 * 1024

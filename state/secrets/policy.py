@@ -16,12 +16,12 @@ _PLAIN = re.compile(
     r"\s*(?:(?:[A-Z]?[a-z]+(?:['-][a-z]+)*|[A-Z]{1,5}|\d{1,5}(?:[:.]\d{1,2})?(?! ?\d))[,.!?]?(?:[ \n]+|$))*+"
 )
 _WORD = re.compile(r"[a-z]+")
-_WALLET = re.compile(r"(?:[a-z]{3,}[^a-z]+){11}[a-z]{3}")  # as many words as the shortest phrase of one has
+# As many words as the shortest phrase of one has; each begins where no letter is before it.
+_WALLET = re.compile(r"(?<![a-z])(?:[a-z]{3,}+[^a-z]++){11}[a-z]{3}")
 # A noun of so few characters counts only where it is a word, or two.
 _SHORT = 5
 # So a name of one word may end of which a value follows without any sign: mypw …
 _ENDINGS = ("pw", "psk")
-_LONGEST = 16 * 1024
 NOUNS = Path(__file__).with_name("plain_nouns.txt")
 
 
@@ -86,7 +86,7 @@ def is_plain(text: str) -> bool:
     """
     if not text:
         return True
-    if len(text) > _LONGEST or not _PLAIN.fullmatch(text):
+    if not _PLAIN.fullmatch(text):
         return False
     lowered = text.lower()
     words = _WORD.findall(lowered)

@@ -17,10 +17,10 @@ _WORD = r"(?:[A-Za-z?]{3,24}|\?\?)"
 _ROW = rf"{_WORD}(?:(?:\\n|[\s\d.,;:)\]\[*\"'|>`-]){{1,10}}{_WORD}){{{_LEAST - 1},}}"
 _EACH = late_pattern("(?:[^\\W\\d_]|[\u0300-\u036f\u3099\u309a]){2,}")
 # Nobody puts a space behind each ideograph, or behind each of a dozen words in hiragana, but a wallet.
-_SIGN_GAP = r"(?:[ \u3000,，、\n]|\d{1,2}[.):、]?){1,6}"
+_SIGN_GAP = r"(?:[ \u3000,，、\n]|\d{1,2}+[.):、]?+){1,6}+"
 _SIGNS = late_pattern(
     rf"[\u3400-\u9fff](?:{_SIGN_GAP}[\u3400-\u9fff]){{11,23}}(?![\u3040-\u9fff])"
-    rf"|[\u3040-\u309f]{{2,12}}(?:{_SIGN_GAP}[\u3040-\u309f]{{2,12}}){{11,23}}(?![\u3040-\u9fff])"
+    rf"|[\u3040-\u309f]{{2,12}}+(?:{_SIGN_GAP}[\u3040-\u309f]{{2,12}}+){{11,23}}(?![\u3040-\u9fff])"
 )
 _BESIDE = late_pattern(
     r"(?i)wallet|ledger|trezor|metamask|monero|\bseed|mnemonic|electrum|bip-?39|phantom|exodus|coinbase|bitcoin|ethereum|crypto"

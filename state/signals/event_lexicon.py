@@ -110,7 +110,7 @@ def _clause() -> re.Pattern[str]:
     """Where a clause ends."""
     return re.compile(
         r"(?:(?<![.!;:\n。！；：，,])[.!;:\n。！；：,，]+(?:\s+|$)|(?<=[。！；：，])|(?<=[?？])\s*|"
-        rf"\s+(?:{'|'.join(table(Feelings).but)})\s+|\s[–—-]\s)"
+        rf"(?<!\s)\s+(?:{'|'.join(table(Feelings).but)})\s+|\s[–—-]\s)"
     )
 
 

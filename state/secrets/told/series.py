@@ -18,11 +18,11 @@ _CODE = late_pattern(
     r"|[0-9A-Z]{6,24}|[0-9A-Za-z]{8,24})(?![\w.-]*\w)"
 )
 _DATE = late_pattern(r"(?:19|20)\d\d-\d\d-\d\d|\d\d-\d\d-(?:19|20)\d\d")
-_ITEM = r"(?:[^\W\d_]{2,12}|[\u3400-\u9fff])"
-_GAP = (  # a mark of a list is read in one way alone: in several, ten of them in a row would take minutes
-    r"(?:(?>(?:\s|\\n|[,;、，|.·•>*\"'`\[\]()-]|\d{1,2}[.):]?[ \t]?){1,12})|(?<=[\u3400-\u9fff])(?=[\u3400-\u9fff]))"
-)
-_RUN = late_pattern(rf"{_ITEM}(?:{_GAP}{_ITEM}){{10,25}}")
+# Words, and marks of a list, are read in one way alone: in several, ten of them in a row would take minutes.
+_SIGN = r"[\u3400-\u9fff]"
+_ITEM = rf"(?>[^\W\d_]{{2,12}}|{_SIGN})"
+_GAP = r"(?>(?:\s|\\n|[,;、，|.·•>*\"'`\[\]()-]|\d{1,2}[.):]?[ \t]?){1,12})"
+_RUN = late_pattern(rf"{_ITEM}(?:{_GAP}{_ITEM}){{10,25}}|{_SIGN}(?:(?:{_GAP})?{_SIGN}){{10,25}}")
 _SENTENCE = late_pattern(r"[.!?] [A-Z]|, [a-z]+ [a-z]+ ")
 _NUMBERED = late_pattern(r"\d{1,2}[.):]")
 _NEXT = late_pattern(r"[:：=\n]|\\n")

@@ -3,8 +3,14 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
+from daemon.pages.templates import prose
+from graphs.evidence.claim import clauses
 from graphs.evidence.numbers import invented
 from graphs.extractive import condensed
+from state.attribution.passages import Entry, source_of
+from state.attribution.passages import sentences as sentences_of
+from state.attribution.wording import wording
 from state.crystals.contradiction import contradicts, other_number
 from state.crystals.duplicates import says_the_same
 from state.crystals.salience import is_question, salience
@@ -21,6 +27,8 @@ from state.scratch import parse_notes, plain_text
 from state.search.answering import answers
 from state.search.dates import periods_in, tells_time
 from state.search.query import content_words, names_in, read_question
+from state.secrets.policy import is_plain
+from state.secrets.redaction import redact
 from state.signals.curiosity import gap_of_search, questions_in
 from state.signals.event_lexicon import feelings_in
 from state.signals.skills import short_name
@@ -108,4 +116,16 @@ DETECTORS: Mapping[str, Detector] = {
     "parse_pointer": parse_pointer,
     "topic_of": topic_of,
     "short_name": short_name,
+    "is_plain": is_plain,
+    "redact": redact,
+    "redact a setting": lambda text: redact(f"password: {text}"),
+    "redact a quoted setting": lambda text: redact(f'api_key = "{text}"'),
+    "redact what is told": lambda text: redact(f"the password of the printer is {text}"),
+    "redact a wallet": lambda text: redact(f"seed phrase: {text}"),
+    "wording": wording,
+    "source_of": lambda text: sentences_of(source_of(text, Entry(1.0, 1.0, 1.0))),
+    "is_own_answer": is_own_answer,
+    "is_own_call": lambda text: is_own_call("Bash", {"command": text}),
+    "prose": lambda text: prose(text, len(text)),
+    "clauses": clauses,
 }
