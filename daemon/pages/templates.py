@@ -28,6 +28,7 @@ _STEERING = (
     *range(0xFFF9, 0xFFFC), *range(0xD800, 0xE000), *range(0xE0000, 0xE0080),
 )  # fmt: skip
 _VISIBLE = {code: f"⟨{code:04X}⟩" for code in _STEERING}
+# A run of backticks is ended by one as long; what is marked is bounded, or each run is looked for to the end.
 _MARKS = re.compile(
     r"(?<!`)(?P<tick>`++)(?P<code>.{1,1000}?)(?<!`)(?P=tick)(?!`)|\*\*(?P<strong>[^*]+)\*\*", re.DOTALL
 )

@@ -5,7 +5,6 @@ that only tells what a page says, or of a quotation in it, are marked as such.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -16,7 +15,7 @@ from state.text.languages.loader import table
 from state.text.languages.tables import Reports, Words
 from state.text.patterns import late_pattern
 from state.text.remembered import remembered
-from state.text.words import stem, stop_words, stream_safe, terms, visible
+from state.text.words import compatible, stem, stop_words, terms
 
 # What it costs to leave a word unexplained.
 CONTENT, NAME, NEGATION, STOP = 1.0, 1.75, 1.5, 0.15
@@ -75,9 +74,10 @@ class Word:
 @remembered(300_000)
 def wording(text: str) -> tuple[Word, ...]:
     """The words of a text, folded to one spelling; equal for look-alike letters, full-width signs and any case."""
-    named, found = _names(text), list[Word]()
+    shown = compatible(text)
+    named, found = _names(shown), list[Word]()
     clause = phrase = begins = 0
-    for number, sentence in enumerate(_SENTENCE.split(_shown(text))):
+    for number, sentence in enumerate(_SENTENCE.split(shown)):
         plain, before = folded(sentence), len(found)
         reported = Speech.REPORTED if _reported().search(plain) else Speech.OWN
         scope = False
@@ -192,10 +192,6 @@ def _clauses(sentence: str) -> Iterator[tuple[str, Speech]]:
     yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end:]))
 
 
-def _shown(text: str) -> str:
-    return unicodedata.normalize("NFKC", stream_safe(visible(text)))
-
-
 def _word(term: str, named: frozenset[str], place: tuple[int, int, int], speech: Speech, *, denied: bool) -> Word:
     return Word(NOT if term in _negators() else stem(term), _weight(term, named), *place, denied, speech)
 
@@ -219,9 +215,8 @@ def _names(text: str) -> frozenset[str]:
 
     In a text in which many are capital, as in German or in a title, that tells nothing.
     """
-    plain = _shown(text)
-    inner = _CAPITAL.findall(plain)
+    inner = _CAPITAL.findall(text)
     capital = [word for word in inner if word[0].isupper()]
     few = len(capital) <= max(2, _MANY_CAPITALS * len(inner))
-    found = [match.group() for match in _NAME.finditer(plain)] + (capital if few else [])
+    found = [match.group() for match in _NAME.finditer(text)] + (capital if few else [])
     return frozenset(term for name in found for term in terms(folded(name)))

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from state.text.patterns import late_pattern
-from state.text.words import stream_safe, visible
+from state.text.words import compatible, stream_safe
 
 _LEAST_ROOM = 4_096  # characters that are decoded of a short text
 _AROUND = 160  # characters before and behind a word that is spelt in another way: no pattern looks further
@@ -38,7 +38,7 @@ _LEET = (str.maketrans("013457", "oieast"), str.maketrans("013457", "oleast"))
 
 def folded(text: str) -> str:
     """Lower case, no accents, nothing invisible, look-alike letters of other scripts in Latin words as Latin."""
-    shown = unicodedata.normalize("NFKC", stream_safe(visible(text))).casefold()
+    shown = compatible(text).casefold()
     plain = unicodedata.normalize(
         "NFC", stream_safe(_MARKS.sub("", unicodedata.normalize("NFD", stream_safe(shown))))
     )

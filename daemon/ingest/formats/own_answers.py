@@ -33,7 +33,8 @@ _NAMES = frozenset(
 _PREFIX = "working_memory_"
 _MODEL_CONTEXT = "mcp__"
 _PAGE = "memory://"
-# A command line that runs dreamd: by its name where a command begins, or as a module.
+# A command line that runs dreamd: by its name where a command begins, or as a module. What may stand before it is
+# bounded: in a text of nothing but beginnings, each would be read to the end.
 _COMMAND = re.compile(
     r"(?:^|[;&|(\n`'\"]|\$\()[^\S\n]*+"
     r"(?:(?:sudo|time|env|exec|uv run|uvx|pipx run|[A-Z_]{1,80}+=\S{0,400}+)\s{1,80}+){0,9}+"

@@ -10,6 +10,7 @@ from graphs.evidence.numbers import invented
 from graphs.extractive import condensed
 from state.attribution.passages import Entry, source_of
 from state.attribution.passages import sentences as sentences_of
+from state.attribution.sources import Voice, foreign, repeated
 from state.attribution.wording import wording
 from state.crystals.contradiction import contradicts, other_number
 from state.crystals.duplicates import says_the_same
@@ -124,6 +125,8 @@ DETECTORS: Mapping[str, Detector] = {
     "redact a wallet": lambda text: redact(f"seed phrase: {text}"),
     "wording": wording,
     "source_of": lambda text: sentences_of(source_of(text, Entry(1.0, 1.0, 1.0))),
+    "foreign": lambda text: foreign(_LINE, [text], [Voice(text, Trust.WEB)]),
+    "repeated": lambda text: repeated(text, [Voice(text, Trust.WEB)]),
     "is_own_answer": is_own_answer,
     "is_own_call": lambda text: is_own_call("Bash", {"command": text}),
     "prose": lambda text: prose(text, len(text)),
