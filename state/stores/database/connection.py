@@ -10,6 +10,7 @@ import os
 import re
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from state.stores.disk.disk import opened
 from state.stores.disk.syscalls import storage_errors
 
 BUSY_TIMEOUT_MS = 10_000
+_PAUSE_SECONDS = 0.01
 _LARGE_PAGES = 4_096  # of 4 KB each
 _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 # The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
@@ -82,7 +84,7 @@ def open_database(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             version = _version(connection, path)
             require_ours(connection, path)
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             _migrate(connection, version)
@@ -90,6 +92,20 @@ def open_database(path: Path) -> sqlite3.Connection:
             raise explained(error, path) from error
         stack.pop_all()
         return connection
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Switch to WAL, which SQLite does not wait for when two make the same new file at one moment."""
+    until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 def open_reading(path: Path) -> sqlite3.Connection:

@@ -2,6 +2,7 @@
 
 import sqlite3
 import tempfile
+import threading
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -271,3 +272,15 @@ def test_a_database_that_is_made_while_it_is_looked_at_is_ours(tmp_path: Path) -
         connection.set_trace_callback(make)
         require_ours(connection, path)
         assert made
+
+
+def test_a_database_that_another_one_is_making_at_this_moment_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        made = threading.Timer(0.2, other.execute, ["COMMIT"])
+        made.start()
+        with closing(open_database(path)) as connection:
+            made.join()
+            assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+            assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
