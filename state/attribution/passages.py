@@ -5,12 +5,15 @@ it costs something: to leave words out, to turn back, to go on in another text, 
 one's own what is only reported there. The cheapest reading is the likeliest origin.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
 
-from state.attribution.wording import CONTENT, Word, key_of, same_word, wording
+from state.attribution.forms import Forms, key_of
+from state.attribution.wording import CONTENT, Word, wording
 from state.text.remembered import remembered
 
 NOWHERE = -1
@@ -35,21 +38,20 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text to read in: its words, and where each is."""
+    """A text to read in: its words, what its words have in common with their forms, and where each is."""
 
     text: str
     entry: Entry
     words: tuple[Word, ...] = field(compare=False)
-    places: Mapping[str, tuple[int, ...]] = field(compare=False)
+    keys: frozenset[str] = field(compare=False)
+    forms: Forms = field(compare=False)
 
     def where(self, word: Word) -> list[int]:
         """The first places of a word, or of another form of it."""
-        near = self.places.get(key_of(word.text), ())
-        return list(islice((at for at in near if same_word(word.text, self.words[at].text)), _MOST_PLACES))
+        return self.forms.where(word.text, _MOST_PLACES)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One word of a line as a reading has it, for `cost`: after it the reading is at place `at` of a source.
 
     `explained`: the word stands there. `fits`: and is denied there as it is here.
@@ -67,8 +69,7 @@ class Step:
 @remembered(300_000, lambda text, _: len(text))
 def source_of(text: str, entry: Entry) -> Source:
     """The text, ready to be read in."""
-    words = wording(text)
-    return Source(text, entry, words, _places(words))
+    return _source(text, entry, wording(text))
 
 
 @remembered(300_000, lambda source: len(source.text))
@@ -76,18 +77,15 @@ def sentences(source: Source) -> tuple[Source, ...]:
     """The sentences of a text by themselves."""
     groups = [tuple(group) for _, group in groupby(source.words, key=lambda word: word.sentence)]
     texts = (" ".join(word.text for word in words) for words in groups)
-    return tuple(
-        replace(source, text=text, words=words, places=_places(words))
-        for text, words in zip(texts, groups, strict=True)
-    )
+    return tuple(_source(text, source.entry, words) for text, words in zip(texts, groups, strict=True))
 
 
 def nearest(line: Sequence[Word], sources: Iterable[Source]) -> list[Source]:
     """Those that have most of the words of a line, and of each word the one that has most of the others too."""
     weights = {key_of(word.text): word.weight for word in line if word.meaning}
-    shares = [(sum(weight for key, weight in weights.items() if key in one.places), one) for one in sources]
+    shares = [(sum(weight for key, weight in weights.items() if key in one.keys), one) for one in sources]
     ranked = [one for share, one in sorted(shares, key=lambda pair: -pair[0]) if share]
-    of_words = (next((one for one in ranked if key in one.places), None) for key in weights)
+    of_words = (next((one for one in ranked if key in one.keys), None) for key in weights)
     return list(dict.fromkeys((*ranked[:_MOST_SOURCES], *(one for one in of_words if one))))
 
 
@@ -106,37 +104,38 @@ def reading(line: Sequence[Word], sources: Sequence[Source]) -> list[Step]:
     return steps[::-1]
 
 
-def _places(words: Sequence[Word]) -> Mapping[str, tuple[int, ...]]:
-    places = defaultdict[str, list[int]](list)
-    for at, word in enumerate(words):
-        if word.meaning:
-            places[key_of(word.text)].append(at)
-    return {key: tuple(ats) for key, ats in places.items()}
+def _source(text: str, entry: Entry, words: tuple[Word, ...]) -> Source:
+    there = [(at, word.text) for at, word in enumerate(words) if word.meaning]
+    return Source(text, entry, words, frozenset(key_of(word) for _, word in there), Forms.of(there))
 
 
 def _next(layer: Sequence[Step], word: Word, sources: Sequence[Source], *, opens: bool) -> list[Step]:
-    """The steps that may follow these for the next word, the cheapest to each place."""
-    best: dict[tuple[int, int], Step] = {}
-
-    def offer(before: Step, cost: float, source: int, at: int, *, explained: bool, fits: bool) -> None:
-        known = best.get((source, at))
-        total = before.total + cost
-        if known is None or total < known.total:
-            best[source, at] = Step(total, cost, source, at, explained, fits, before)
-
-    cheapest = min(layer, key=lambda one: one.total)
+    """The steps that may follow these for the next word, the cheapest to each place; both the cheapest first."""
+    skipped = (Step(step.total + word.weight, word.weight, step.source, step.at, before=step) for step in layer)
+    best = {(step.source, step.at): step for step in skipped}
+    cheapest, here = layer[0], defaultdict[int, list[Step]](list)
     for step in layer:
-        offer(step, word.weight, step.source, step.at, explained=False, fits=False)
+        here[step.source].append(step)
     for number, source in enumerate(sources):
-        here = [step for step in layer if step.source == number]
-        for at in source.where(word) if word.meaning else _ahead(word, source, here):
+        if not word.meaning and number not in here:
+            continue
+        entry = _entry(source.entry, cheapest, opens=opens)
+        for at in source.where(word) if word.meaning else _ahead(word, source, here[number]):
             there = source.words[at]
-            misfit, fits = _misfit(word, there), word.denied is there.denied
-            for step in here:
-                offer(step, _move(step.at, at) + misfit, number, at, explained=True, fits=fits)
-            if word.meaning:
-                cost = _entry(source.entry, cheapest, opens=opens) + misfit
-                offer(cheapest, cost, number, at, explained=True, fits=fits)
+            misfit = _misfit(word, there)
+            known = best.get((number, at))
+            before, cost, total = None, 0.0, known.total if known is not None else math.inf
+            for step in here[number]:
+                if step.total + misfit >= total:
+                    break  # nor can those behind it be better, which cost more
+                way = _move(step.at, at) + misfit
+                if step.total + way < total:
+                    before, cost, total = step, way, step.total + way
+            if word.meaning and cheapest.total + (entry + misfit) < total:
+                before, cost, total = cheapest, entry + misfit, cheapest.total + (entry + misfit)
+            if before is not None:
+                fits = word.denied is there.denied
+                best[number, at] = Step(total, cost, number, at, explained=True, fits=fits, before=before)
     return sorted(best.values(), key=lambda one: one.total)[:_STATES]
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from state.attribution.dispute import disputed, vouched_line
+from state.attribution.forms import key_of
 from state.attribution.passages import Entry, Source, Step, nearest, reading, sentences, source_of
-from state.attribution.wording import CONTENT, NOT, Word, key_of, wording
+from state.attribution.wording import CONTENT, NOT, Word, wording
 from state.text.remembered import remembered
 from state.text.words import normalise
 from state.trust import Trust, least_trust
@@ -123,7 +124,7 @@ def _disputed(
     """The words that one of the strangers disputes."""
     keys, by_own = {key_of(word.text) for word in line if word.meaning}, vouched_line(line, alone, own)
     for source, voice in voices.items():
-        near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
+        near = (said for said in sentences(source) if not keys.isdisjoint(said.keys))
         found = next(filter(None, (disputed(by_own, said) for said in near)), None)
         if found:
             return _found(line, found, alone, len(own), voice.trust)

@@ -25,8 +25,7 @@ _LONG, _LETTERS = 18, 8
 _DENYING_SIGNS = "未无無不非"
 # Any negation is this word.
 NOT = "not"
-_SHORT, _PREFIX = 3, 4
-_SAME_WORD = 0.6
+_SHORTEST = 4
 _MANY_CAPITALS = 0.3
 
 _SENTENCE = late_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n+| · ")
@@ -97,19 +96,6 @@ def wording(text: str) -> tuple[Word, ...]:
     return tuple(found)
 
 
-def same_word(one: str, other: str) -> bool:
-    """Whether two folded words are forms of one another."""
-    if one == other:
-        return True
-    if min(len(one), len(other)) < _PREFIX or not (one.isalpha() and other.isalpha()):
-        short, long = sorted((one, other), key=len)
-        return len(short) == _SHORT and short.isascii() and long.startswith(short) and len(long) <= 2 * _SHORT
-    shared = next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
-    return shared >= max(_PREFIX, _SAME_WORD * max(len(one), len(other)))
-
-
 def unprefixed(word: Word) -> list[Word]:
     """What a word denies by the way it begins, in each way to read it: "verified" of "unverified"."""
     bare = [
@@ -117,12 +103,7 @@ def unprefixed(word: Word) -> list[Word]:
         for one in table(Reports).denying_prefixes
         if word.text.startswith(one)
     ]
-    return [replace(word, text=one) for one in bare if len(one) >= _PREFIX and one.isalpha()]
-
-
-def key_of(word: str) -> str:
-    """What all forms of a word have in common."""
-    return word[:_SHORT] if word.isalpha() else word
+    return [replace(word, text=one) for one in bare if len(one) >= _SHORTEST and one.isalpha()]
 
 
 @cache

@@ -289,6 +289,18 @@ def _prose(length: int) -> str:
     return " ".join(chance.choices(words, k=length // 5 + 1))[:length]
 
 
+def _distinct(beginning: str, end: str = " ", rows: int = 1) -> Shape:
+    """Words no two of which are the same, however long the text is: `rows` of them in a line."""
+
+    def text(length: int) -> str:
+        chance = random.Random(10)
+        size = len(beginning) + 6 + len(end)
+        words = (beginning + "".join(chance.choices("defghijklmnopqrstuvwxyz", k=6)) for _ in range(length // size))
+        return "".join(word + (end if number % rows == rows - 1 else " ") for number, word in enumerate(words))
+
+    return text
+
+
 def _around(piece: str) -> Shape:
     """Around words: it begins a text, stands between two words, nearly matching to the end of a run, and ends it."""
     run = _repeated(piece)
@@ -309,6 +321,14 @@ _OTHERS: Mapping[str, Shape] = {
     "base64 among words": _blobs,
     "English in base64": _spoken_blobs,
     "base64 in base64": _deep_blob,
+    "words": _distinct(""),
+    "words that begin alike": _distinct("abc"),
+    "words that begin more alike": _distinct("abcde"),
+    "names": _distinct("Ada"),
+    "sentences": _distinct("", ". ", 4),
+    "lines": _distinct("", "\n", 4),
+    "links": _distinct("https://", ".com/ "),
+    "settings": _distinct("key_", ": "),
     "prose": _prose,
     "one row of prose": lambda length: _prose(length).replace(". ", " ").replace("? ", " "),
     "ends like an address": lambda length: "a" * (length - 9) + "@evil.com",
