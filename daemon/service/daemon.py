@@ -192,7 +192,15 @@ class Daemon:
             why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
             raise NotKeptError(f"{managed.root} is not in the daemon's keeping: {why.what}", why.advice)
         # Without the lock notes are still taken and status is given; the stores are refused, with the reason.
-        yield DaemonAccess(keeper, self._config, on_step, self._scheduler.dream, self._wake, self._service_status)
+        yield DaemonAccess(
+            keeper,
+            self._config,
+            on_step,
+            self._scheduler.dream,
+            self._wake,
+            self._service_status,
+            partial(self._roster.acquire, managed),
+        )
 
     # ------------------------------------------------------------ start, reload, stop
 

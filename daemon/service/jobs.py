@@ -119,11 +119,17 @@ class Jobs:
         """Run one consolidation pass. Raises BusyError while a dream runs."""
         log = logs.get(workspace=keeper.name)
         began = time.monotonic()
+        changed = keeper.changed
         try:
             with keeper.exclusive(wait=False) as store:
                 keeper.changed = False
                 done = consolidate(store, now, self._turn())
         except BusyError:
+            keeper.changed |= changed
+            raise
+        except (StoppedError, FencedError) as error:
+            keeper.changed = True
+            log.warning("pass_interrupted", why=str(error))
             raise
         except Exception as error:
             keeper.changed = True

@@ -21,7 +21,7 @@ from daemon.sessions.maintenance import next_due
 from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
-from state.errors import BusyError, DreamdError, FencedError, StoppedError
+from state.errors import BusyError, DreamdError, FencedError
 from state.signals.hormones import Baselines, decayed
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.meta import Meta
@@ -106,7 +106,7 @@ class Keeper:
         if self._lock is not None:
             return
         if self.offline_reason:
-            raise BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
+            raise self._unkept()
         if not all(lease.close_idle() for lease in self._leases):
             # Its user is fenced and does not know it yet. Nobody waits for it: a dream's model may take minutes.
             raise BusyError(
@@ -143,15 +143,22 @@ class Keeper:
         """Whether somebody uses the stores through `exclusive`."""
         return self._long_lease.busy
 
-    def check_lock(self) -> None:
-        """Raises FencedError, after closing everything, when another process has taken the workspace over."""
+    def check_lock(self) -> bool:
+        """Whether this process has the workspace, and has not given it back just now.
+
+        Raises FencedError, after closing everything, when another process has taken it over.
+        """
         lock = self._lock
+        if lock is None:
+            return False
         try:
-            if lock is not None:
-                lock.check()
+            lock.check()
         except FencedError:
-            self._release_if(lock)
+            if self._lock is not lock:
+                return False
+            self.release()
             raise
+        return True
 
     @property
     def offline_reason(self) -> str:
@@ -162,12 +169,14 @@ class Keeper:
     def offline(self) -> Iterator[None]:
         """Release the workspace and let no thread acquire it meanwhile. Raises BusyError while it is in use."""
         if not self._offline.acquire(blocking=False):
-            raise BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
+            raise self._unkept()
         try:
-            if self.dreaming or self.busy:
-                what = self.dreaming or "something is under way in it"
-                raise BusyError(f"{self.workspace.root}: {what}", "wait for it and try again")
-            self.release()
+            # Who comes meanwhile waits for the stores, and is told why it does not get them: nobody is fenced.
+            with self._long_lease.kept_closed() as long_closed, self._short_lease.kept_closed() as short_closed:
+                if self.dreaming or not (long_closed and short_closed):
+                    what = self.dreaming or "something is under way in it"
+                    raise BusyError(f"{self.workspace.root}: {what}", "wait for it and try again")
+                self.release()
             yield
         finally:
             self._offline.release()
@@ -243,10 +252,9 @@ class Keeper:
     @contextmanager
     def _using(self, lease: StoreLease, *, wait: bool = True) -> Iterator[Store]:
         lock = self._lock
-        if lock is None:
-            raise BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
+        if not self.check_lock():  # this process may have been stopped, and displaced
+            raise self._unkept()
         try:
-            lock.check()  # this process may have been stopped, and displaced
             with lease.use(wait=wait) as store:
                 store.notices.clear()
                 changes_before = store.crystals.connection.total_changes
@@ -267,10 +275,15 @@ class Keeper:
     def _open(self) -> Store:
         lock, indexing = self._lock, self._indexing
         if lock is None or indexing is None:
-            raise StoppedError(f"{self.workspace.root} is being left by the daemon", "try again")
+            raise self._unkept()
         store = open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
         store.journal.alone = self.alone
         return store
+
+    def _unkept(self) -> BusyError:
+        if self.offline_reason:
+            return BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
+        return BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
 
     def _new_indexing(self, lock: Lock) -> Indexing:
         return Indexing(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))

@@ -1,8 +1,7 @@
 """Daemon access: one client's call on a workspace that the daemon keeps."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.status import Problem, ServiceStatus
 from daemon.workspace.stores import Store, open_readonly
 from state.dream import Reason
-from state.errors import BusyError, DreamdError, NotKeptError
+from state.errors import BusyError, NotKeptError
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 
@@ -35,7 +34,8 @@ _RELEASE_SECONDS = 5.0  # until the keeper's lock is free
 class DaemonAccess:
     """Implements `WorkspaceAccess` with the keeper's open stores.
 
-    `submit` queues a dream, `wake` makes the scheduler look at once, `service_status` is what `service` returns.
+    `submit` queues a dream, `wake` makes the scheduler look at once, `service_status` is what `service` returns,
+    `acquire` takes up a workspace that was released.
     """
 
     keeper: Keeper
@@ -44,6 +44,7 @@ class DaemonAccess:
     submit: "Callable[[Keeper, Reason, Mode, Callable[[Step], None] | None], Future[Outcome]]"
     wake: Callable[[Keeper], None]
     service_status: Callable[[Keeper], ServiceStatus]
+    acquire: Callable[[], object]
     notices: list[str] = field(default_factory=list)
 
     @property
@@ -123,8 +124,7 @@ class DaemonAccess:
             with keeper.offline(), acquire(self.workspace, KEEPER, _RELEASE_SECONDS) as lock:
                 yield LockedWorkspace(lock.check, keeper.embedding)
         finally:
-            with suppress(DreamdError, sqlite3.Error):  # the scheduler's next look tries again and reports it
-                keeper.acquire()
+            self.acquire()
 
     def _kept(self) -> Keeper:
         """The keeper, if it holds the lock. Raises BusyError while it is offline, else NotKeptError."""

@@ -207,7 +207,8 @@ class Scheduler:
             keeper.release()
             self.want_look(managed)  # which says what is wrong with it
             return
-        keeper.check_lock()
+        if not keeper.check_lock():
+            return
         self._roster.watch(managed)
         self._maintain(managed, keeper, now)
         self._ingest(managed, keeper)

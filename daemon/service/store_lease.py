@@ -61,7 +61,7 @@ class StoreLease:
             return closed
 
     @contextmanager
-    def kept_closed(self, seconds: float) -> Iterator[bool]:
+    def kept_closed(self, seconds: float = 0.0) -> Iterator[bool]:
         """Like `close_idle`, and nobody opens the stores until the context ends."""
         if not self._turn.acquire(blocking=False):
             yield False

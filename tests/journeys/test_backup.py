@@ -295,7 +295,7 @@ def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) ->
     thread.start()
     try:
         assert began.wait(300)
-        access = DaemonAccess(keeper, Config(), lambda _: None, None, lambda _: None, None)  # type: ignore[arg-type]
+        access = DaemonAccess(keeper, Config(), lambda _: None, None, lambda _: None, None, keeper.acquire)  # type: ignore[arg-type]
         done = export_archive.run(access, Export())
     finally:
         desk_is_left.set()

@@ -194,6 +194,7 @@ class Worker:
                 ),
                 lambda _: None,
                 self._service_status,
+                owned.keeper.acquire,
                 owned=owned,
                 queue=self._queue,
                 require_room=self._require_room,

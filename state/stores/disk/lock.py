@@ -63,9 +63,10 @@ class Lock:
                 if error.errno != errno.EBADF:
                     raise
                 is_owner = False  # another thread releases it just now
-        if self._fd < 0:
+        is_owner = is_owner and _read_fence(self._workspace, self._disk) == self.fence
+        if self._fd < 0:  # last: it may be released, and taken by somebody else, while the rest is read
             raise FencedError(f"{self._workspace.root}: the lock was released", "take it again before writing")
-        if not is_owner or _read_fence(self._workspace, self._disk) != self.fence:
+        if not is_owner:
             message = f"{self._workspace.root} was taken over by another process"
             raise FencedError(message, "nothing was written, try again")
 

@@ -2,10 +2,11 @@
 
 import os
 import sqlite3
+import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -178,6 +179,48 @@ def test_nobody_opens_stores_that_are_being_left(kept: Kept) -> None:
     with pytest.raises(FencedError):
         left_meanwhile()
     assert entered in (["BUSY"], ["STOPPED"], ["FENCED"])
+
+
+def test_who_comes_while_it_is_released_to_be_repaired_is_told_so_and_nobody_is_fenced(kept: Kept) -> None:
+    over, met = threading.Event(), list[BaseException]()
+
+    def come_again(use: Callable[[], object]) -> None:
+        while not over.is_set():
+            try:
+                use()
+            except BusyError:
+                time.sleep(0.0001)
+            except BaseException as error:  # noqa: BLE001 - it is what is asserted
+                met.append(error)
+
+    def used(stores: Callable[[], AbstractContextManager[Store]]) -> None:
+        with stores() as store:
+            store.check()
+
+    users = (
+        lambda: used(kept.keeper.store),
+        lambda: used(lambda: kept.keeper.exclusive(wait=False)),
+        kept.keeper.check_lock,
+    )
+    threads = [threading.Thread(target=come_again, args=(one,)) for one in users]
+    pause = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    repairs, until = 0, time.monotonic() + PATIENCE_SECONDS
+    try:
+        for thread in threads:
+            thread.start()
+        while repairs < 30 and time.monotonic() < until and not met:
+            with suppress(BusyError):
+                with kept.keeper.offline(), acquire(kept.keeper.workspace, "test"):
+                    repairs += 1
+                kept.keeper.acquire()
+    finally:
+        over.set()
+        sys.setswitchinterval(pause)
+        for thread in threads:
+            thread.join(PATIENCE_SECONDS)
+    assert met == []
+    assert repairs == 30
 
 
 def test_a_new_configuration_is_whose_who_comes_next_even_when_somebody_is_at_work(kept: Kept) -> None:

@@ -368,6 +368,22 @@ def test_a_pass_that_meets_a_dream_is_made_up_for_when_it_has_ended(house: House
     assert house.looks(name) >= 0
 
 
+def test_a_pass_that_was_taken_over_in_the_middle_is_no_problem_of_the_workspace(house: House) -> None:
+    _, workspace = house.workspace("agent")
+    (managed,) = house.service._roster.all()
+    keeper = managed.keeper
+    assert keeper is not None
+    now = utc_now()
+    workspace.fence.write_text("1000\n")  # as another process does, which took it while this one was stopped
+    house.service._scheduler._consolidate(managed, keeper, Decision(Action.PASS, None, "a pass", now), now)
+    assert house.service._scheduler.passes.drained(PATIENCE_SECONDS)
+    assert keeper.pass_problem is None
+    assert not keeper.holds_lock
+    house.service.start()
+    until(lambda: managed.holds_lock)
+    assert managed.problem is None
+
+
 def test_dreams_that_nobody_waits_for_are_asked_for_once(house: House) -> None:
     house.workspace("agent")
     (managed,) = house.service._roster.all()

@@ -138,7 +138,7 @@ def desk_at(keeper: Keeper) -> DaemonAccess:
     def never(*_: object) -> Any:
         raise AssertionError("nobody dreams here")
 
-    return DaemonAccess(keeper, Config(), lambda _: None, never, lambda _: None, never)
+    return DaemonAccess(keeper, Config(), lambda _: None, never, lambda _: None, never, keeper.acquire)
 
 
 def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:

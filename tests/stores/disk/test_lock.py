@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from state.errors import BusyError, FencedError
-from state.stores.disk.lock import acquire, holder
+from state.stores.disk.disk import LONGEST_FILE, Disk
+from state.stores.disk.lock import Lock, acquire, holder
 from state.stores.disk.workspace import Workspace, init_workspace
 
 # Says what it holds, waits for a line, then says whether it still may write.
@@ -98,6 +99,34 @@ def test_a_released_lock_may_not_be_written_under(workspace: Workspace) -> None:
     lock.release()
     with pytest.raises(FencedError, match="released"):
         lock.check()
+
+
+def test_a_lock_that_is_released_while_it_is_checked_was_not_taken_over(workspace: Workspace) -> None:
+    """Though it has a next owner at once, whose number is another one."""
+
+    class Slow(Disk):
+        """Before a number is read, another thread releases the lock and takes it again."""
+
+        meanwhile = staticmethod(lambda: None)
+
+        def read_optional(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
+            meanwhile, self.meanwhile = self.meanwhile, lambda: None
+            meanwhile()
+            return super().read_optional(path, longest)
+
+    disk = Slow(workspace.root)
+    lock = acquire(workspace, "x", disk=disk)
+    others = list[Lock]()
+
+    def change_owner() -> None:
+        lock.release()
+        others.append(acquire(workspace, "x"))
+
+    disk.meanwhile = change_owner
+    with pytest.raises(FencedError, match="was released"):
+        lock.check()
+    others[0].check()
+    others[0].release()
 
 
 def test_a_dead_owners_lock_is_free_at_once(workspace: Workspace) -> None:
