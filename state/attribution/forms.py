@@ -1,8 +1,7 @@
-"""Forms: where a word, or another form of it, stands in a text; found without a look at each word of the text.
+"""Forms of a word: words that begin alike, for four letters at least and for 0.6 of the longer one.
 
-Two words are forms of one another when they begin alike: for four letters at least and for 0.6 of the longer one, or
-for all three letters of a word that has no more, where the other one has six at most. A text of thousands of words
-that begin alike would else be compared word by word.
+Or for all three letters of a word that has no more, where the other one has six at most. A text may have thousands of
+words of one key: these are found by their beginnings, without a look at each of them.
 """
 
 import math
@@ -10,53 +9,50 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from heapq import merge
 from itertools import islice
-from typing import Self
 
 _SHORT, _PREFIX = 3, 4
 _SAME_WORD = 0.6
 # What is longer is encoded, or many words without spaces: another form of it says something else.
 _LONGEST = 64
 
-Places = Mapping[str, tuple[int, ...]]
 
-
-class Forms:
-    """The places of words by how their forms begin.
+class Crowd:
+    """Many words of one key and their places, by how their forms begin.
 
     `begins` has each word under every beginning that a form of it may ask for, `needed` under the shortest of them.
     """
 
-    def __init__(self, begins: Places, needed: Places) -> None:
-        self._begins = begins
-        self._needed = needed
-
-    @classmethod
-    def of(cls, words: Iterable[tuple[int, str]]) -> Self:
-        """Those of words at these places, in order."""
-        begins, needed = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+    def __init__(self, words: Iterable[tuple[int, str]]) -> None:
+        begins, needed = list[tuple[str, int]](), list[tuple[str, int]]()
         for at, word in words:
             least = _least(word)
-            needed[word[:least]].append(at)
-            for length in range(least, len(word) + 1):
-                begins[word[:length]].append(at)
+            needed.append((word[:least], at))
+            begins += [(word[:length], at) for length in range(least, len(word) + 1)]
             if least > _SHORT and _has_short_form(word):
-                begins[word[:_SHORT]].append(at)
-        return cls(*({key: tuple(places) for key, places in one.items()} for one in (begins, needed)))
+                begins.append((word[:_SHORT], at))
+        self._begins, self._needed = by_key(begins), by_key(needed)
 
     def where(self, word: str, most: int) -> list[int]:
-        """The first places, so many at most, in order."""
+        """The first places of a word or of another form of it, so many at most, in order."""
         least = _least(word)
         found = [self._begins.get(word[:least], ())]
         found += [self._needed.get(word[:length], ()) for length in range(least + 1, len(word) + 1)]
         if least > _SHORT and _has_short_form(word):
             found.append(self._needed.get(word[:_SHORT], ()))
-        found = [places for places in found if places]
-        return list(islice(merge(*found), most)) if len(found) > 1 else list(found[0][:most]) if found else []
+        return list(islice(merge(*found), most))
 
 
 def key_of(word: str) -> str:
     """What all forms of a word have in common."""
     return word[:_SHORT] if word.isalpha() else word
+
+
+def are_forms(one: str, other: str) -> bool:
+    """Whether two words of one key are forms of one another."""
+    if min(len(one), len(other)) <= _SHORT and _has_short_form(one) and _has_short_form(other):
+        return True
+    needed = max(_least(one), _least(other))
+    return one[:needed] == other[:needed]
 
 
 def _least(word: str) -> int:
@@ -68,4 +64,12 @@ def _least(word: str) -> int:
 
 def _has_short_form(word: str) -> bool:
     """Whether its first three letters alone are a form of it."""
-    return word.isalpha() and len(word) <= 2 * _SHORT and word[:_SHORT].isascii()
+    return word.isalpha() and _SHORT <= len(word) <= 2 * _SHORT and word[:_SHORT].isascii()
+
+
+def by_key(keyed: Iterable[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:
+    """The places of each key, in order."""
+    places = defaultdict[str, list[int]](list)
+    for key, at in keyed:
+        places[key].append(at)
+    return {key: tuple(ats) for key, ats in places.items()}

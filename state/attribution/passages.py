@@ -7,12 +7,12 @@ one's own what is only reported there. The cheapest reading is the likeliest ori
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from state.attribution.forms import Forms, key_of
+from state.attribution.forms import Crowd, are_forms, by_key, key_of
 from state.attribution.wording import CONTENT, Word, wording
 from state.text.remembered import remembered
 
@@ -25,6 +25,8 @@ _NEAR = 3
 _MOST_SOURCES = 12
 _MOST_PLACES = 24
 _STATES = 48
+# So few words of a key are looked at one by one.
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +40,20 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text to read in: its words, what its words have in common with their forms, and where each is."""
+    """A text to read in: its words, and where each is."""
 
     text: str
     entry: Entry
     words: tuple[Word, ...] = field(compare=False)
-    keys: frozenset[str] = field(compare=False)
-    forms: Forms = field(compare=False)
+    places: Mapping[str, tuple[int, ...]] = field(compare=False)
 
     def where(self, word: Word) -> list[int]:
         """The first places of a word, or of another form of it."""
-        return self.forms.where(word.text, _MOST_PLACES)
+        key = key_of(word.text)
+        near = self.places.get(key, ())
+        if len(near) > _FEW:
+            return _crowds(self)[key].where(word.text, _MOST_PLACES)
+        return [at for at in near if are_forms(word.text, self.words[at].text)][:_MOST_PLACES]
 
 
 class Step(NamedTuple):
@@ -83,9 +88,9 @@ def sentences(source: Source) -> tuple[Source, ...]:
 def nearest(line: Sequence[Word], sources: Iterable[Source]) -> list[Source]:
     """Those that have most of the words of a line, and of each word the one that has most of the others too."""
     weights = {key_of(word.text): word.weight for word in line if word.meaning}
-    shares = [(sum(weight for key, weight in weights.items() if key in one.keys), one) for one in sources]
+    shares = [(sum(weight for key, weight in weights.items() if key in one.places), one) for one in sources]
     ranked = [one for share, one in sorted(shares, key=lambda pair: -pair[0]) if share]
-    of_words = (next((one for one in ranked if key in one.keys), None) for key in weights)
+    of_words = (next((one for one in ranked if key in one.places), None) for key in weights)
     return list(dict.fromkeys((*ranked[:_MOST_SOURCES], *(one for one in of_words if one))))
 
 
@@ -105,8 +110,18 @@ def reading(line: Sequence[Word], sources: Sequence[Source]) -> list[Step]:
 
 
 def _source(text: str, entry: Entry, words: tuple[Word, ...]) -> Source:
-    there = [(at, word.text) for at, word in enumerate(words) if word.meaning]
-    return Source(text, entry, words, frozenset(key_of(word) for _, word in there), Forms.of(there))
+    return Source(
+        text, entry, words, by_key((key_of(word.text), at) for at, word in enumerate(words) if word.meaning)
+    )
+
+
+@remembered(300_000, lambda source: len(source.text))
+def _crowds(source: Source) -> Mapping[str, Crowd]:
+    return {
+        key: Crowd((at, source.words[at].text) for at in places)
+        for key, places in source.places.items()
+        if len(places) > _FEW
+    }
 
 
 def _next(layer: Sequence[Step], word: Word, sources: Sequence[Source], *, opens: bool) -> list[Step]:

@@ -124,7 +124,7 @@ def _disputed(
     """The words that one of the strangers disputes."""
     keys, by_own = {key_of(word.text) for word in line if word.meaning}, vouched_line(line, alone, own)
     for source, voice in voices.items():
-        near = (said for said in sentences(source) if not keys.isdisjoint(said.keys))
+        near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
         found = next(filter(None, (disputed(by_own, said) for said in near)), None)
         if found:
             return _found(line, found, alone, len(own), voice.trust)

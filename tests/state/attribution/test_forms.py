@@ -5,7 +5,9 @@ from itertools import takewhile
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from state.attribution.forms import Forms
+from state.attribution.forms import Crowd, are_forms, key_of
+from state.attribution.passages import Entry, source_of
+from state.attribution.wording import wording
 
 _LETTERS = st.text("abcé東1", max_size=4)
 WORDS = st.builds(
@@ -13,8 +15,8 @@ WORDS = st.builds(
 ).filter(bool)
 
 
-def are_forms(one: str, other: str) -> bool:
-    """The same of two words, without an index."""
+def alike(one: str, other: str) -> bool:
+    """The definition, letter by letter."""
     if one == other:
         return True
     short, long = sorted((one, other), key=len)
@@ -22,20 +24,31 @@ def are_forms(one: str, other: str) -> bool:
         return False
     if len(short) == 3 and short.isascii():
         return long.startswith(short) and len(long) <= 6
-    alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return len(list(alike)) >= max(4, 0.6 * len(long))
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return len(list(shared)) >= max(4, 0.6 * len(long))
+
+
+@given(WORDS, WORDS)
+@example("use", "used")
+@example("abcde", "abcdefgh")
+@example("a" * 64, "a" * 65)
+def test_two_words_are_forms_as_it_is_defined_and_have_one_key_then(one: str, other: str) -> None:
+    if key_of(one) == key_of(other):
+        assert are_forms(one, other) is are_forms(other, one) is alike(one, other)
+    else:
+        assert not alike(one, other)
 
 
 @given(st.lists(WORDS, max_size=40), WORDS, st.integers(1, 6))
 @example(["use", "uses", "used", "user", "usefully"], "use", 6)
-@example(["abcde"], "abcdefgh", 1)
-@example(["a" * 64, "a" * 65], "a" * 64 + "b", 2)
-def test_the_first_places_are_those_of_a_look_at_each_word(text: list[str], word: str, most: int) -> None:
-    found = Forms.of(enumerate(text)).where(word, most)
-    assert found == [at for at, there in enumerate(text) if are_forms(word, there)][:most]
+def test_the_first_places_of_many_are_those_of_a_look_at_each(text: list[str], word: str, most: int) -> None:
+    near = [(at, there) for at, there in enumerate(text) if key_of(there) == key_of(word)]
+    assert Crowd(near).where(word, most) == [at for at, there in near if alike(word, there)][:most]
 
 
-@given(st.lists(WORDS, max_size=20))
-def test_a_word_is_a_form_of_another_as_that_one_is_of_it(text: list[str]) -> None:
-    forms = [set(Forms.of(enumerate(text)).where(word, len(text))) for word in text]
-    assert all(at in forms[other] for at, others in enumerate(forms) for other in others)
+@given(st.lists(WORDS, max_size=60).map(" ".join), WORDS)
+def test_a_source_finds_each_form_of_a_word_however_many_begin_like_it(text: str, asked: str) -> None:
+    source = source_of(text, Entry(0.0, 0.3, 0.8))
+    for word in wording(asked):
+        there = [at for at, one in enumerate(source.words) if one.meaning and alike(word.text, one.text)]
+        assert source.where(word) == there[:24]
