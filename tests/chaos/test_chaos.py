@@ -27,6 +27,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return plant(tmp_path_factory.mktemp("chaos"))
 
 
+@pytest.mark.full
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", sample(ORDEALS, lambda _, kind: kind in QUICK))
 def test_an_ordeal_loses_nothing(origin: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:

@@ -71,6 +71,7 @@ def assert_nothing_lost(workspace: Workspace, file: Path) -> None:
         assert typed.encode() in content + workspace.document.read_bytes()
 
 
+@pytest.mark.full
 def test_it_is_done_the_next_time(workspace: Workspace) -> None:
     file, original = workspace.root / "CLAUDE.md", workspace.document.read_bytes()
 
@@ -93,6 +94,7 @@ def test_it_is_done_the_next_time(workspace: Workspace) -> None:
     assert every_fault(FAULTS, scenario) > share(60)
 
 
+@pytest.mark.full
 def test_a_save_while_it_is_cut_off_is_kept(workspace: Workspace) -> None:
     file, original = workspace.root / "CLAUDE.md", workspace.document.read_bytes()
 
@@ -154,6 +156,7 @@ def test_a_commit_stands_whatever_becomes_of_its_block(ready: Prepared, workspac
     assert [bool(one.problem) for one in block_statuses(workspace)] == [True]
 
 
+@pytest.mark.full
 def test_a_wish_and_its_end_may_be_cut_off_too(workspace: Workspace) -> None:
     file = workspace.root / "CLAUDE.md"
 

@@ -43,6 +43,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepared(tmp_path_factory.mktemp("commit") / "agent")
 
 
+@pytest.mark.full
 def test_a_call_that_fails_during_a_commit_leaves_the_old_version_or_the_new_one(
     ready: Prepared, tmp_path: Path
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_call_that_fails_during_a_commit_leaves_the_old_version_or_the_new_one
     assert min(ends.values()) > share(5)
 
 
+@pytest.mark.full
 def test_a_loss_of_power_during_a_commit_leaves_the_old_version_or_the_new_one(
     ready: Prepared, tmp_path: Path
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_call_that_fails_anywhere_in_a_dream_loses_nothing(ready: Prepared, tm
     assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(40)
 
 
+@pytest.mark.full
 def test_after_a_failed_call_the_same_process_dreams_on(ready: Prepared, tmp_path: Path) -> None:
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
         workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
@@ -153,6 +156,7 @@ print(len(seen))
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("versions", variants(150, 1000))
 def test_a_reader_never_sees_a_part_of_a_version(ready: Prepared, tmp_path: Path, versions: int) -> None:
     workspace = ready.copy(tmp_path / "agent")

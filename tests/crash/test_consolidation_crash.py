@@ -137,6 +137,7 @@ def _run(root: Path, statement: int, count: Path) -> int | None:
     return status
 
 
+@pytest.mark.full
 def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
     origin: Workspace, embedding: Embedding, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_displaced_owner_commits_nothing(ready: Prepared, tmp_path: Path) -> N
     assert_old_or_new(workspace, ready)
 
 
+@pytest.mark.full
 def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothing(
     ready: Prepared, tmp_path: Path
 ) -> None:

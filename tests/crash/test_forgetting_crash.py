@@ -63,6 +63,7 @@ def begun(copy: Workspace) -> bool:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("every", variants(short=7, long=1))
 def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
     workspace: Workspace, folder: Path, every: int

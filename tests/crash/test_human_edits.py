@@ -183,6 +183,7 @@ def test_a_dream_says_so_when_the_file_never_stands_still(ready: Prepared, tmp_p
         assert_wins(store, Edit(str, stays=typed))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", spread(EDITS, 3))
 def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
@@ -230,6 +231,7 @@ def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
     assert deletions > share(5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", spread(EDITS, 3))
 def test_an_edit_before_the_swap_survives_a_crash_at_any_call(ready: Prepared, tmp_path: Path, name: str) -> None:
     """And one more that follows it, between the crash and recovery."""
@@ -250,6 +252,7 @@ def test_an_edit_before_the_swap_survives_a_crash_at_any_call(ready: Prepared, t
     assert every_fault((Fault.TORN_CRASH, Fault.CRASH), scenario) > share(50)
 
 
+@pytest.mark.full
 def test_a_second_crash_while_recovering_an_edit_loses_nothing(ready: Prepared, tmp_path: Path) -> None:
     """The owner's save is taken out by the swap, the power goes; during recovery it goes again, at every call."""
 

@@ -22,6 +22,7 @@ def temporary(root: Path) -> list[str]:
     return [path.name for path in root.rglob("*.dreamd-tmp")]
 
 
+@pytest.mark.full
 def test_the_temporary_files_of_a_commit_that_was_killed_anywhere_are_swept(ready: Prepared, tmp_path: Path) -> None:
     left = set[str]()
     for fail_at in range(200):

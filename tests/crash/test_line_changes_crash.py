@@ -72,6 +72,7 @@ def assert_old_or_new(workspace: Workspace, *, thorough: bool = True) -> bool:
     return done
 
 
+@pytest.mark.full
 def test_a_call_that_fails_leaves_the_old_lines_or_the_new_ones(ready: Workspace, tmp_path: Path) -> None:
     ends = {True: 0, False: 0}
 
@@ -88,6 +89,7 @@ def test_a_call_that_fails_leaves_the_old_lines_or_the_new_ones(ready: Workspace
     assert min(ends.values()) > share(3)
 
 
+@pytest.mark.full
 def test_a_loss_of_power_leaves_the_old_lines_or_the_new_ones(ready: Workspace, tmp_path: Path) -> None:
     ends = {True: 0, False: 0}
 

@@ -56,6 +56,7 @@ def interrupted(connection: sqlite3.Connection, after: int) -> Iterator[list[int
     connection.set_progress_handler(None, 0)
 
 
+@pytest.mark.full
 def test_a_statement_that_fails_anywhere_in_a_commit_leaves_a_way_forward(ready: Prepared, tmp_path: Path) -> None:
     after, decided, failed = 0, 0, True
     while failed:
@@ -73,6 +74,7 @@ def test_a_statement_that_fails_anywhere_in_a_commit_leaves_a_way_forward(ready:
     assert decided == after  # the record was there before SQLite was asked for anything
 
 
+@pytest.mark.full
 def test_a_database_that_is_full_at_any_page_loses_no_note(ready: Prepared, tmp_path: Path) -> None:
     notes = [f"Note {number}: {chr(97 + number) * 900}" for number in range(8)]  # state.db has to grow for them
     every = dict.fromkeys((*OLD_NOTES, *NEW_NOTES, *notes), 1)
@@ -125,6 +127,7 @@ def assert_restored_or_not(store: Store) -> bool:
     return last == 3
 
 
+@pytest.mark.full
 def test_a_restore_that_is_cut_off_anywhere_happens_whole_or_not_at_all(restorable: Prepared, tmp_path: Path) -> None:
     ends = {True: 0, False: 0}
 

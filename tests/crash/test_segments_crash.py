@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from state.errors import StorageError
 from state.scratch import Note, render_note
 from state.stores.disk.disk import Disk
@@ -118,6 +120,7 @@ def test_a_call_that_fails_loses_nothing_and_the_next_ones_go_on(tmp_path: Path)
     assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(60)
 
 
+@pytest.mark.full
 def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     worlds = 0
 
@@ -235,6 +238,7 @@ def consumed_and_pending(workspace: Workspace, journal: Path) -> list[str]:
     return texts + [note.text for note in segments.pending_notes()]
 
 
+@pytest.mark.full
 def test_eight_writers_and_a_dreamer_keep_every_note_once(tmp_path: Path) -> None:
     workspace, journal = init_workspace(tmp_path / "agent"), tmp_path / "journal"
     writers = [api_writer(workspace, f"api{n}", 500) for n in range(4)]
@@ -251,6 +255,7 @@ def test_eight_writers_and_a_dreamer_keep_every_note_once(tmp_path: Path) -> Non
     assert len(list(workspace.retired.iterdir())) > 10
 
 
+@pytest.mark.full
 def test_writers_and_dreamers_that_are_killed_lose_and_double_nothing(tmp_path: Path) -> None:
     rng = random.Random(7)
     workspace, journal = init_workspace(tmp_path / "agent"), tmp_path / "journal"

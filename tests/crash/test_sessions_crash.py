@@ -35,6 +35,7 @@ def then_promote(store: Store, number: int, _: random.Random) -> None:
         sessions.promote(store, "s", everything(store)[0].id, AT)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("every", variants(5, 1))
 @pytest.mark.parametrize("work", [then_get, then_promote])
 def test_a_kill_between_the_promotion_and_its_delivery_delivers_once(tmp_path: Path, work: Work, every: int) -> None:

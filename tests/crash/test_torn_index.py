@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from state.stores.vectors.chroma import Found, IndexReport, VectorIndex, open_index
 from state.stores.vectors.sealed_folder import IndexFolder
-from tests.support.long_variants import fewer, spread
 
 Matrix = NDArray[np.float32]
 Damage = Callable[[Path, Path], None]  # to a file (or all crystals), with the same of another workspace at hand
 WIDTH = 384
 # ChromaDB writes its graph as a whole at every thousandth record only.
 SMALL, NEARLY, LARGE = 150, 960, 1010
-KILLS, FEW_KILLS = 12, 3
+KILLS = 12
 PATIENCE_SECONDS = 120.0
+pytestmark = pytest.mark.full
 
 
 class Table:
@@ -289,7 +289,7 @@ WHOLE = (
 PAIRS = [(name, damage) for i, name in enumerate(FILES) for j, damage in enumerate(DAMAGES) if (i + j) % 2 == 0]
 
 
-@pytest.mark.parametrize("pair", spread(PAIRS, 6), ids=lambda pair: f"{pair[0]}-{pair[1].__name__}")
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1].__name__}")
 def test_a_damaged_file_costs_nothing_but_time(
     pair: tuple[str, Damage], workspaces: Path, tmp_path: Path, processes: ForkServerContext
 ) -> None:
@@ -298,7 +298,7 @@ def test_a_damaged_file_costs_nothing_but_time(
     recovers(crystals.parent, processes)
 
 
-@pytest.mark.parametrize("damage", spread(WHOLE, 3))
+@pytest.mark.parametrize("damage", WHOLE)
 def test_a_damaged_folder_costs_nothing_but_time(
     damage: Damage, workspaces: Path, tmp_path: Path, processes: ForkServerContext
 ) -> None:
@@ -312,10 +312,10 @@ def test_a_damaged_folder_costs_nothing_but_time(
     [
         ("chroma.sqlite3", zero_the_end),
         ("data_level0.bin", flip),
-        pytest.param("data_level0.bin", zero_the_end, marks=pytest.mark.full),
-        pytest.param("header.bin", halve, marks=pytest.mark.full),
-        pytest.param("index_metadata.pickle", empty, marks=pytest.mark.full),
-        pytest.param("link_lists.bin", zero, marks=pytest.mark.full),
+        ("data_level0.bin", zero_the_end),
+        ("header.bin", halve),
+        ("index_metadata.pickle", empty),
+        ("link_lists.bin", zero),
     ],
 )
 def test_files_that_a_disk_has_lost_behind_their_seal_kill_a_process_at_most_once(
@@ -355,7 +355,7 @@ def recovers(workspace: Path, processes: ForkServerContext) -> None:
     assert again is Found.WHOLE
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3)])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_kill_while_the_index_is_filled_loses_nothing(
     seed: int, tmp_path: Path, processes: ForkServerContext
 ) -> None:
@@ -364,7 +364,7 @@ def test_a_kill_while_the_index_is_filled_loses_nothing(
     truth = Table(tmp_path / "truth.db")
     truth.add(*vectors(0, NEARLY))
     found = []
-    for kill in range(fewer(FEW_KILLS, KILLS)):
+    for kill in range(KILLS):
         answers, child = processes.Pipe(duplex=False)
         process = processes.Process(target=fill, args=(tmp_path, seed * 1000 + kill, child))
         process.start()

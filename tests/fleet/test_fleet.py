@@ -1,9 +1,12 @@
 """A quiet fleet: nothing befalls it, and everything is where it must be."""
 
+import pytest
+
 from tests.fleet.machines import DRAIN_SECONDS
 from tests.fleet.running import Plan, report, run
 
 
+@pytest.mark.full
 def test_what_a_quiet_fleet_acknowledged_is_there_once() -> None:
     ran = run(
         Plan(

@@ -95,6 +95,7 @@ class Agents:
                 thread.join()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("backups", variants(1, 60))
 def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int) -> None:
     home.configure(
@@ -199,6 +200,7 @@ def _life(archive: Path, folder: Path, calls: int, seconds: float) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lives", variants(10, 600))
 def test_a_killed_importer_leaves_nothing_or_a_whole_workspace(archive: Path, tmp_path: Path, lives: int) -> None:
     import_archive(archive, tmp_path / "honest")

@@ -149,6 +149,7 @@ def test_permissions_are_told_with_what_to_do_and_lose_nothing(dreamd: Caller, h
     works_again(dreamd, here, PENDING)
 
 
+@pytest.mark.full
 def test_a_huge_memory_is_taken_in_and_left_as_it_was(dreamd: Caller, tmp_path: Path) -> None:
     row = "A line of a very long file about nothing in particular, number"
     huge = "# My notes\n\n" + "".join(f"{row} {number}\n" for number in range(20_000))
@@ -164,6 +165,7 @@ def test_a_huge_memory_is_taken_in_and_left_as_it_was(dreamd: Caller, tmp_path: 
     assert dreamd("status", document.parent, "--json").json["characters"] == len(huge)
 
 
+@pytest.mark.full
 def test_a_memory_far_over_its_budget_is_brought_down_to_it_and_every_line_is_still_found(
     dreamd: Caller, here: Path
 ) -> None:

@@ -106,6 +106,7 @@ def assert_ended(workspace: Workspace, before: str, *, status: int, news: bool) 
     assert lived.outcomes(workspace)[-1] == {0: "committed", 1: "failed", 4: "rejected"}[status]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("end", spread(KEPT, 2), ids=str)
 def test_a_bad_answer_costs_three_tries_at_most_and_loses_nothing(
     workspace: Workspace, dreamd: Caller, serve: Serve, end: End
@@ -157,6 +158,7 @@ def test_two_equal_bad_answers_do_not_keep_a_good_one_from_being_asked_for(
     assert_ended(workspace, before, status=0, news=True)
 
 
+@pytest.mark.full
 def test_a_busy_provider_is_asked_again(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
     def busy(request: dict[str, Any], number: int) -> Reply | str:
         return error(429, headers={"Retry-After": "1"}) if number == 1 else model_characters.good(request, number)
@@ -167,6 +169,7 @@ def test_a_busy_provider_is_asked_again(workspace: Workspace, dreamd: Caller, se
     assert_ended(workspace, before, status=0, news=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("on_failure", ["keep", pytest.param("extractive", marks=pytest.mark.full)])
 def test_a_provider_that_fails_for_ever_is_given_up(
     workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, on_failure: str
@@ -181,6 +184,7 @@ def test_a_provider_that_fails_for_ever_is_given_up(
     assert_ended(workspace, before, status=status, news=status == 0)
 
 
+@pytest.mark.full
 def test_a_model_that_is_too_slow_is_given_up_and_what_it_may_have_cost_is_counted(
     workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +198,7 @@ def test_a_model_that_is_too_slow_is_given_up_and_what_it_may_have_cost_is_count
     assert_ended(workspace, before, status=1, news=False)
 
 
+@pytest.mark.full
 def test_a_model_that_is_never_right_stops_at_the_ceiling_of_the_day(
     workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

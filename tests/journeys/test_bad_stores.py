@@ -338,6 +338,7 @@ def test_without_a_home_everything_works(dreamd: Caller, here: Path, monkeypatch
 # ------------------------------------------------------------------- the model
 
 
+@pytest.mark.full
 def test_a_model_that_cannot_be_had_costs_no_note(
     dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

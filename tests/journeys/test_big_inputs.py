@@ -29,6 +29,7 @@ def made(folder: Path, name: str, write: Callable[[BinaryIO, int], None], size: 
     return workspace, path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sizes", variants((32, 96), (64, 1024)))
 @pytest.mark.parametrize(
     ("name", "write"),

@@ -53,6 +53,7 @@ def shown(seen: Seen, body: str, policy: str = _POLICY) -> None:
     seen.page.wait_for_load_state("domcontentloaded")
 
 
+@pytest.mark.full
 def test_a_text_that_is_escaped_does_nothing() -> None:
     texts = [one for one in ALL if len(one.text) < 20_000]
     rows = [f'<p title="{html.escape(one.text)}">{html.escape(one.text)}</p>' for one in texts]
@@ -66,6 +67,7 @@ def test_a_text_that_is_escaped_does_nothing() -> None:
     assert [one.name for one in texts if one.mark not in said] == []
 
 
+@pytest.mark.full
 def test_a_text_that_is_not_escaped_is_seen() -> None:
     with browser_page() as seen:
         for name in _ALIVE:
@@ -74,6 +76,7 @@ def test_a_text_that_is_not_escaped_is_seen() -> None:
             assert born(seen) or seen.runs or seen.strangers, name
 
 
+@pytest.mark.full
 def test_what_a_policy_refuses_is_seen() -> None:
     with browser_page() as seen:
         shown(seen, BY_NAME["script-plain"].body)

@@ -167,6 +167,7 @@ def test_a_home_is_no_project(ada: Person) -> None:
     assert "--user" in refused.err
 
 
+@pytest.mark.full
 def test_check_tries_what_was_written(ada: Person) -> None:
     missing = ada.connect("claude-code", "--check", "--json")
     assert (missing.status, missing.json["checks"][0]["advice"]) == (1, "dreamd connect claude-code")
@@ -249,6 +250,7 @@ def test_what_was_said_once_holds_until_it_is_disconnected(ada: Person) -> None:
     assert "autoMemoryEnabled" not in parsed(settings)
 
 
+@pytest.mark.full
 def test_in_all_projects_and_in_one_of_them_is_told_to_be_twice(ada: Person) -> None:
     assert ada.connect("claude-code", "--user").status == 0
     checked = ada("connect", "--check", "-w", ada.project, "--json")

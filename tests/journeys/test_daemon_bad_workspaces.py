@@ -95,6 +95,7 @@ def told(daemon: Daemon, workspace: Workspace) -> tuple[str, str]:
     return (problem["what"], problem["advice"]) if problem else ("", "")
 
 
+@pytest.mark.full
 def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
     bad = {name: one for name, one in BAD.items() if name != "unreadable" or os.geteuid() != 0}
     workspaces = {name: home.workspace(name) for name in bad}
@@ -138,6 +139,7 @@ def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
         assert "a defect" not in daemon.log
 
 
+@pytest.mark.full
 def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -> None:
     gone, fine = home.workspace("gone"), home.workspace("fine")
     noted(gone, NOTES)
@@ -165,6 +167,7 @@ def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -
         assert "Traceback" not in daemon.log
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("when", [pytest.param("at rest", marks=pytest.mark.full), "in use"])
 def test_a_database_that_is_spoilt_while_it_is_served_is_told_and_can_be_mended(home: Home, when: str) -> None:
     spoilt, fine = home.workspace("spoilt"), home.workspace("fine")

@@ -63,6 +63,7 @@ def test_dreams_come_when_there_is_a_reason(home: Home) -> None:
         assert lived.pending(workspace) == []
 
 
+@pytest.mark.full
 def test_notes_of_an_agent_whose_clock_is_ahead_do_not_wait_for_it(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
@@ -73,6 +74,7 @@ def test_notes_of_an_agent_whose_clock_is_ahead_do_not_wait_for_it(home: Home) -
         daemon.terminated()
 
 
+@pytest.mark.full
 def test_the_end_of_a_session_is_not_forgotten_because_the_model_was_down(home: Home) -> None:
     """Its one note is too little for any other reason."""
     home.configure(dream=SHORT)
@@ -89,6 +91,7 @@ def test_the_end_of_a_session_is_not_forgotten_because_the_model_was_down(home: 
     assert lived.outcomes(workspace).count("committed") == 1
 
 
+@pytest.mark.full
 def test_the_interval_runs_out_and_what_was_missed_is_caught_up_with(home: Home) -> None:
     home.configure(dream=SHORT)
     workspace = with_sections(home.workspace())
@@ -109,6 +112,7 @@ def test_the_interval_runs_out_and_what_was_missed_is_caught_up_with(home: Home)
     lived.assert_valid(workspace)
 
 
+@pytest.mark.full
 def test_a_spike_leaves_a_note_and_makes_a_pass_and_asks_no_model(home: Home) -> None:
     workspace = with_sections(home.workspace())
     with ScriptedModel(good) as model:
@@ -152,6 +156,7 @@ class Slow:
         return good(request, number)
 
 
+@pytest.mark.full
 def test_so_many_dreams_at_once_one_in_a_workspace_and_none_for_what_a_dream_wrote(home: Home) -> None:
     home.configure(daemon={"concurrent_dreams": 2}, dream=SHORT)
     workspaces = [home.workspace(f"agent-{number}") for number in range(6)]
@@ -183,6 +188,7 @@ def test_so_many_dreams_at_once_one_in_a_workspace_and_none_for_what_a_dream_wro
         lived.assert_valid(workspace)
 
 
+@pytest.mark.full
 def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) -> None:
     answered = threading.Event()
 
@@ -244,6 +250,7 @@ def said(speaker: str, text: str, number: int) -> str:
     return json.dumps(row) + "\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("polling", ["0", "1"], ids=["events", "polling"])
 def test_what_is_appended_to_a_transcript_is_found_soon(home: Home, polling: str) -> None:
     workspace = home.workspace()

@@ -194,6 +194,7 @@ def killed(daemon: Daemon, paid: Paid, rng: random.Random) -> None:
     paid.killed()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kills", variants(3, 120))
 def test_a_daemon_that_is_killed_under_load_loses_nothing(home: Home, kills: int) -> None:
     seed = int(os.environ.get("DREAMD_SEED", "20260312"))

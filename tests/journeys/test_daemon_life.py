@@ -90,6 +90,7 @@ def test_dreams_that_wait_for_their_model_at_the_end_are_resumed_by_the_next_sta
     assert lived.calls(asked) == 1
 
 
+@pytest.mark.full
 def test_a_dream_is_stopped_between_two_nodes_and_pays_for_nothing_twice(home: Home) -> None:
     told = threading.Event()
 
@@ -156,6 +157,7 @@ def test_a_new_configuration_is_taken_on_sighup_and_a_bad_one_is_refused(home: H
         daemon.terminated()
 
 
+@pytest.mark.full
 def test_a_workspace_that_is_made_known_is_kept_after_a_restart(home: Home) -> None:
     given = home.workspace("given", known=False)
     noted(given, NOTES)

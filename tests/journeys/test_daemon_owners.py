@@ -61,6 +61,7 @@ def test_a_second_daemon_says_so_and_the_first_one_goes_on(home: Home, asked: bo
     assert owner(workspace) == ""
 
 
+@pytest.mark.full
 def test_with_a_daemon_the_command_line_is_a_client_in_everything(home: Home) -> None:
     workspace = home.workspace()
     root = workspace.root
@@ -110,6 +111,7 @@ def test_with_a_daemon_the_command_line_is_a_client_in_everything(home: Home) ->
     lived.assert_valid(workspace)
 
 
+@pytest.mark.full
 def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_is_free(home: Home) -> None:
     """A dream by hand waits for its model while the daemon starts."""
     done = threading.Event()
@@ -148,6 +150,7 @@ def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_i
     assert lived.outcomes(workspace) == ["committed"]
 
 
+@pytest.mark.full
 def test_what_a_killed_daemon_leaves_is_taken_over_at_once(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as first:
@@ -171,6 +174,7 @@ def test_what_a_killed_daemon_leaves_is_taken_over_at_once(home: Home) -> None:
     lived.assert_valid(workspace)
 
 
+@pytest.mark.full
 def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_workspace_back(home: Home) -> None:
     """Its dream waits for an answer; that comes when the dream has been dreamt by hand."""
     late, workspace, other = threading.Event(), home.workspace(), home.workspace("other")
@@ -212,6 +216,7 @@ def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_w
     assert lived.rows(workspace, "SELECT * FROM tombstones") == []
 
 
+@pytest.mark.full
 def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
@@ -231,6 +236,7 @@ def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -
         daemon.terminated()
 
 
+@pytest.mark.full
 def test_a_daemon_that_is_idle_when_it_loses_its_workspace_takes_it_back(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:

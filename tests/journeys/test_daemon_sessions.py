@@ -150,6 +150,7 @@ def test_maintenance_that_fails_is_told_once_in_a_while_and_tried_again(home: Ho
         daemon.terminated()
 
 
+@pytest.mark.full
 def test_a_closed_session_is_dreamt_of_without_a_note(home: Home) -> None:
     home.configure(dream=SHORT)
     workspace = with_sections(home.workspace())
@@ -165,6 +166,7 @@ def test_a_closed_session_is_dreamt_of_without_a_note(home: Home) -> None:
     lived.assert_valid(workspace)
 
 
+@pytest.mark.full
 def test_an_agent_over_stdio_and_the_owner_at_the_command_line_see_one_session(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:

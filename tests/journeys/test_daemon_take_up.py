@@ -48,6 +48,7 @@ def names(workspaces: list[Workspace]) -> set[str]:
     return {name_of(one.root) for one in workspaces}
 
 
+@pytest.mark.full
 def test_what_cannot_be_taken_up_yet_holds_up_no_other_and_is_waited_for(home: Home) -> None:
     fine, (slow, slower) = several(home, 8), (home.workspace("a-slow"), home.workspace("b-slow"))
     bad = home.workspace("c-bad")
@@ -93,6 +94,7 @@ def test_who_asks_for_one_that_is_being_taken_up_is_answered_when_it_is(home: Ho
         assert daemon.kept(workspace)["kept"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("taken_up", sample([0, 1, 4], lambda number, _: number == 1))
 def test_killed_while_it_takes_up_workspaces_it_leaves_each_free_and_whole(home: Home, taken_up: int) -> None:
     workspaces = several(home, 8)
@@ -129,6 +131,7 @@ def test_the_first_who_is_answered_at_all_is_answered_for_any_workspace(home: Ho
     daemon.terminated()
 
 
+@pytest.mark.full
 def test_those_with_notes_are_taken_up_before_those_without(home: Home) -> None:
     quiet, (one, other) = (
         [home.workspace(f"agent-{n}") for n in range(20)],

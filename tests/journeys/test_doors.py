@@ -148,6 +148,7 @@ def test_a_state_db_of_an_earlier_version_is_closed_to_others(dreamd: Caller, he
     assert stat.S_IMODE(here.database.stat().st_mode) == 0o600
 
 
+@pytest.mark.full
 def test_a_daemon_that_is_stopped_is_named_and_not_waited_for(home: Home, tmp_path: Path) -> None:
     with home.serving() as daemon:
         assert (

@@ -44,6 +44,7 @@ def ada() -> Iterator[Person]:
         yield person
 
 
+@pytest.mark.full
 def test_from_init_to_a_line_that_names_its_file(ada: Person) -> None:
     before = ada.files()
     begun = ada("init", "--no-daemon", ada.project)

@@ -113,6 +113,7 @@ def test_a_search_without_any_space_answers_or_says_so(dreamd: Caller, here: Pat
     assert "tea over coffee" in ended.out
 
 
+@pytest.mark.full
 def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished_later(
     dreamd: Caller, origin: Path, small: Path, here: Path
 ) -> None:
@@ -147,6 +148,7 @@ def works_again_at_once(dreamd: Caller, here: Path) -> None:
     assert "ok       state.db      sound" in dreamd("doctor", here).out
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kibibytes", [8, 150, 300])
 def test_an_ingestion_that_runs_out_of_space_goes_on_where_it_was(dreamd: Caller, here: Path, kibibytes: int) -> None:
     texts = transcript(here.parent / "chat.jsonl")

@@ -115,6 +115,7 @@ def asked_well(model: ScriptedModel) -> None:
         assert ends_quotation(str(request["messages"][-1]["content"])) == []
 
 
+@pytest.mark.full
 def test_poisoned_notes_forge_nothing(tmp_path: Path, dreamd: Caller, model: ScriptedModel) -> None:
     workspace = init_workspace(tmp_path / "agent")
     texts = [part for one in NOTED for part in one.parts]
@@ -130,6 +131,7 @@ def test_poisoned_notes_forge_nothing(tmp_path: Path, dreamd: Caller, model: Scr
     asked_well(model)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("step", variants(4, 1))
 def test_poisoned_pages_and_files_never_stand_unquoted_and_are_found_marked(
     tmp_path: Path, dreamd: Caller, model: ScriptedModel, step: int

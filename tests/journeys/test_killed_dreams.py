@@ -65,6 +65,7 @@ def noted(workspace: Workspace, texts: list[str]) -> list[str]:
     return texts
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("calls", variants((0, 13), range(30)))
 def test_a_dream_that_is_killed_in_any_node_is_finished_by_the_next_one(
     workspace: Workspace, served: ScriptedModel, tmp_path: Path, calls: Sequence[int]
@@ -92,6 +93,7 @@ def test_a_dream_that_is_killed_in_any_node_is_finished_by_the_next_one(
     assert "running" not in lived.outcomes(workspace)
 
 
+@pytest.mark.full
 def test_a_dream_that_is_killed_while_the_model_thinks_asks_again_and_keeps_what_was_answered(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -151,6 +153,7 @@ def test_dreams_that_are_killed_at_random_lose_and_double_nothing(
     assert "running" not in lived.outcomes(workspace)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "place", [Place("evict", signal=signal.SIGSTOP), Place("commit", 12, signal=signal.SIGSTOP)], ids=str
 )

@@ -41,6 +41,7 @@ def is_there(number: int) -> bool:
     return Path(f"/proc/{number}").exists()
 
 
+@pytest.mark.full
 def test_a_worker_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> None:
     home.configure(dream=NEVER)
     workspace = home.workspace()
@@ -88,6 +89,7 @@ def test_a_worker_ends_with_its_daemon_however_that_ends(home: Home) -> None:
     assert lived.outcomes(workspace) == ["committed"]
 
 
+@pytest.mark.full
 def test_an_idle_worker_ends_and_the_next_dream_has_another_one(home: Home) -> None:
     home.configure(dream=NEVER)
     workspace = home.workspace()
@@ -105,6 +107,7 @@ def test_an_idle_worker_ends_and_the_next_dream_has_another_one(home: Home) -> N
             daemon.terminated()
 
 
+@pytest.mark.full
 def test_a_daemon_without_a_model_has_no_worker(home: Home) -> None:
     home.configure(dream=NEVER)
     workspace = home.workspace()

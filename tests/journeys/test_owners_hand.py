@@ -47,6 +47,7 @@ def tombstones(workspace: Workspace) -> list[str]:
     return [row["text"] for row in lived.rows(workspace, "SELECT text FROM tombstones")]
 
 
+@pytest.mark.full
 def test_a_deleted_line_is_not_written_again_even_in_other_words(
     workspace: Workspace, dreamd: Caller, serve: Callable[[Script], ScriptedModel]
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_file_that_is_no_text_is_an_error_of_one_line_and_nothing_is_lost(
     assert text != lived.document(workspace)
 
 
+@pytest.mark.full
 def test_most_of_a_file_cut_away_by_accident_comes_back_from_search(workspace: Workspace, dreamd: Caller) -> None:
     """An editor that saved only the top of the file; whatever the dream makes of it, nothing is out of reach."""
     write(workspace, lambda text: text[: len(text) // 3])

@@ -18,6 +18,7 @@ def _asking(model: ScriptedModel) -> dict[str, str]:
     return {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-a-test", "AGENT_MODEL": "scripted"}
 
 
+@pytest.mark.full
 def test_a_program_wakes_up_looks_up_and_notes(me: Follower) -> None:
     noted(me.workspace, [OLD])
     with ScriptedModel(in_turn("At port 8443.")) as model, me.served() as daemon:

@@ -113,6 +113,7 @@ def test_a_full_memory_still_fits_into_what_a_hook_may_say(me: Follower, name: s
     assert len(context) <= MOST_OF_A_HOOK
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [CLAUDE, CODEX])
 def test_at_the_end_of_a_session_its_transcript_is_read_and_dreamt_of(me: Follower, name: str) -> None:
     spoken(me, TEA)
@@ -128,6 +129,7 @@ def test_at_the_end_of_a_session_its_transcript_is_read_and_dreamt_of(me: Follow
     assert links(me.workspace) == [spoken(me)]
 
 
+@pytest.mark.full
 def test_without_a_daemon_the_hook_dreams(cold: Follower) -> None:
     spoken(cold, TEA)
     noted(cold.workspace, [NOTE])
@@ -150,6 +152,7 @@ def test_before_a_compaction_the_transcript_is_read_and_nothing_is_dreamt(me: Fo
     assert links(me.workspace) == [spoken(me)]
 
 
+@pytest.mark.full
 def test_a_session_without_a_transcript_may_end(me: Follower) -> None:
     noted(me.workspace, [NOTE])
     for path in (None, "/nowhere/at/all.jsonl"):
@@ -229,6 +232,7 @@ def test_the_server_over_http_is_asked_as_it_is_written(me: Follower) -> None:
 # ---------------------------------------------------------------- programs
 
 
+@pytest.mark.full
 def test_a_langgraph_agent_notes_searches_and_dreams(me: Follower) -> None:
     noted(me.workspace, ["The deployment runs on port 8443"])
     script = in_turn(
@@ -251,6 +255,7 @@ def test_a_langgraph_agent_notes_searches_and_dreams(me: Follower) -> None:
     assert NOTE in me.workspace.document.read_text()
 
 
+@pytest.mark.full
 def test_a_plain_loop_notes_searches_and_dreams(me: Follower) -> None:
     noted(me.workspace, ["The deployment runs on port 8443"])
     script = in_turn(

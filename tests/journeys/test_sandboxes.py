@@ -36,6 +36,7 @@ def within(home: Home, before: tuple[str, list[str]], *words: str) -> Ended:
     return Ended(process.returncode, out, err)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not is_possible(), reason="nobody may mount here")
 def test_on_a_read_only_disk_the_memory_is_read_and_a_note_is_sent_elsewhere(home: Home) -> None:
     workspace = home.workspace()

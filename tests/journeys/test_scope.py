@@ -31,6 +31,7 @@ def registry(home: Path) -> list[str]:
     return [line for line in lines if not line.startswith("#")]
 
 
+@pytest.mark.full
 def test_worktrees_of_one_repository_have_one_memory_unless_one_wants_its_own(
     home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_worktree_of_a_bare_repository_is_told_what_to_do(
     assert dreamd("status", "--json").json["workspace"] == str(home / "trees")
 
 
+@pytest.mark.full
 def test_a_dream_in_a_worktree_with_a_memory_makes_the_shared_workspace(
     home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_home_folder_is_a_workspace_for_who_says_so_and_for_nothing_below_it(
     assert registry(home) == [str(home), str(home / "project")]
 
 
+@pytest.mark.full
 def test_a_note_for_everywhere_makes_the_global_workspace_and_is_found_from_anywhere(
     home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +131,7 @@ def test_a_note_for_everywhere_makes_the_global_workspace_and_is_found_from_anyw
     assert (made["workspace"], made["created"]) == (str(home / "data/dreamd/global"), False)
 
 
+@pytest.mark.full
 def test_what_two_projects_have_by_hand_is_proposed_for_everywhere_and_declined_for_good(
     home: Path, dreamd: Caller
 ) -> None:

@@ -18,6 +18,7 @@ from tests.support.working import working
 OPERATIONS = 500
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lives", variants(8, 120))
 def test_a_killed_run_reopens_to_the_acknowledged_prefix(tmp_path: Path, lives: int) -> None:
     for seed in range(2 if lives < 20 else 6):

@@ -85,6 +85,7 @@ def said(page: Page, text: str) -> None:
     page.locator("#said", has_text=text).wait_for()
 
 
+@pytest.mark.full
 def test_a_batch_is_reviewed_by_keyboard_alone_and_memory_md_changes(home: Home) -> None:
     workspace = home.workspace()
     home.configure(dream={"approve": {"ask_newer": True}})
@@ -171,6 +172,7 @@ def test_a_wrong_line_is_put_right_and_the_next_dream_respects_it(home: Home) ->
     lived.assert_valid(workspace)
 
 
+@pytest.mark.full
 def test_a_dream_is_watched_as_it_runs(home: Home) -> None:
     workspace, answered = home.workspace(), threading.Event()
 

@@ -66,6 +66,7 @@ def dreamt(store: Store) -> bool:
     return True
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("numbers", variants((150, 12), (500, 50)))
 def test_the_notes_of_nine_writers_beside_dreams_are_each_a_crystal_once(
     tmp_path: Path, numbers: tuple[int, int]

@@ -22,6 +22,7 @@ def test_what_nobody_should_ask_is_answered_in_words(tmp_path: Path, monkeypatch
     assert {200, 400, 404, 405, 415, 422} <= tried.statuses.keys()
 
 
+@pytest.mark.full
 def test_what_was_valid_once_is_read_or_refused() -> None:
     """In a process of its own, whose memory is bounded."""
     run = subprocess.run(

@@ -16,6 +16,7 @@ LEAST_CAUGHT = {"a": 0.94, "b": 0.93, "c": 0.93, "d": 0.92}
 LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.84, 0.004
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("author", spread(LEAST_CAUGHT, 2))
 @pytest.mark.parametrize("seeds", variants((1,), range(1, 6)))
 def test_of_a_hundred_secrets_most_go(author: str, seeds: Sequence[int]) -> None:
@@ -28,6 +29,7 @@ def test_of_a_hundred_secrets_most_go(author: str, seeds: Sequence[int]) -> None
     assert not [language for language, count in of.items() if missed[language] > (1 - LEAST_OF_A_LANGUAGE) * count]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seeds", variants((1,), range(1, 6)))
 def test_of_a_thousand_harmless_texts_fewer_than_five_are_changed(seeds: Sequence[int]) -> None:
     files = [CORPORA / f"harmless_{author}.jsonl" for author in [*LEAST_CAUGHT][:: 1 if is_whole() else 2]]

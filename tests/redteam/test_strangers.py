@@ -16,6 +16,7 @@ CORPORA = Path(__file__).with_name("corpora")
 MOST_LEAKS, MOST_LOST = 0.01, 0.01
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("step", variants(12, 1))
 def test_strangers_words_stand_as_quotations_or_not_at_all(step: int) -> None:
     step *= 1 if step == 1 else fewer(3, 1)

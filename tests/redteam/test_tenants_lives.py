@@ -203,6 +203,7 @@ def test_guesses_from_one_address_lock_nobody_out(town: Tenancy, monkeypatch: py
     assert [town.door.ask(one, "GET", "/v1/workspaces").status for one in tokens] == [200] * 3
 
 
+@pytest.mark.full
 def test_no_tool_of_mcp_tells_of_another(town: Tenancy) -> None:
     from tests.daemon.fleet.gateways.test_mcp import agent
     from tests.redteam.tenants_corpus import FILLED

@@ -11,7 +11,7 @@ from tests.support.long_variants import spread
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize("kind", spread(kinds(), 16))
+@pytest.mark.parametrize("kind", spread(kinds(), 40))
 def test_a_foreign_workspace_is_read_at_most(good: Path, kind: str) -> None:
     with house() as one:
         root = put(good, one)

@@ -12,7 +12,7 @@ from tests.support.scripted_model import ScriptedModel
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize("kind", spread(kinds(3), 6))
+@pytest.mark.parametrize("kind", spread(kinds(3), 16))
 def test_an_adopted_workspace_stays_in_its_folder(good: Path, model: ScriptedModel, kind: str) -> None:
     with house() as one:
         root = put(good, one)

@@ -13,7 +13,7 @@ from tests.support.scripted_model import ScriptedModel
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize("kind", spread(kinds(2, 1), 8))
+@pytest.mark.parametrize("kind", spread(kinds(2, 1), 20))
 def test_what_comes_after_the_adoption_stays_in_its_folder(good: Path, model: ScriptedModel, kind: str) -> None:
     with house() as one:
         root = put(good, one)

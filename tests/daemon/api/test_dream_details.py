@@ -69,6 +69,7 @@ def asked(store: Store, dream: str = "", **fields: Any) -> DreamDetails:
     return dream_details.run(reading(store), OneDream(dream=dream, **fields))
 
 
+@pytest.mark.full
 def test_a_dream_shows_its_steps_its_prompt_its_answer_and_what_it_changed_and_why(tmp_path: Path) -> None:
     with opened(tmp_path / "here") as store:
         dream = dreamt(store, TEA, f"The key of the gateway is {SECRET}")

@@ -176,6 +176,7 @@ def test_what_only_reads_works_in_a_busy_workspace(dreamd: Caller, here: Path) -
         assert "held by process" in dreamd("search", "tea", "-w", here).err
 
 
+@pytest.mark.full
 def test_every_command_that_prints_a_value_prints_it_as_json(dreamd: Caller, here: Path) -> None:
     assert dreamd("init", here, "--json").json["created"] is False
     assert dreamd("note", "Ada likes tea", "-w", here, "--json").json["text"] == "Ada likes tea"
@@ -237,6 +238,7 @@ def test_an_interruption_ends_with_130_and_leaves_no_trace(
     assert not (here / "memory" / "scratch.md").exists()
 
 
+@pytest.mark.full
 def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
     def on_a_terminal(**environment: str) -> str:
         leader, follower = pty.openpty()
@@ -259,6 +261,7 @@ def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
     assert "\x1b[" not in process("status", str(here)).out
 
 
+@pytest.mark.full
 def test_the_status_does_not_wait_for_a_daemon_that_hangs(
     dreamd: Caller, here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

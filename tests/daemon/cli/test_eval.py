@@ -58,6 +58,7 @@ def test_the_table_names_every_figure_and_is_the_same_for_the_same_seed(dreamd: 
     assert "within 3,000 tokens" in ended.out
 
 
+@pytest.mark.full
 def test_a_model_is_asked_only_when_that_is_wanted_and_its_costs_are_named_before(
     dreamd: Caller, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def answered(dreamd: Caller, here: Workspace, monkeypatch: pytest.MonkeyPatch) -
     return ask
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("typed", "trust"), [("y\ny\n", "owner"), ("n\ny\n", "web"), ("y\nn\n", None), ("", None), ("\n\n", None)]
 )

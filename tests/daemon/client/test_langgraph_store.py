@@ -99,6 +99,7 @@ def test_meaning_finds_what_words_do_not_share(store: DreamdStore) -> None:
     assert first.score > second.score
 
 
+@pytest.mark.full
 def test_large_batches_go_in_parts_and_reads_see_what_was_before(store: DreamdStore) -> None:
     text = "ä" * 50_000  # six bytes each in JSON
     puts = [PutOp(HERE, f"k{n}", {"text": text}, index=False) for n in range(5)]

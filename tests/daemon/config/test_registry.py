@@ -106,6 +106,7 @@ def test_a_name_that_is_not_utf8_is_kept(registry: Path, tmp_path: Path) -> None
     assert found(registry, (), tmp_path) == ([root], ())
 
 
+@pytest.mark.full
 def test_processes_that_write_at_once_lose_no_line(registry: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from daemon.config.registry import add, exclude\n"

@@ -205,6 +205,7 @@ def test_a_hook_is_known_by_what_it_runs(command: str, *, own: bool) -> None:
     assert not calls_dreamd({"hooks": [*hook(command)["hooks"], *hook("lint")["hooks"]]})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent.name in ("claude-code", "codex")])
 def test_a_thousand_hooks_that_came_with_a_repository_take_no_hour(agent: Agent) -> None:
     file = agent.files(HERE, nothing)[0 if agent.name == "codex" else 1]

@@ -318,6 +318,7 @@ def test_with_nothing_new_a_pass_costs_the_same_however_much_is_remembered(store
     assert many[1] <= few[1] + 50
 
 
+@pytest.mark.full
 def test_one_new_note_costs_a_look_at_its_neighbours(store: Store) -> None:
     """The crystals' texts are read for the few that are near, not for all."""
     _grow(store, 0, 320)

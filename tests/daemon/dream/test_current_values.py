@@ -134,6 +134,7 @@ def test_what_the_owner_corrects_by_hand_supersedes_what_was_noted(store: Store)
     assert {pair.cause.value for pair in pairs} <= {"owner", "consolidation"}
 
 
+@pytest.mark.full
 def test_what_a_model_puts_in_a_lines_place_supersedes_it_in_whatever_words(
     tmp_path: Path, embedding: Embedding, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from daemon.api.provenance import why
 from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
@@ -60,6 +62,7 @@ def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: P
         assert store.questions.open(9) == []
 
 
+@pytest.mark.full
 def test_the_file_of_checkpoints_is_small_again_after_a_dream(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "here")
     path = workspace.checkpoints / "dreams.db"

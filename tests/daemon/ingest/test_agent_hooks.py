@@ -147,6 +147,7 @@ def ending(workspace: Workspace, transcript: Path | None, event: str = "SessionE
     return process
 
 
+@pytest.mark.full
 def test_without_a_daemon_the_dream_outlives_the_hook_and_its_agent(here: Workspace, chat: Path) -> None:
     """And when two sessions end at once, neither says anything."""
     noted(here, repairs(3))
@@ -162,6 +163,7 @@ def test_without_a_daemon_the_dream_outlives_the_hook_and_its_agent(here: Worksp
     assert "I prefer tea" not in dream_log(here).read_text()
 
 
+@pytest.mark.full
 def test_of_sessions_that_end_while_a_dream_goes_on_none_begins_another(here: Workspace) -> None:
     noted(here, repairs(2))
     dream_log(here).touch()
@@ -175,6 +177,7 @@ def test_of_sessions_that_end_while_a_dream_goes_on_none_begins_another(here: Wo
     assert "kettle" in here.document.read_text()
 
 
+@pytest.mark.full
 def test_the_turns_of_a_session_begin_a_dream_now_and_then(here: Workspace, chat: Path) -> None:
     noted(here, repairs(2))
     dream_log(here).touch()

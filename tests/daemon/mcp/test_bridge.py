@@ -67,6 +67,7 @@ def is_thin(agent: Raw) -> bool:
     return "pydantic_core" not in Path(f"/proc/{agent.process.pid}/maps").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", MODES)
 def test_a_client_notes_searches_and_dreams_through_the_daemon(home: Home, mode: str) -> None:
     workspace, steps = home.workspace(known=False), list[str]()
@@ -131,6 +132,7 @@ def test_nonsense_is_answered_or_passed_over(home: Home) -> None:
     assert notes(workspace) == [PORT]
 
 
+@pytest.mark.full
 def test_without_its_daemon_it_goes_on_alone(home: Home) -> None:
     """A call that was under way is told; nothing else is noticed."""
     workspace, asked, may_answer = home.workspace(), threading.Event(), threading.Event()

@@ -133,6 +133,7 @@ def test_with_a_bad_configuration_notes_are_taken_and_the_rest_says_what_is_wron
     run(body)
 
 
+@pytest.mark.full
 def test_a_note_is_taken_while_another_process_holds_the_workspace(here: Workspace) -> None:
     async def body() -> None:
         async with over_stdio("-w", str(here.root)) as client:
@@ -207,6 +208,7 @@ def test_a_kill_right_after_the_answer_loses_no_note(here: Workspace) -> None:
     assert notes(here) == expected
 
 
+@pytest.mark.full
 def test_stdout_carries_the_protocol_and_nothing_else(here: Workspace) -> None:
     with greeted(here.root, "-c", LOUD, str(here.root)) as process:
         assert not process.call("memory_bootstrap").get("isError")
@@ -268,6 +270,7 @@ def test_a_client_that_goes_without_its_answer_is_no_error(here: Workspace) -> N
         assert process.said() == ""
 
 
+@pytest.mark.full
 def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
     program = "import sys, daemon.mcp.server, daemon.mcp.stdio, daemon.mcp.http; print(*sys.modules)"
     ended = subprocess.run(

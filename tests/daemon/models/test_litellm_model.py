@@ -203,6 +203,7 @@ def test_litellm_says_nothing_of_its_own(serve: Serve, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.full
 def test_the_scripted_server_is_a_program_too() -> None:
     arguments = [
         sys.executable,

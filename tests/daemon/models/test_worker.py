@@ -70,6 +70,7 @@ def killed(worker: ModelWorker) -> None:
     until(lambda: not is_there(number))
 
 
+@pytest.mark.full
 def test_a_worker_knows_the_keys_and_nothing_of_the_daemon_and_imports_nothing_from_where_it_stands(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,6 +192,7 @@ def test_a_worker_that_dies_in_the_middle_of_a_call_costs_a_try(
     assert [how for _, how in told] == [None, "was ended by signal 9", None]
 
 
+@pytest.mark.full
 def test_whenever_a_worker_is_killed_each_question_is_answered_and_whatever_was_asked_is_recorded(
     serve: Serve, worker: ModelWorker
 ) -> None:

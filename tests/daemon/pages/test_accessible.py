@@ -96,6 +96,7 @@ KINDS = pytest.mark.parametrize("kind", ["ordinary", "empty"])
 FULL = pytest.mark.full
 
 
+@pytest.mark.full
 def test_the_pages_that_matter_most_are_for_everybody(places: dict[str, Place]) -> None:
     """A sample of the tests below."""
     place = places["ordinary"]

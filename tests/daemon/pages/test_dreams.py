@@ -160,6 +160,7 @@ def test_an_act_shows_a_page_wherever_the_browser_says_that_it_is(
     assert ("<h1>Review</h1>" if seen == "review" else "<h1>Dreams</h1>") in answer.body.decode()
 
 
+@pytest.mark.full
 def test_a_dream_with_long_texts_is_a_short_page_and_all_of_it_can_be_seen(
     served: Running, browser: Browser, name: str
 ) -> None:

@@ -103,6 +103,7 @@ def name(served: Running, tmp_path: Path) -> str:
     return name
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["/events", "/w/{}/events"])
 def test_an_event_for_a_change_and_none_for_nothing(served: Running, browser: Browser, name: str, path: str) -> None:
     with listening(browser, path.format(name)) as stream:
@@ -181,6 +182,7 @@ def test_no_word_of_a_memory_is_in_a_stream(served: Running, browser: Browser, n
     assert b"memory" not in said
 
 
+@pytest.mark.full
 def test_one_stream_too_many_is_refused_until_another_one_ends(browser: Browser, name: str) -> None:
     path = f"/w/{name}/events"
     with ExitStack() as others:

@@ -93,6 +93,7 @@ def test_on_every_page_each_text_is_text_and_stands_somewhere(visit: Visit, page
     assert large == {}
 
 
+@pytest.mark.full
 def test_a_part_of_a_page_for_htmx_is_as_harmless(visit: Visit) -> None:
     for address, whole in followed(visit.browser, visit.name, most=fewer(2, 5)):
         answer = visit.browser.get(address, HTMX)
@@ -103,6 +104,7 @@ def test_a_part_of_a_page_for_htmx_is_as_harmless(visit: Visit) -> None:
         assert is_json(as_json), address
 
 
+@pytest.mark.full
 def test_a_field_of_an_address_may_hold_anything(visit: Visit) -> None:
     few = _FEW[:: 1 if len(visit.texts) > len(_FEW) else 4]
     for name, page in PAGES.items():
@@ -133,6 +135,7 @@ def test_in_a_real_browser_nothing_of_them_comes_alive(visit: Visit) -> None:
         assert_quiet(seen)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("visit", [_FEW], indirect=True, ids=["few"])
 @pytest.mark.parametrize("chosen", spread(_FEW[:: len(_FEW) // 2], 3), ids=lambda one: str(one.name))
 def test_what_an_act_says_again_stays_text(visit: Visit, chosen: HostileText) -> None:

@@ -72,6 +72,7 @@ def test_it_shows_the_status_and_no_word_of_a_tenant(fleet: Kept, server: Runnin
     assert browser.get("/machines.json").json["fleet"]["counts"]["failing"] == 1
 
 
+@pytest.mark.full
 def test_it_is_for_everybody_on_a_wide_and_on_a_narrow_screen(fleet: Kept, server: Running) -> None:  # noqa: F811
     fleet.live()
     failing(fleet)

@@ -181,6 +181,7 @@ def test_nobody_opens_stores_that_are_being_left(kept: Kept) -> None:
     assert entered in (["BUSY"], ["STOPPED"], ["FENCED"])
 
 
+@pytest.mark.full
 def test_who_comes_while_it_is_released_to_be_repaired_is_told_so_and_nobody_is_fenced(kept: Kept) -> None:
     over, met = threading.Event(), list[BaseException]()
 

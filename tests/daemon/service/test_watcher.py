@@ -53,6 +53,7 @@ def test_a_transcript_in_a_folder_below_is_told(watcher: Watcher, ear: Ear, work
     ear.wait_for(workspace.root, Change.TRANSCRIPT)
 
 
+@pytest.mark.full
 def test_folders_that_are_made_later_are_picked_up(watcher: Watcher, ear: Ear, tmp_path: Path) -> None:
     root = tmp_path / "bare"
     root.mkdir()
@@ -70,6 +71,7 @@ def test_folders_that_are_made_later_are_picked_up(watcher: Watcher, ear: Ear, t
     ear.wait_for(root, Change.SCRATCH)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("force_polling", [False, True])
 def test_a_root_that_goes_and_comes_back_is_watched_again(tmp_path: Path, ear: Ear, *, force_polling: bool) -> None:
     workspace = made(tmp_path / "here")

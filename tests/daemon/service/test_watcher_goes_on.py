@@ -125,6 +125,7 @@ def restless(watcher: Watcher, roots: list[Path]) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_nothing_is_missed_while_the_watches_are_set_anew(backend: str, tmp_path: Path) -> None:
     busy = made(tmp_path / "busy")
@@ -227,6 +228,7 @@ watcher.close()
 """
 
 
+@pytest.mark.full
 def test_without_inotify_it_polls_and_says_so_until_inotify_is_back(workspace: Workspace) -> None:
     run = subprocess.run(
         [sys.executable, "-c", EXHAUSTED, str(workspace.root)], cwd=ROOT, capture_output=True, text=True, check=False

@@ -30,7 +30,7 @@ from state.sessions.policies.by_name import policy_of
 from state.sessions.policies.policy import Action
 from state.stores.sessions.sessions import Sessions
 from tests.state.sessions.shelves import millionths
-from tests.support.long_variants import examples
+from tests.support.long_variants import examples, sample
 from tests.support.working import AT, HOUR, SECOND, everything, working
 
 LIMITS: dict[str, dict[str, object]] = {
@@ -222,7 +222,7 @@ class Session(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-@pytest.mark.parametrize("policy", LIMITS)
+@pytest.mark.parametrize("policy", sample(LIMITS, lambda _, name: name == "bounded"))
 def test_nothing_is_ever_lost(policy: str) -> None:
     machine = type(policy, (Session,), {"policy": policy})
     run_state_machine_as_test(

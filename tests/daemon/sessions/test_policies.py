@@ -289,6 +289,7 @@ def test_context_stops_at_the_first_that_does_not_fit(store: Store) -> None:
     assert sessions.context(store, "s", AT + MINUTE, "recent").context == "new\n\nlarge\n\nold"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", ["ttl", "budget", "hybrid", "bounded"])
 def test_a_restored_item_says_what_it_said_and_is_found_again(store: Store, policy: str) -> None:
     sessions.session_open(store, "s", AT, policy)

@@ -42,6 +42,7 @@ def write(root: Path, writer: str, policy: str) -> None:
             sessions.add(store, "shared", sessions.Draft(f"{writer} {number}", "low", token_count=1 + number % 5), AT)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", sample(CONFIGS, lambda _, policy: policy == "budget"))
 def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) -> None:
     root = init_workspace(tmp_path / "w").root

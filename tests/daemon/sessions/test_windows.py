@@ -200,6 +200,7 @@ def test_the_talk_uses_every_tool_and_meets_every_error(expected: list[tuple[Say
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("window", [operations, at_the_port, at_the_socket])
 def test_programs_are_told_what_the_functions_answer(
     expected: list[tuple[Say, Any]], tmp_path: Path, window: Callable[[Workspace], Any]
@@ -211,6 +212,7 @@ def test_programs_are_told_what_the_functions_answer(
         assert answer == right, say
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("window", [in_memory, by_stdio, by_http])
 def test_agents_are_told_a_part_of_it_and_every_error_whole(
     expected: list[tuple[Say, Any]],

@@ -87,6 +87,7 @@ def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: P
     assert {path.stat().st_mode & 0o777 for path in (there / ".dreamd").rglob("*") if path.is_dir()} == {0o700}
 
 
+@pytest.mark.full
 def test_every_window_says_the_same_of_it(dreamd: Caller, archive: Path, here: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     import_archive(archive, there)
@@ -182,6 +183,7 @@ def test_a_damaged_record_is_left_out_and_named(dreamd: Caller, here: Path, tmp_
     assert "history/000002.json" not in members(tmp_path / "x.tar.gz")
 
 
+@pytest.mark.full
 def test_a_dream_under_way_begins_anew(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     with working(here) as store:
         store.ledger.begin("20260312T143000000000Z", "manual", store.feelings.levels(_now()).at)
@@ -208,6 +210,7 @@ def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: 
     assert list((here / ".dreamd").glob(".export*")) == []
 
 
+@pytest.mark.full
 def test_what_is_half_forgotten_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     with working(here) as store:
         intend(store.crystals.connection, Erasure((Target(("tea",)),), Cut.SENTENCES))
@@ -237,6 +240,7 @@ def test_what_a_killed_export_left_goes_when_the_next_owner_comes(here: Path) ->
             assert [path.exists() for path in (left, beside, alive)] == [False, False, True]
 
 
+@pytest.mark.full
 def test_a_file_of_the_machine_that_an_archive_names_is_never_opened(
     archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

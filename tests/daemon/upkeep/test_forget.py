@@ -187,6 +187,7 @@ def test_any_text_can_be_forgotten(tmp_path: Path, text: str, cut: Cut) -> None:
             assert any(line in one for one in finds(store, line)), line
 
 
+@pytest.mark.full
 def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
     talk = workspace.root / "talk.md"
@@ -208,6 +209,7 @@ def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Pat
         assert [one.text.strip() for one in store.segments.pending_notes()] == [f"{KEPT[0]}."]
 
 
+@pytest.mark.full
 def test_words_of_dreamds_own_can_be_forgotten_and_everything_works(plain_one: Workspace, tmp_path: Path) -> None:
     words = "session scratch add text manual bond forgotten agent note id metadata version".split()
     workspace = copied(plain_one, tmp_path / "w")

@@ -214,6 +214,7 @@ def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Wor
     assert archive.exists()
 
 
+@pytest.mark.full
 def test_what_is_remembered_in_another_spelling_goes_too(workspace: Workspace) -> None:
     forms = (SECRET.title().replace(" ", ""), " ".join(SECRET.replace(" ", "")), SECRET.replace(" ", " very ", 1))
     with quick(workspace) as store:

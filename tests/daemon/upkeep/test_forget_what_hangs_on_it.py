@@ -141,6 +141,7 @@ def desk_at(keeper: Keeper) -> DaemonAccess:
     return DaemonAccess(keeper, Config(), lambda _: None, never, lambda _: None, never, keeper.acquire)
 
 
+@pytest.mark.full
 def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
     asked = ForgetText(text=SECRET, confirm=True)
     with keeper.exclusive() as store:

@@ -63,6 +63,7 @@ def assert_mended(workspace: Workspace, chance: Chance, what: object) -> None:
     assert_works(workspace)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seeds", variants(8, 800))
 def test_damage_of_every_kind_to_any_file_loses_nothing_that_stands_elsewhere(
     origin: Workspace, tmp_path: Path, seeds: int
@@ -75,6 +76,7 @@ def test_damage_of_every_kind_to_any_file_loses_nothing_that_stands_elsewhere(
         assert_mended(workspace, chance, (seed, damage.__name__, path.name))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seeds", variants(2, 600))
 def test_damage_to_several_files_at_once_does_not_either(origin: Workspace, tmp_path: Path, seeds: int) -> None:
     for seed in range(seeds):
@@ -89,6 +91,7 @@ def test_damage_to_several_files_at_once_does_not_either(origin: Workspace, tmp_
         assert_mended(workspace, chance, (seed, done))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seeds", variants(4, 400))
 def test_a_damaged_log_of_the_database_costs_the_pages_that_are_damaged_and_no_later_ones(
     origin: Workspace, tmp_path: Path, seeds: int
@@ -108,6 +111,7 @@ def test_a_damaged_log_of_the_database_costs_the_pages_that_are_damaged_and_no_l
         assert (gone.notes, gone.said) == ((), ())
 
 
+@pytest.mark.full
 def test_a_lone_log_is_not_thrown_away_and_brings_back_what_it_holds(origin: Workspace, tmp_path: Path) -> None:
     killed = with_log(copied(origin, tmp_path / "open"), tmp_path / "killed")
     killed.database.unlink()
@@ -131,6 +135,7 @@ def broken_everywhere(workspace: Workspace) -> None:
     (workspace.checkpoints / "dreams.db").write_bytes(b"\xff" * 5_000)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("step", variants(14, 1))
 def test_a_repair_that_is_cut_off_at_any_change_of_the_disk_is_done_by_the_next(
     origin: Workspace, tmp_path: Path, step: int

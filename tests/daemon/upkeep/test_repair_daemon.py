@@ -32,6 +32,7 @@ def here(origin: Workspace, home: Home) -> Workspace:
     return workspace
 
 
+@pytest.mark.full
 def test_the_daemon_does_it_in_a_workspace_that_it_keeps_and_goes_on(home: Home, here: Workspace) -> None:
     with home.serving() as daemon:
         assert home.dreamd("doctor", here.root, "--repair").status == 3, daemon.log
@@ -53,6 +54,7 @@ def test_the_daemon_does_it_in_a_workspace_that_it_keeps_and_goes_on(home: Home,
         assert "The bell was polished" in here.document.read_text()
 
 
+@pytest.mark.full
 def test_what_it_cannot_keep_is_repaired_beside_it_and_taken_up_at_once(home: Home, here: Workspace) -> None:
     breaking.noisy(here.database, random.Random(1))
     os.truncate(here.database, here.database.stat().st_size // 2)

@@ -148,7 +148,7 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
 }
 
 
-@pytest.mark.parametrize("name", spread(SPOILS, 2))
+@pytest.mark.parametrize("name", spread(SPOILS, 5))
 def test_what_is_broken_is_found_said_mended_and_kept(
     here: Workspace, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -173,6 +173,7 @@ def test_what_is_broken_is_found_said_mended_and_kept(
     assert_works(here)
 
 
+@pytest.mark.full
 def test_the_command_says_what_it_did_and_how_to_remove_what_it_kept(
     here: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,6 +35,7 @@ class Lengths:
         return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), dtype=np.float32)
 
 
+@pytest.mark.full
 def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_built_of_the_vectors(tmp_path: Path) -> None:
     workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
@@ -71,6 +72,7 @@ def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_built_of_the
         assert index.count() == store.crystals.count()
 
 
+@pytest.mark.full
 def test_a_search_beside_no_daemon_builds_no_index_and_the_next_dream_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

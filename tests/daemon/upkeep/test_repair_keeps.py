@@ -30,6 +30,7 @@ def test_a_file_that_can_be_read_keeps_all_that_its_owner_wrote(here: Workspace,
     assert repaired(here) == Repair()
 
 
+@pytest.mark.full
 def test_what_was_forgotten_stays_so_when_the_database_is_lost(
     here: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -175,6 +175,7 @@ def test_the_rest_of_what_is_said_is_learnt(store: Store) -> None:
     assert crystals(store) == [REST, "Bello is a dog too.", f"{REST} 1", REST]
 
 
+@pytest.mark.full
 def test_a_long_turn_that_is_cut_within_it_does_not_hide_it(store: Store) -> None:
     filler = "The importer of the archive went on and on through the shelves "
     for words in range(40):
@@ -260,6 +261,7 @@ def writing(text: str) -> Callable[[dict[str, Any], int], str]:
     return answer
 
 
+@pytest.mark.full
 def test_a_model_that_writes_it_is_refused_that_line_alone_and_its_answer_is_kept_without(tmp_path: Path) -> None:
     with ScriptedModel(writing(f"Bello guards it: {SECRET}.")) as model, asking(tmp_path / "w", model) as store:
         noted(store, "Bello guards the harbour, and it has a crane.")

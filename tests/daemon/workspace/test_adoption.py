@@ -162,6 +162,7 @@ def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_
         assert store.journal.text(1) == own.document.read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_an_adoption_that_was_cut_off_anywhere_is_done_by_doing_it_again(tmp_path: Path) -> None:
     mine = made(tmp_path / "mine")
     numbers = itertools.count()

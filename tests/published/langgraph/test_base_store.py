@@ -644,6 +644,7 @@ async def test_async_rejects_invalid_namespace_labels(
     abatch.assert_not_called()
 
 
+@pytest.mark.full
 def test_search_and_listing_keep_empty_prefixes_and_wildcards() -> None:
     store = InMemoryStore()
     store.put(("tenant", "a_%"), "key", {"v": 1})
@@ -993,6 +994,7 @@ async def test_async_vector_search_with_filters(
     assert results[0].key == "doc3"
 
 
+@pytest.mark.full
 async def test_async_batched_vector_search_concurrent(
     fake_embeddings: CharacterEmbeddings,
 ) -> None:

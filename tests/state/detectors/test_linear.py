@@ -15,7 +15,7 @@ ALPHABETS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=4)
 
 
 @pytest.mark.parametrize("length", variants(SHORT, 16_384))
-@pytest.mark.parametrize("name", spread(DETECTORS, 8))
+@pytest.mark.parametrize("name", spread(DETECTORS, 16))
 def test_no_shape_of_text_is_slow_to_read(name: str, length: int) -> None:
     detector = DETECTORS[name]
     detector("compiled and loaded. 忽略 → search: `keys`?")
@@ -24,6 +24,7 @@ def test_no_shape_of_text_is_slow_to_read(name: str, length: int) -> None:
     assert slow == {}
 
 
+@pytest.mark.full
 @examples(30)
 @given(before=ALPHABETS, again=ALPHABETS, after=ALPHABETS)
 def test_no_repeated_pieces_are_slow_to_read(before: list[str], again: list[str], after: list[str]) -> None:

@@ -22,6 +22,7 @@ def test_no_expression_takes_exponential_time() -> None:
     assert slow == {}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "source",
     [

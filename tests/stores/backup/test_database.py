@@ -227,6 +227,7 @@ def rows_of(path: Path, tables: Iterable[str]) -> list[tuple[object, ...]]:
         return [row for table in tables for row in connection.execute(f"SELECT * FROM {table}").fetchall()]  # noqa: S608
 
 
+@pytest.mark.full
 def test_every_older_schema_is_brought_to_this_one(archive: Path, importer: Importer, tmp_path: Path) -> None:
     for version in range(1, SCHEMA_VERSION + 1):
         old = tmp_path / f"{version}.db"

@@ -105,6 +105,7 @@ def test_any_string_is_a_query(crystals: Crystals, query: str) -> None:
     _searcher(crystals).search(query, NOW)
 
 
+@pytest.mark.full
 def test_a_page_is_a_query(crystals: Crystals) -> None:
     crystals.upsert([_note("canary")])
     page = "canary " + " ".join(f"word{number}" for number in range(20_000))

@@ -17,6 +17,7 @@ from tests.stores.crystals.test_search import NOW, _note, _texts, sentences
 from tests.support.in_memory import BagOfWords
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dense", [True, False])
 @given(stored=st.lists(sentences, min_size=20, max_size=40), new=st.lists(sentences, min_size=1, max_size=4))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -42,6 +43,7 @@ def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
                 assert sum(hit.score > score + 1e-9 for hit in hits) < 5  # any order is right for equal texts
 
 
+@pytest.mark.full
 def test_the_same_is_found_through_chromadb(crystals: Crystals, tmp_path: Path) -> None:
     embedder = BagOfWords()
     crystals.upsert(_note(f"note {number} on the cluster", session="s", position=number) for number in range(50))

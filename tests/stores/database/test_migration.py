@@ -82,6 +82,7 @@ def test_the_first_migration_is_what_the_first_release_wrote() -> None:
     assert len(MIGRATIONS) == SCHEMA_VERSION
 
 
+@pytest.mark.full
 @examples(25)
 @given(stored)
 def test_a_database_of_version_1_keeps_everything_and_knows_when_its_crystals_fade(
@@ -160,6 +161,7 @@ def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(tmp_path
         assert [(one.calls, one.tokens) for one in steps.of("d", 9)] == [(1, 7)]
 
 
+@pytest.mark.full
 @examples(25)
 @given(
     st.lists(

@@ -132,6 +132,7 @@ def test_keys_are_forgotten_after_a_week_and_what_waits_never(fleet: Fleet) -> N
     assert len(fleet.inbox.waiting(place.id)) == 1
 
 
+@pytest.mark.full
 def test_receipts_that_nobody_takes_in_do_not_pile_up(fleet: Fleet) -> None:
     place, other = fleet.place(), fleet.place()
     kept = [fleet.put(place), fleet.put(other, kind="receipt")]

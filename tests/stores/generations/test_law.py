@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -128,5 +129,6 @@ class Workspaces(RuleBasedStateMachine):
             assert self.generations.manifest(key) == manifest
 
 
+@pytest.mark.full
 def test_what_comes_up_is_what_was_put() -> None:
     run_state_machine_as_test(Workspaces, settings=examples(50))

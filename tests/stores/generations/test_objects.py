@@ -128,6 +128,7 @@ def test_a_bucket_that_is_none_and_keys_that_are_wrong_are_told(s3: S3) -> None:
         wrong.get("a")
 
 
+@pytest.mark.full
 def test_a_server_that_is_away_is_unreachable_soon() -> None:
     keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     objects = open_objects("s3://bucket/x", {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})
@@ -139,6 +140,7 @@ def test_a_server_that_is_away_is_unreachable_soon() -> None:
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.full
 def test_what_a_server_acknowledged_is_there_after_it_was_killed(s3: S3) -> None:
     objects = open_objects(s3.url, s3.options)
     objects.put_new("a", b"x")

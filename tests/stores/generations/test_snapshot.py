@@ -22,6 +22,7 @@ def said_as(number: int) -> str:
     return f"note {number} {'x' * (number * 37 % 900)}".strip()
 
 
+@pytest.mark.full
 def test_notes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "here")
     segments, said, stop = Segments(workspace), [0], threading.Event()
@@ -55,6 +56,7 @@ def test_notes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tm
     assert said[0] > 20
 
 
+@pytest.mark.full
 def test_short_writes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tmp_path: Path) -> None:
     here = make_folder(tmp_path / "here", rows=0)
     grow(here, 2)

@@ -158,6 +158,7 @@ def peak_of_a_dream(folder: Path, notes: int) -> int:
     return peak
 
 
+@pytest.mark.full
 def test_a_dream_holds_no_more_of_a_long_log_than_of_a_short_one(tmp_path: Path) -> None:
     short, long = peak_of_a_dream(tmp_path / "a", 1_500), peak_of_a_dream(tmp_path / "b", 40_000)
     assert long < 1.5 * short  # the log itself has 27 times as much

@@ -57,6 +57,7 @@ def test_the_call_that_could_pass_the_ceiling_of_all_is_not_made() -> None:
         check_day(limits, today=Spend(9, 95, 0.0), about_to=Spend(1, 10, 0.0))
 
 
+@pytest.mark.full
 def test_what_one_workspace_spent_another_one_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")

@@ -157,6 +157,7 @@ def leaves_of(path: Path, table: str) -> list[int]:
     return [node.number for node in tree_of(path, table) if not node.children]
 
 
+@pytest.mark.full
 def test_a_lost_root_a_lost_header_and_a_lost_catalogue_cost_no_row(database: Path) -> None:
     everything = texts(database)
     root = tree_of(database, "crystals")[0]

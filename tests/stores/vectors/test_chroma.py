@@ -71,6 +71,7 @@ def index(folder: Path) -> Iterator[VectorIndex]:
         yield index
 
 
+@pytest.mark.full
 def test_a_first_opening_builds_the_index_from_the_truth(folder: Path) -> None:
     report = opened_and_closed(folder, Arrays(vectors(0, 1200)))
     assert report == IndexReport(Found.NOTHING, "", added=1200, removed=0, records=1200)
@@ -116,6 +117,7 @@ def test_what_is_deleted_is_not_found_and_deleting_it_again_is_nothing(index: Ve
     assert index.nearest(vector(7), 1)[0][0] != f"{7:032x}"
 
 
+@pytest.mark.full
 def test_an_index_is_opened_as_it_was_left(folder: Path) -> None:
     truth = Arrays(vectors(0, 300))
     assert opened_and_closed(folder, truth).rebuilt
@@ -125,6 +127,7 @@ def test_an_index_is_opened_as_it_was_left(folder: Path) -> None:
         assert not report.rebuilt
 
 
+@pytest.mark.full
 def test_between_two_calls_a_process_may_die(folder: Path) -> None:
     known = Arrays(vectors(0, 1100))
     index, _ = open_index(folder, "workspace", Arrays({}))
@@ -162,6 +165,7 @@ def test_files_that_were_copied_are_not_opened(folder: Path, tmp_path: Path) -> 
     assert opened_and_closed(tmp_path / "copy", truth).found is Found.UNSEALED
 
 
+@pytest.mark.full
 def test_an_index_behind_or_ahead_is_completed_and_not_built_again(folder: Path) -> None:
     opened_and_closed(folder, Arrays(vectors(0, 300)))
     report = opened_and_closed(folder, Arrays(vectors(20, 400)))
@@ -284,6 +288,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.full
 @examples(12, database=None)
 @given(steps)
 def test_after_any_steps_the_index_holds_what_a_dictionary_holds(steps: list[tuple[str, list[int], int]]) -> None:

@@ -63,6 +63,7 @@ def test_an_example_sentence_has_the_published_vector(embedder: Embedder) -> Non
     assert embedder.name == "all-MiniLM-L6-v2@53aa51172d14"
 
 
+@pytest.mark.full
 def test_the_graph_agrees_with_the_model_written_out_in_numpy(embedder: Embedder, model: Path) -> None:
     texts = [SENTENCE, "", "Ein Traum, über Nacht: 夢 🌙", "a b c " * 40, "What did Caroline say about the trip?"]
     vectors = embedder.embed(texts)
@@ -71,6 +72,7 @@ def test_the_graph_agrees_with_the_model_written_out_in_numpy(embedder: Embedder
         assert np.abs(vector - reference(weights, model, text)).max() < 1e-5
 
 
+@pytest.mark.full
 def test_a_text_has_the_same_vector_alone_and_among_others_of_any_length(embedder: Embedder) -> None:
     texts = [" ".join(["memory", "dream", "crystal"][: 1 + n % 3]) * (1 + n * 7 % 61) for n in range(60)]
     together = embedder.embed(texts)
@@ -94,6 +96,7 @@ def test_no_texts_are_no_rows_and_a_lone_surrogate_is_a_text(embedder: Embedder)
 FULL = pytest.mark.full
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "damage",
     [
@@ -145,6 +148,7 @@ def test_a_cache_that_cannot_be_written_is_a_reason_and_no_crash(tmp_path: Path)
     assert str(tmp_path / "file") in refusal(open_embedder(tmp_path / "file"))
 
 
+@pytest.mark.full
 def test_chromadbs_archive_serves_when_the_package_does_not(
     cache: Path, embedder: Embedder, model: Path, tmp_path: Path
 ) -> None:

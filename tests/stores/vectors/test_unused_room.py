@@ -12,6 +12,7 @@ from tests.stores.vectors.test_chroma import Arrays, opened_and_closed, vectors
 GARBAGE = b"the launch crew is 7731 blue; "
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("records", "written"), [(10, 0), (1_050, 1_000)], ids=["none written yet", "a batch written"]
 )

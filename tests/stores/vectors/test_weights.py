@@ -25,6 +25,7 @@ def wheel(path: Path, *left_out: str) -> Path:
     return path
 
 
+@pytest.mark.full
 def test_a_wheel_and_a_folder_bring_the_same_model(tmp_path: Path) -> None:
     folder, other = tmp_path / "data" / "models" / "one", tmp_path / "other"
     with held(folder):

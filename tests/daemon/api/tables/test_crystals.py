@@ -34,7 +34,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords
-from tests.support.long_variants import examples
+from tests.support.long_variants import examples, spread
 
 NOW = datetime.now(UTC)
 KEY = "sk-ant-api03-" + "Zk3vQ9xW" * 11 + "AA"
@@ -157,7 +157,7 @@ def holds(text: str, wanted: str) -> bool:
     return bool(last or whole) and set(whole) <= set(words) and any(word.startswith(last) for word in words)
 
 
-@pytest.mark.parametrize("name", ["sort", *FILTERS])
+@pytest.mark.parametrize("name", spread(["sort", *FILTERS], 4))
 @given(st.data())
 @examples(20)
 def test_the_parts_are_the_whole_in_its_order_and_nothing_twice(

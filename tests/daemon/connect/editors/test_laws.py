@@ -72,6 +72,7 @@ def is_way(contents: object, path: tuple[str, ...]) -> bool:
     )
 
 
+@pytest.mark.full
 @law(400)
 def test_what_is_set_is_read_and_setting_it_again_changes_nothing(kind: Format, case: Case) -> None:
     text, _, path, value = case
@@ -96,6 +97,7 @@ def prune_for(kind: Format, before: object, path: tuple[str, ...], text: str, af
     return made
 
 
+@pytest.mark.full
 @law(400)
 def test_what_was_not_there_is_taken_out_to_the_byte(kind: Format, case: Case) -> None:
     text, comments, path, value = case

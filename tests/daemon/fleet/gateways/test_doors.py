@@ -171,6 +171,7 @@ def test_a_token_is_shown_once_and_as_it_is(home: Fleet, door: Door) -> None:
         assert status_of(raw(door, path, *headers)) == 401, headers
 
 
+@pytest.mark.full
 def test_revoked_and_expired_tokens_end(home: Fleet, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = home.tenant()
     door.gateway.bearers._shown._seconds = 0.3

@@ -142,6 +142,7 @@ def test_a_removal_that_does_not_end_is_a_problem(fleet: Kept) -> None:
     assert problems(status_of(fleet)) == ["what was removed 2 hours ago is not deleted yet"]
 
 
+@pytest.mark.full
 def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
     fleet: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:

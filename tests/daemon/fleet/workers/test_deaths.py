@@ -54,6 +54,7 @@ def test_what_a_killed_worker_acknowledged_another_one_has(fleet: Fleet) -> None
     assert sorted(fleet.crystals(place)) == ["Ada prefers tea over coffee", "and cake"]
 
 
+@pytest.mark.full
 def test_a_worker_that_was_stopped_for_long_commits_nothing(fleet: Fleet) -> None:
     place = fleet.place()
     with fleet.process(before=HASTY) as first, fleet.process(before=HASTY) as second:

@@ -68,6 +68,7 @@ def test_who_takes_over_finishes_an_erasure(fleet: Fleet, monkeypatch: pytest.Mo
     assert fleet.crystals(place) == ["Ada prefers tea"]
 
 
+@pytest.mark.full
 def test_a_copy_that_nobody_has_used_for_a_month_goes(fleet: Fleet) -> None:
     old, new = fleet.place(), fleet.place()
     with fleet.worker() as worker:

@@ -26,6 +26,7 @@ def ready(worker: Running) -> int:
         connection.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seconds", [2.0, *(pytest.param(one, marks=pytest.mark.full) for one in (5.0, 20.0))])
 def test_a_worker_goes_on_by_itself_after_postgresql_was_away(
     fleet: Fleet, postgres: Postgres, seconds: float
@@ -53,6 +54,7 @@ def test_a_worker_goes_on_by_itself_after_postgresql_was_away(
     assert sorted(fleet.crystals(place)) == ["after", "before", "by the inbox"]
 
 
+@pytest.mark.full
 def test_a_commit_whose_answer_is_lost_is_made_once(fleet: Fleet, postgres: Postgres) -> None:
     place = fleet.place()
     with Partition(postgres.port) as door:
@@ -88,6 +90,7 @@ def test_a_job_whose_end_could_not_be_told_holds_up_nobody(fleet: Fleet, postgre
     assert sorted(fleet.crystals(place)) == ["the first", "the second"]
 
 
+@pytest.mark.full
 def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s3: S3) -> None:
     with Partition(s3.port) as door:
         fleet.options = {name: door.through(value) for name, value in s3.options.items()}
