@@ -58,15 +58,16 @@ dream: install
 	    echo "----- dreamd search \"$$keywords\" (the first crystal pointer) -----"; \
 	    $(BIN)/dreamd search --workspace $(EXAMPLE) --limit 2 "$$keywords"
 
-# More workers than cores, for a part of a journey is waiting. What is compiled is kept, or each of them compiles all.
+# More workers than cores, for a part of a test is waiting; each more of them loads what is heavy once more. What is
+# compiled is kept, or each of them compiles all.
 test test-all: export PYTHONDONTWRITEBYTECODE =
-PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 test: install
-	$(PYTEST)
+	$(PYTEST) -n 3
 
 test-all: install clients
-	$(PYTEST) -m '' --hypothesis-profile=all
+	$(PYTEST) -n 4 -m '' --hypothesis-profile=all
 
 check: install
 	$(BIN)/ruff format --check .

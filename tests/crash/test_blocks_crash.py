@@ -132,6 +132,7 @@ def test_a_save_while_it_is_cut_off_is_kept(workspace: Workspace) -> None:
     assert every_fault(FEW, scenario) > share(30)
 
 
+@pytest.mark.full
 def test_a_version_without_its_block_is_written_by_the_next_who_opens(ready: Prepared, workspace: Workspace) -> None:
     file = workspace.root / "CLAUDE.md"
     with opened(workspace) as store:

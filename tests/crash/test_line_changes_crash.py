@@ -110,6 +110,7 @@ def test_a_loss_of_power_leaves_the_old_lines_or_the_new_ones(ready: Workspace, 
     assert min(ends.values()) > share(5)
 
 
+@pytest.mark.full
 def test_a_kill_before_any_statement_of_state_db_leaves_the_old_lines_or_the_new_ones(
     ready: Workspace, tmp_path: Path
 ) -> None:

@@ -342,6 +342,7 @@ def test_thirty_lines_of_the_bond_outlast_heavier_ones_of_active_context_in_any_
     assert standing_of(dream, CONTEXT) >= 20
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mood", MOODS, ids=["calm", "reward", "error", "social"])
 def test_what_lasts_never_pushes_the_work_below_its_share(mood: Hormones) -> None:
     bond, phenotype = about(BOND, 90, 1.0), about(PHENOTYPE, 60, 1.0)

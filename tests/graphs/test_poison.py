@@ -62,7 +62,7 @@ def drafts(before: Snapshot) -> tuple[Draft, ...]:
 
 
 @pytest.mark.parametrize("trusts", variants("own", "every"))
-@pytest.mark.parametrize("one", spread(POISONED, 2), ids=lambda one: one.trick.value)
+@pytest.mark.parametrize("one", spread(POISONED, 5), ids=lambda one: one.trick.value)
 def test_no_poisoned_text_escapes_from_its_line_or_its_quotation(one: Poisoned, *, trusts: str) -> None:
     for trust in Trust if trusts == "every" else (one.trust,):
         before = read(one.parts, trust)
@@ -75,7 +75,7 @@ def test_no_poisoned_text_escapes_from_its_line_or_its_quotation(one: Poisoned, 
                 assert [line for line in lines if reads_as_instruction(line) and not is_quoted(line)] == []
 
 
-@pytest.mark.parametrize("one", spread(POISONED, 2), ids=lambda one: one.trick.value)
+@pytest.mark.parametrize("one", spread(POISONED, 5), ids=lambda one: one.trick.value)
 def test_no_poisoned_text_ends_its_quotation_in_a_prompt(one: Poisoned) -> None:
     before = read((*one.parts, one.text), one.trust)
     assert ends_quotation(request(before, [one.text]).user) == []

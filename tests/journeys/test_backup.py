@@ -138,6 +138,7 @@ def assert_clean(there: Workspace, before: list[str], tried: set[str]) -> None:
         lived.assert_valid(there)
 
 
+@pytest.mark.full
 def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home, tmp_path: Path) -> None:
     workspace = home.workspace("first")
     Segments(workspace).append(Note("lighthouses are the theme", datetime.now(UTC)))

@@ -86,6 +86,7 @@ def test_what_a_policy_refuses_is_seen() -> None:
         assert [one.split()[:2] for one in seen.refused] == [["script-src-elem", "inline"]]
 
 
+@pytest.mark.full
 def test_dialogs_errors_and_what_axe_finds_are_seen() -> None:
     with browser_page() as seen:
         shown(seen, "<img src='data:,'><script>alert('x'); nobody()</script>", policy="")

@@ -84,6 +84,7 @@ def test_over_stdio_a_session_outlives_its_server(here: Workspace, tmp_path: Pat
     run(body)
 
 
+@pytest.mark.full
 def test_a_kill_right_after_the_answer_loses_no_memory(here: Workspace) -> None:
     expected = []
     for number in range(5):

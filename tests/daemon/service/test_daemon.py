@@ -94,6 +94,7 @@ def house(folder: Path) -> Iterator[House]:
         one.service.stop(PATIENCE_SECONDS)
 
 
+@pytest.mark.full
 def test_a_dream_that_is_refused_or_fails_was_paid_for_all_the_same(house: House) -> None:
     model = house.stack.enter_context(ScriptedModel(prose))
     house.config = Config(dream=QUIET, model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))

@@ -110,6 +110,7 @@ def test_of_a_whole_database_every_row_is_there_again(database: Path) -> None:
     assert damage_of(new, expected=True) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
 def test_a_database_of_an_older_schema_is_salvaged_as_such_and_brought_to_ours(tmp_path: Path, version: int) -> None:
     path = tmp_path / "state.db"

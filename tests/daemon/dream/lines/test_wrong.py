@@ -107,6 +107,7 @@ def said_again(store: Store, text: str) -> None:
     assert store.segments.pending_notes() == ()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("opened", [plain, repeating])
 @pytest.mark.parametrize(
     ("action", "old", "text"),
