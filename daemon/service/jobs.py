@@ -116,18 +116,19 @@ class Jobs:
             logs.get(workspace=keeper.name).info("sessions_maintained", **figures)
 
     def consolidate(self, keeper: Keeper, reason: Reason | None, now: datetime) -> None:
-        """Run one consolidation pass. Raises BusyError while a dream runs."""
+        """Run one consolidation pass. Raises BusyError while somebody else is at work, such as a dream."""
         log = logs.get(workspace=keeper.name)
         began = time.monotonic()
-        changed = keeper.changed
+        has_begun = False
         try:
             with keeper.exclusive(wait=False) as store:
-                keeper.changed = False
+                keeper.changed, has_begun = False, True
                 done = consolidate(store, now, self._turn())
         except BusyError:
-            keeper.changed |= changed
+            if has_begun:
+                keeper.changed = True
             raise
-        except (StoppedError, FencedError) as error:
+        except FencedError as error:
             keeper.changed = True
             log.warning("pass_interrupted", why=str(error))
             raise

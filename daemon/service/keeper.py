@@ -144,7 +144,7 @@ class Keeper:
         return self._long_lease.busy
 
     def check_lock(self) -> bool:
-        """Whether this process has the workspace, and has not given it back just now.
+        """Whether this process has the workspace; False as well when another thread gives it back just now.
 
         Raises FencedError, after closing everything, when another process has taken it over.
         """
@@ -171,7 +171,7 @@ class Keeper:
         if not self._offline.acquire(blocking=False):
             raise self._unkept()
         try:
-            # Who comes meanwhile waits for the stores, and is told why it does not get them: nobody is fenced.
+            # Who comes meanwhile waits for the stores, or is told that they are in use: nobody is fenced.
             with self._long_lease.kept_closed() as long_closed, self._short_lease.kept_closed() as short_closed:
                 if self.dreaming or not (long_closed and short_closed):
                     what = self.dreaming or "something is under way in it"
@@ -184,14 +184,16 @@ class Keeper:
     def release(self) -> None:
         """Close everything and give the lock back. Whoever is at work in the stores is fenced from now on."""
         lock, self._lock = self._lock, None
-        for lease in self._leases:
-            with suppress(DreamdError):
-                lease.close_idle()
-        if self._indexing is not None:
-            with suppress(DreamdError):
-                self._indexing.close()
-        if lock is not None:
-            lock.release()
+        try:
+            for lease in self._leases:
+                with suppress(DreamdError):
+                    lease.close_idle()
+            if self._indexing is not None:
+                with suppress(DreamdError):
+                    self._indexing.close()
+        finally:
+            if lock is not None:
+                lock.release()
 
     def close_idle(self) -> None:
         """Close what nobody has used for a while.

@@ -292,16 +292,15 @@ class Roster:
                 on_failure = partial(_log_failure, managed.name)
                 managed.keeper = Keeper(workspace, managed.name, self._config, self._embedding, on_failure)
             managed.keeper.acquire()
+            managed.problem, managed.watched = None, None
+            self.watch(managed)
+            log.info("workspace_adopted", root=str(managed.root))
+            self._on_acquired(managed, managed.keeper)
         except Exception as error:  # noqa: BLE001 - one bad workspace does not stop the others
             problem = Problem.of(error)
             if managed.problem != problem:
                 log.warning("workspace_refused", error=error)
             managed.problem = problem
-            return
-        managed.problem, managed.watched = None, None
-        self.watch(managed)
-        log.info("workspace_adopted", root=str(managed.root))
-        self._on_acquired(managed, managed.keeper)
 
     def _release(self, managed: ManagedWorkspace) -> None:
         """Close one that is no longer in the roster."""

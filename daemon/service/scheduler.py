@@ -21,7 +21,7 @@ from daemon.service.watcher import Change
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
-from state.errors import BusyError, StoppedError
+from state.errors import BusyError, FencedError, StoppedError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -269,7 +269,7 @@ class Scheduler:
         def done(future: "Future[None]") -> None:
             if (error := future.exception()) is not None:
                 managed.maintain_after = time.monotonic() + TICK_SECONDS
-                if not isinstance(error, StoppedError):
+                if not isinstance(error, StoppedError | BusyError):
                     logs.get(workspace=managed.name).error("sessions_not_maintained", error=error)
             managed.maintaining = False
 
@@ -297,7 +297,9 @@ class Scheduler:
         keeper.last_pass = now
 
         def done(future: "Future[None]") -> None:
-            if isinstance(future.exception(), BusyError):  # a dream runs: the next look decides again
+            if isinstance(
+                future.exception(), BusyError | FencedError
+            ):  # such as a dream: the next look decides again
                 keeper.last_pass, keeper.last_spike_pass = before
                 managed.next = None
             else:
@@ -323,6 +325,6 @@ class Scheduler:
 
 
 def log_failure(workspace: str, event: str, future: "Future[None]") -> None:
-    """Log the error of a job that nobody waits for."""
-    if (error := future.exception()) is not None and not isinstance(error, StoppedError):
+    """Log the error of a job that nobody waits for; who was only in the way is no error."""
+    if (error := future.exception()) is not None and not isinstance(error, StoppedError | BusyError):
         logs.get(workspace=workspace).error(event, error=error)

@@ -1,7 +1,8 @@
 """Forms of a word: words that begin alike, for four letters at least and for 0.6 of the longer one.
 
-Or for all three letters of a word that has no more, where the other one has six at most. A text may have thousands of
-words of one key: these are found by their beginnings, without a look at each of them.
+Or for all three letters of a word that has no more, where the other one has six at most. Words with other signs than
+letters, and those of more than 64, have no other form. A text may have thousands of words of one key: these are found
+by their beginnings, without a look at each of them.
 """
 
 import math
@@ -19,7 +20,8 @@ _LONGEST = 64
 class Crowd:
     """Many words of one key and their places, by how their forms begin.
 
-    `begins` has each word under every beginning that a form of it may ask for, `needed` under the shortest of them.
+    One index has each word under every beginning that a form of it may ask for, the other one under the beginning
+    that all its longer forms have.
     """
 
     def __init__(self, words: Iterable[tuple[int, str]]) -> None:

@@ -40,20 +40,29 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text to read in: its words, and where each is."""
+    """A text to read in, or a sentence of one: its words, and where each is.
+
+    Sentences of different texts may have the same words, in other places or of other weight: what is remembered of a
+    source goes by its `parent` and `number` too.
+    """
 
     text: str
     entry: Entry
     words: tuple[Word, ...] = field(compare=False)
     places: Mapping[str, tuple[int, ...]] = field(compare=False)
+    crowds: dict[str, Crowd] | None = field(compare=False)  # of keys that many words have, as they are asked for
+    parent: "Source | None" = None
+    number: int = 0
 
     def where(self, word: Word) -> list[int]:
         """The first places of a word, or of another form of it."""
         key = key_of(word.text)
         near = self.places.get(key, ())
-        if len(near) > _FEW:
-            return _crowds(self)[key].where(word.text, _MOST_PLACES)
-        return [at for at in near if are_forms(word.text, self.words[at].text)][:_MOST_PLACES]
+        if self.crowds is None or len(near) <= _FEW:
+            return [at for at in near if are_forms(word.text, self.words[at].text)]
+        if key not in self.crowds:
+            self.crowds[key] = Crowd((at, self.words[at].text) for at in near)
+        return self.crowds[key].where(word.text, _MOST_PLACES)
 
 
 class Step(NamedTuple):
@@ -82,7 +91,10 @@ def sentences(source: Source) -> tuple[Source, ...]:
     """The sentences of a text by themselves."""
     groups = [tuple(group) for _, group in groupby(source.words, key=lambda word: word.sentence)]
     texts = (" ".join(word.text for word in words) for words in groups)
-    return tuple(_source(text, source.entry, words) for text, words in zip(texts, groups, strict=True))
+    return tuple(
+        _source(text, source.entry, words, source, number)
+        for number, (text, words) in enumerate(zip(texts, groups, strict=True))
+    )
 
 
 def nearest(line: Sequence[Word], sources: Iterable[Source]) -> list[Source]:
@@ -101,7 +113,7 @@ def reading(line: Sequence[Word], sources: Sequence[Source]) -> list[Step]:
         opens = word.meaning and word.clause not in begun
         begun |= {word.clause} if opens else set()
         layer = _next(layer, word, sources, opens=opens)
-    step: Step | None = min(layer, key=lambda one: one.total)
+    step: Step | None = layer[0]
     steps: list[Step] = []
     while step is not None and step.before is not None:
         steps.append(step)
@@ -109,19 +121,12 @@ def reading(line: Sequence[Word], sources: Sequence[Source]) -> list[Step]:
     return steps[::-1]
 
 
-def _source(text: str, entry: Entry, words: tuple[Word, ...]) -> Source:
-    return Source(
-        text, entry, words, by_key((key_of(word.text), at) for at, word in enumerate(words) if word.meaning)
-    )
-
-
-@remembered(300_000, lambda source: len(source.text))
-def _crowds(source: Source) -> Mapping[str, Crowd]:
-    return {
-        key: Crowd((at, source.words[at].text) for at in places)
-        for key, places in source.places.items()
-        if len(places) > _FEW
-    }
+def _source(
+    text: str, entry: Entry, words: tuple[Word, ...], parent: Source | None = None, number: int = 0
+) -> Source:
+    places = by_key((key_of(word.text), at) for at, word in enumerate(words) if word.meaning)
+    has_crowds = any(len(ats) > _FEW for ats in places.values())
+    return Source(text, entry, words, places, {} if has_crowds else None, parent, number)
 
 
 def _next(layer: Sequence[Step], word: Word, sources: Sequence[Source], *, opens: bool) -> list[Step]:

@@ -2,12 +2,16 @@
 
 from itertools import takewhile
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from state.attribution.forms import Crowd, are_forms, key_of
-from state.attribution.passages import Entry, source_of
+from state.attribution.passages import Entry, sentences, source_of
+from state.attribution.sources import Voice, foreign
 from state.attribution.wording import wording
+from state.trust import Trust
+from tests.state.detectors.timing import forget_texts
 
 _LETTERS = st.text("abcé東1", max_size=4)
 WORDS = st.builds(
@@ -52,3 +56,20 @@ def test_a_source_finds_each_form_of_a_word_however_many_begin_like_it(text: str
     for word in wording(asked):
         there = [at for at, one in enumerate(source.words) if one.meaning and alike(word.text, one.text)]
         assert source.where(word) == there[:24]
+
+
+@pytest.mark.parametrize("again", ["abouts paris", "cannots coffees"])
+def test_a_text_that_is_spelt_as_a_sentence_of_another_is_read_by_its_own_words(again: str) -> None:
+    """A folded word may be another one when it is folded again: a stop word, or two words."""
+    whole = " ".join(word for word in again.split() for _ in range(18))
+    [sentence] = sentences(source_of(whole, Entry(0.0, 0.3, 0.8)))
+    twin = source_of(sentence.text, Entry(0.0, 0.3, 0.8))
+    for source in (twin, sentence, twin):
+        for word in sentence.words:
+            there = [at for at, one in enumerate(source.words) if one.meaning and alike(word.text, one.text)]
+            assert source.where(word) == there[:24]
+    voices = [Voice(one, Trust.WEB) for one in (sentence.text, whole, sentence.text)]
+    asked = (f"The {again} are closed on Monday", ["Paris is closed on Monday"], voices)
+    remembered = foreign(*asked)
+    forget_texts()
+    assert foreign(*asked) == remembered
