@@ -15,6 +15,8 @@ _SHORT, _PREFIX = 3, 4
 _SAME_WORD = 0.6
 # What is longer is encoded, or many words without spaces: another form of it says something else.
 _LONGEST = 64
+# Of the many short sentences that are remembered most words stand at one of the same few places.
+_ONE_PLACE = tuple((at,) for at in range(64))
 
 
 class Crowd:
@@ -74,4 +76,8 @@ def by_key(keyed: Iterable[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:
     places = defaultdict[str, list[int]](list)
     for key, at in keyed:
         places[key].append(at)
-    return {key: tuple(ats) for key, ats in places.items()}
+    return {key: _shared(ats) for key, ats in places.items()}
+
+
+def _shared(places: list[int]) -> tuple[int, ...]:
+    return _ONE_PLACE[places[0]] if len(places) == 1 and places[0] < len(_ONE_PLACE) else tuple(places)
