@@ -30,7 +30,8 @@ def checked_value(key: str, kind: Any, value: object) -> Any:  # noqa: ANN401 - 
         return adapter(kind).validate_python(value)
     except ValidationError as error:
         place, problem = problems_of(error)[0]
-        name = f"{key}.{place.removesuffix('.[key]')}" if place else key
+        below = shown(place.removesuffix(".[key]"))[1:-1]  # a key from outside: it may be any text
+        name = f"{key}.{below}" if place else key
         raise UsageError(f"{name}: {shown(error.errors()[0]['input'])}: {problem}") from None
 
 

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from state.errors import UnsupportedInstructionError, UsageError
@@ -101,6 +101,8 @@ def test_an_instruction_is_understood_or_refused(text: str) -> None:
 
 
 @given(st.sampled_from(list(POLICIES)), st.dictionaries(KEYS, ANYTHING, max_size=4))
+@example("ttl", {"ttl_seconds": {"\x1f": None}})
+@example("ttl", {"ttl_seconds": {"\u2028" * 200: None}})
 def test_a_configuration_makes_a_policy_or_is_refused_by_a_key(name: str, config: dict[str, object]) -> None:
     try:
         policy = policy_of(name, config)
