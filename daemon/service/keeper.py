@@ -106,7 +106,7 @@ class Keeper:
         if self._lock is not None:
             return
         if self.offline_reason:
-            raise self._unkept()
+            raise self.unkept()
         if not all(lease.close_idle() for lease in self._leases):
             # Its user is fenced and does not know it yet. Nobody waits for it: a dream's model may take minutes.
             raise BusyError(
@@ -169,7 +169,7 @@ class Keeper:
     def offline(self) -> Iterator[None]:
         """Release the workspace and let no thread acquire it meanwhile. Raises BusyError while it is in use."""
         if not self._offline.acquire(blocking=False):
-            raise self._unkept()
+            raise self.unkept()
         try:
             # Who comes meanwhile waits for the stores, or is told that they are in use: nobody is fenced.
             with self._long_lease.kept_closed() as long_closed, self._short_lease.kept_closed() as short_closed:
@@ -255,7 +255,7 @@ class Keeper:
     def _using(self, lease: StoreLease, *, wait: bool = True) -> Iterator[Store]:
         lock = self._lock
         if not self.check_lock():  # this process may have been stopped, and displaced
-            raise self._unkept()
+            raise self.unkept()
         try:
             with lease.use(wait=wait) as store:
                 store.notices.clear()
@@ -277,12 +277,13 @@ class Keeper:
     def _open(self) -> Store:
         lock, indexing = self._lock, self._indexing
         if lock is None or indexing is None:
-            raise self._unkept()
+            raise self.unkept()
         store = open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
         store.journal.alone = self.alone
         return store
 
-    def _unkept(self) -> BusyError:
+    def unkept(self) -> BusyError:
+        """Why the stores cannot be had now."""
         if self.offline_reason:
             return BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
         return BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")

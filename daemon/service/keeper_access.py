@@ -129,7 +129,7 @@ class DaemonAccess:
     def _kept(self) -> Keeper:
         """The keeper, if it holds the lock. Raises BusyError while it is offline, else NotKeptError."""
         if self.keeper.offline_reason:
-            raise BusyError(f"{self.workspace.root}: {self.keeper.offline_reason}", "wait for it and try again")
+            raise self.keeper.unkept()
         if not self.keeper.holds_lock:
             why = next(
                 iter(self.service().problems), Problem("the daemon is still opening this workspace", "try again")

@@ -15,11 +15,7 @@ import pytest
 
 from tests.chaos.ordeals import ORDEALS
 from tests.chaos.running import again, plant, run, words_alone
-from tests.support.long_variants import sample
 from tests.support.running import ROOT
-
-# A daemon that is killed, a disk that fails, spoilt files.
-QUICK = ("served", "failing", "spoilt")
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +25,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", sample(ORDEALS, lambda _, kind: kind in QUICK))
+@pytest.mark.parametrize("kind", ORDEALS)
 def test_an_ordeal_loses_nothing(origin: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     seed = int(os.environ.get("DREAMD_CHAOS_SEED", "1") or secrets.randbelow(10**8))
     for name, value in words_alone().items():

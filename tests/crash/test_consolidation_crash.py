@@ -25,11 +25,10 @@ from state.signals.curiosity import Cause
 from state.stores.disk.workspace import Workspace, init_workspace
 from state.stores.history.segments import Segments
 from state.trust import Trust
-from tests.support.long_variants import fewer
 
 _FORKING = multiprocessing.get_context("forkserver")
 CONFIG = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})
-KILLS, FEW_KILLS = 14, 4
+KILLS = 14
 PATIENCE_SECONDS = 120.0
 NOTES = (
     "Ada prefers tea over coffee in the morning",
@@ -153,9 +152,8 @@ def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
     assert _run(_copy(origin, tmp_path / "counted").root, -1, count) == 0
     statements = int(count.read_text())
     assert statements > 10 * KILLS
-    kills = fewer(FEW_KILLS, KILLS)
-    for number in range(kills):
-        at = number * statements * 9 // (10 * kills)  # not at the very end: no two passes have as many
+    for number in range(KILLS):
+        at = number * statements * 9 // (10 * KILLS)  # not at the very end: no two passes have as many
         workspace = _copy(origin, tmp_path / f"killed-{at}")
         assert _run(workspace.root, at, count) == -signal.SIGKILL, at
         with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:

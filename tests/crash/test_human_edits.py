@@ -36,7 +36,6 @@ from tests.support.committing import (
     write,
 )
 from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, share
-from tests.support.long_variants import spread
 
 PORT, TEA, LEDGER = OLD_NOTES
 NEW_PORT, GOAL, FAILED = NEW_NOTES
@@ -184,7 +183,7 @@ def test_a_dream_says_so_when_the_file_never_stands_still(ready: Prepared, tmp_p
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", spread(EDITS, 3))
+@pytest.mark.parametrize("name", EDITS)
 def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
         workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
@@ -232,7 +231,7 @@ def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", spread(EDITS, 3))
+@pytest.mark.parametrize("name", EDITS)
 def test_an_edit_before_the_swap_survives_a_crash_at_any_call(ready: Prepared, tmp_path: Path, name: str) -> None:
     """And one more that follows it, between the crash and recovery."""
     typed = Edit(str, stays=(LATER,))

@@ -18,7 +18,7 @@ from state.stores.disk.workspace import Workspace, init_workspace
 from tests.support.committing import FURTHER, OLD_NOTES, dreamt, lines, opened
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
 from tests.support.forked import Forked
-from tests.support.long_variants import IS_LONG, fewer
+from tests.support.long_variants import IS_LONG
 
 PORT, TEA, LEDGER = OLD_NOTES
 MINE = "Ada prefers cocoa in the morning"
@@ -117,7 +117,7 @@ def test_a_kill_before_any_statement_of_state_db_leaves_the_old_lines_or_the_new
     count = tmp_path / "count"
     assert killed_at(copied(ready, tmp_path / "whole"), -1, count) == 0
     statements = int(count.read_text())
-    kills = statements if IS_LONG else fewer(6, statements // 2)
+    kills = statements if IS_LONG else statements // 2
     ends = {True: 0, False: 0}
     for at in range(kills):
         workspace = copied(ready, tmp_path / f"kill {at}")

@@ -22,7 +22,6 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, init_workspace
 from state.stores.history.segments import Segment, Segments
 from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images, share
-from tests.support.long_variants import fewer
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 TEXTS = ("alpha", "bravo\nsecond line", "charlie", "delta", "echo")
@@ -260,7 +259,7 @@ def test_writers_and_dreamers_that_are_killed_lose_and_double_nothing(tmp_path: 
     rng = random.Random(7)
     workspace, journal = init_workspace(tmp_path / "agent"), tmp_path / "journal"
     acknowledged: list[str] = []
-    turns = fewer(4, 12)
+    turns = 12
     for turn in range(turns):
         names = [f"api{turn}x{n}" for n in range(3)]
         dreamer = [sys.executable, "-c", DREAM, str(workspace.root), str(journal)]

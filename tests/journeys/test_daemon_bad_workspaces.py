@@ -168,7 +168,7 @@ def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("when", [pytest.param("at rest", marks=pytest.mark.full), "in use"])
+@pytest.mark.parametrize("when", ["at rest", "in use"])
 def test_a_database_that_is_spoilt_while_it_is_served_is_told_and_can_be_mended(home: Home, when: str) -> None:
     spoilt, fine = home.workspace("spoilt"), home.workspace("fine")
     with home.serving() as daemon:

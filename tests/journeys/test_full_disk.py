@@ -14,7 +14,6 @@ import pytest
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
-from tests.support.long_variants import fewer
 from tests.support.running import Caller, Ended, process
 
 FULL = "the disk is full; free some space and try again"
@@ -119,7 +118,7 @@ def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished
 ) -> None:
     statuses = []
     subprocess.run(["rm", "-r", str(here)], check=True)
-    for kibibytes in (8, 150, 250, 300, 400, 700, 1_500)[:: fewer(3, 1)]:
+    for kibibytes in (8, 150, 250, 300, 400, 700, 1_500):
         here = copied(origin, small / f"with {kibibytes}")
         memory = (here / "MEMORY.md").read_bytes()
         ballast = filled(here, leave=kibibytes * 1024)

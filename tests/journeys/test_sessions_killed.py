@@ -12,7 +12,7 @@ import pytest
 
 from daemon import sessions
 from tests.crash.session_life import lived, moment, perform, state, statements
-from tests.support.long_variants import fewer, variants
+from tests.support.long_variants import variants
 from tests.support.working import working
 
 OPERATIONS = 500
@@ -24,7 +24,7 @@ def test_a_killed_run_reopens_to_the_acknowledged_prefix(tmp_path: Path, lives: 
     for seed in range(2 if lives < 20 else 6):
         made, _ = statements(tmp_path / f"counted {seed}", perform, seed, OPERATIONS)
         rng = random.Random(seed)
-        for life in range(fewer(2, 4) if lives < 20 else lives // 2):
+        for life in range(4 if lives < 20 else lives // 2):
             killed_and_opened(tmp_path / f"{seed} {life}", seed, rng.randrange(len(made)))
 
 

@@ -9,7 +9,7 @@ from state.dream import Snapshot
 from state.injection.defang import unquoted
 from state.trust import Trust
 from tests.redteam.strangers import BEHAVIOURS, MIXED, Row, elsewhere, figures, lines_after
-from tests.support.long_variants import fewer, variants
+from tests.support.long_variants import variants
 
 CORPORA = Path(__file__).with_name("corpora")
 # Of the lines on which nothing was tuned.
@@ -19,7 +19,6 @@ MOST_LEAKS, MOST_LOST = 0.01, 0.01
 @pytest.mark.full
 @pytest.mark.parametrize("step", variants(12, 1))
 def test_strangers_words_stand_as_quotations_or_not_at_all(step: int) -> None:
-    step *= 1 if step == 1 else fewer(3, 1)
     learnt, unseen = figures(CORPORA, "odd", step), figures(CORPORA, "even", step)
     print(f"odd: {learnt}\neven: {unseen}")
     assert learnt.leaks == []

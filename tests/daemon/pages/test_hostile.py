@@ -20,7 +20,6 @@ from tests.daemon.pages.parsed import Parsed, strangers
 from tests.support.browser import assert_quiet, born
 from tests.support.hostile_texts import ALL, BY_NAME, HostileText
 from tests.support.hostile_workspace import copied, hostile_workspace
-from tests.support.long_variants import fewer, spread
 
 # Of a first page; of one that shows a single thing, however long.
 _MOST_BYTES, _MOST_OF_ONE = 60_000, 80_000
@@ -95,7 +94,7 @@ def test_on_every_page_each_text_is_text_and_stands_somewhere(visit: Visit, page
 
 @pytest.mark.full
 def test_a_part_of_a_page_for_htmx_is_as_harmless(visit: Visit) -> None:
-    for address, whole in followed(visit.browser, visit.name, most=fewer(2, 5)):
+    for address, whole in followed(visit.browser, visit.name, most=5):
         answer = visit.browser.get(address, HTMX)
         assert answer.status == whole.status, address
         assert strangers(answer.body.decode(), visit.name) == [], address
@@ -137,7 +136,7 @@ def test_in_a_real_browser_nothing_of_them_comes_alive(visit: Visit) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("visit", [_FEW], indirect=True, ids=["few"])
-@pytest.mark.parametrize("chosen", spread(_FEW[:: len(_FEW) // 2], 3), ids=lambda one: str(one.name))
+@pytest.mark.parametrize("chosen", _FEW[:: len(_FEW) // 2], ids=lambda one: str(one.name))
 def test_what_an_act_says_again_stays_text(visit: Visit, chosen: HostileText) -> None:
     """A line is written, looked at beside the page and said to be wrong, each time in the words of an attacker."""
     with looking(visit.browser.server) as seen:

@@ -16,7 +16,6 @@ from state.errors import DreamdError
 from state.sessions.item import State
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
-from tests.support.long_variants import sample
 from tests.support.working import AT, everything, working
 
 EACH = 1_000
@@ -43,7 +42,7 @@ def write(root: Path, writer: str, policy: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("policy", sample(CONFIGS, lambda _, policy: policy == "budget"))
+@pytest.mark.parametrize("policy", CONFIGS)
 def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) -> None:
     root = init_workspace(tmp_path / "w").root
     with working(root) as store:

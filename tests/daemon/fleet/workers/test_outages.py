@@ -27,7 +27,7 @@ def ready(worker: Running) -> int:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seconds", [2.0, *(pytest.param(one, marks=pytest.mark.full) for one in (5.0, 20.0))])
+@pytest.mark.parametrize("seconds", [2.0, 5.0, 20.0])
 def test_a_worker_goes_on_by_itself_after_postgresql_was_away(
     fleet: Fleet, postgres: Postgres, seconds: float
 ) -> None:
