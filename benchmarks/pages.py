@@ -93,7 +93,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
 
 def ask_about(store: Store) -> None:
     """Two dreams of which the second would change lines of The Bond, and has to ask."""
-    store.config = Config(dream=DreamSection(approve=ApproveSection(ask_newer=True)))
+    store.config = Config()
     for drink in ("tea", "coffee"):
         for name in NAMES:
             store.segments.append(Note(f"{name} prefers {drink} in the morning", utc_now(), 0.8))
