@@ -23,7 +23,7 @@ from benchmarks.workload import Workload
 from daemon import sessions
 from daemon.api.access import LocalAccess
 from daemon.config.registry import name_of
-from daemon.config.settings import ApproveSection, Config, DreamSection
+from daemon.config.settings import Config
 from daemon.dream.consolidation import compare
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views.table import PAGES

@@ -53,7 +53,7 @@ SHARES: Mapping[SectionName, float] = MappingProxyType(
     }
 )
 # Pointers are to leave most of the file to lines, also where nothing else needs the room.
-POINTERS_SHARE = 0.25
+POINTERS_SHARE = 0.1
 POINTER_CHARACTERS = 80
 # Nor are the owner's own text and pinned lines to push every other line out.
 LEAST_SHARE = 0.25
@@ -156,22 +156,20 @@ def spare_old_text(snapshot: Snapshot, copy: WorkingCopy) -> list[CurrentLine]:
 
 
 def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[CurrentLine]:
-    """The lines in the order in which they may leave.
+    """Return the lines in the order in which they may leave; pinned lines and pointers are not among them.
 
-    In the turn of their section; then by importance within the hormones' weight of their section, then the oldest
-    first; last what the owner wrote by hand. Pinned lines and pointers are not among them.
+    In the turn of their section; then by importance (within the hormones' weight of their section) and age, which
+    count alike: from the oldest line to the newest one the weight of age rises from 0 to 1. Last what the owner wrote.
     """
     free = [line for line in lines if not line.pinned and line.section is not SectionName.POINTERS]
+    by_age = sorted(free, key=lambda line: (line.born_at, len(line.id), line.id))
+    youth = {line.id: at / len(free) for at, line in enumerate(by_age)}
+
+    def worth(line: CurrentLine) -> float:
+        return round(line.importance * section_weight(snapshot.hormones, line.section.value) + youth[line.id], 4)
+
     return sorted(
-        free,
-        key=lambda line: (
-            line.id in snapshot.handwritten,
-            _TURNS[line.section],
-            round(line.importance * section_weight(snapshot.hormones, line.section.value), 2),
-            line.born_at,
-            len(line.id),
-            line.id,
-        ),
+        free, key=lambda line: (line.id in snapshot.handwritten, _TURNS[line.section], worth(line), youth[line.id])
     )
 
 

@@ -6,16 +6,13 @@ made of the same operations as a model's and passes the same guards.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
-from state.document.placement import names_in, placed
 from state.dream import Draft, Evidence, Kind, Snapshot
-from state.signals.curiosity import questions_in
 from state.text.line import LINE_CHARACTERS, as_line
-from state.text.words import content_terms, normalise
-from state.trust import Trust
+from state.text.words import content_terms, repeat_key
 
 AUTHOR = "extractive"
 MAX_FROM_CRYSTALS = 12
@@ -37,24 +34,23 @@ def extract(snapshot: Snapshot) -> Draft:
     gaps = [piece for piece in snapshot.evidence if piece.kind is Kind.GAP][:MAX_GAPS]
     chosen = notes or sorted(turns, key=lambda piece: -piece.importance)[:MAX_FROM_CRYSTALS]
     # Oldest first: each new line goes above the ones before it.
-    operations = additions(snapshot, [*gaps, *sorted(chosen, key=lambda piece: piece.at)])
+    operations = additions(snapshot, [*gaps, *sorted(chosen, key=lambda piece: (piece.at, len(piece.id), piece.id))])
     return Draft(operations, tuple(piece.id for piece in notes), author=AUTHOR)
 
 
 def additions(snapshot: Snapshot, pieces: Sequence[Evidence]) -> tuple[Operation, ...]:
     """Return a new line for each of these inputs that no line says word for word; the first of repeats counts."""
-    names = _names_of_the_user(snapshot)
-    said = {normalise(line.text) for line in (*snapshot.lines, *snapshot.old_text)}
+    said = {repeat_key(line.text) for line in (*snapshot.lines, *snapshot.old_text)}
     made = list[Operation]()
     for piece in pieces:
         text = as_line(condensed(piece.text))
-        key = normalise(text)
-        if key in said or normalise(piece.text) in said or piece.replaces or _says_nothing(piece, text):
+        key = repeat_key(text)
+        if key in said or repeat_key(piece.text) in said or piece.replaces or _says_nothing(piece, text):
             continue
         if piece.kind is Kind.GAP and any(key in other for other in said):
             continue  # the question stands within a line
         said.add(key)
-        made.append(Operation(Action.ADD, section_for(piece, names), text, (), (piece.id,)))
+        made.append(Operation(Action.ADD, section_for(piece), text, (), (piece.id,)))
     return tuple(made)
 
 
@@ -82,15 +78,14 @@ def named_operations(snapshot: Snapshot, before: Sequence[Operation] = ()) -> tu
     return tuple(made)
 
 
-def section_for(piece: Evidence, names: Collection[str] = ()) -> SectionName:
-    """Return the section that an input belongs to; `names` are those of the user, casefolded."""
-    if piece.kind is Kind.GAP or _is_question(piece.text):
+def section_for(piece: Evidence) -> SectionName:
+    """Return the section of an input: questions are gaps, insights into skills The Phenotype, the rest is context.
+
+    Filing by topic is the model's: told from words alone, two values of one fact came to stand in two sections.
+    """
+    if piece.kind is Kind.GAP or piece.text.rstrip().endswith(("?", "？", "؟")):
         return SectionName.GAPS
-    if piece.kind is Kind.INSIGHT and piece.about == "skill":
-        return SectionName.PHENOTYPE
-    section = placed(piece.text, by_owner=piece.trust is Trust.OWNER, names=names)
-    private = piece.about in {"preference", "relationship"} and section is SectionName.CONTEXT
-    return SectionName.BOND if private else section
+    return SectionName.PHENOTYPE if piece.about == "skill" else SectionName.CONTEXT
 
 
 def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
@@ -133,22 +128,6 @@ def _head(text: str) -> str:
     return re.split(r"→|:", text.lstrip('"'), maxsplit=1)[0].strip().casefold()
 
 
-def _names_of_the_user(snapshot: Snapshot) -> frozenset[str]:
-    """The names that the document or an input calls the user by."""
-    lines = (line.text for line in snapshot.lines if line.section is SectionName.BOND)
-    return names_in((*lines, *(piece.text for piece in snapshot.evidence)))
-
-
 def _says_nothing(piece: Evidence, text: str) -> bool:
     # An automatic note is a mood, not a memory: it coloured what was remembered with it.
     return piece.text.startswith(_AUTOMATIC) or (not content_terms(text) and len(text) < 3)
-
-
-def _is_question(text: str) -> bool:
-    """Whether a text is there for the question in it, which opens it or is most of it."""
-    questions = questions_in(text)
-    if not questions:
-        return False
-    bare = text.strip()
-    opens = bare.startswith(questions[0][:20]) or bare.casefold().startswith("open question")
-    return opens or len(questions[0]) >= 0.6 * len(bare)

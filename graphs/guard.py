@@ -25,7 +25,7 @@ from state.document.operations import Action, Operation, Refusal, edits_of
 from state.dream import CurrentLine, Draft, Evidence, Kind, PastLine, Snapshot
 from state.forgetting.tombstones import Tombstones
 from state.text.line import LINE_CHARACTERS, as_line, without_count
-from state.text.words import content_terms, jaccard, normalise, numbers
+from state.text.words import content_terms, jaccard, normalise, numbers, repeat_key
 
 ALL_REFUSED = "all refused"
 FORGOTTEN = "the owner had this forgotten"
@@ -175,7 +175,7 @@ def check_operations(
     pieces = {piece.id: piece for piece in snapshot.evidence}
     lines = {line.id: line for line in snapshot.lines}
     taken = {line for one in after for line in one.lines}
-    said = {normalise(one.text) for one in after if one.action is not Action.EVICT}
+    said = {repeat_key(one.text) for one in after if one.action is not Action.EVICT}
     for given in operations:
         operation = _made_safe(snapshot, given, by_code=by_code)
         case = Case(
@@ -195,7 +195,7 @@ def check_operations(
             refused.append(replace(refusal, operation=operation))
             continue
         taken |= set(operation.lines)
-        said |= {normalise(operation.text)} if operation.action is not Action.EVICT else set()
+        said |= {repeat_key(operation.text)} if operation.action is not Action.EVICT else set()
         accepted.append(operation)
     return Checked(tuple(accepted), tuple(refused))
 
@@ -411,8 +411,8 @@ def _repeated(case: Case) -> Refusal | None:
     operation = case.operation
     if operation.action is Action.EVICT:
         return None
-    key = normalise(operation.text)
-    twin = next((line for line in case.snapshot.lines if normalise(line.text) == key), None)
+    key = repeat_key(operation.text)
+    twin = next((line for line in case.snapshot.lines if repeat_key(line.text) == key), None)
     unchanged = operation.action is Action.REVISE and twin is not None and twin.text == operation.text
     if twin is not None and (twin not in case.touched or unchanged):
         return Refusal("shape", "operation", f"{twin.id} {SAID_ALREADY}")
