@@ -158,8 +158,8 @@ def spare_old_text(snapshot: Snapshot, copy: WorkingCopy) -> list[CurrentLine]:
 def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[CurrentLine]:
     """Return the lines in the order in which they may leave; pinned lines and pointers are not among them.
 
-    In the turn of their section; then by importance (within the hormones' weight of their section) and age, which
-    count alike: from the oldest line to the newest one the weight of age rises from 0 to 1. Last what the owner wrote.
+    In the turn of their section; then by importance (within the hormones' weight of their section) plus youth, which
+    rises from 0 for the oldest line to 1 for the newest; last what the owner wrote.
     """
     free = [line for line in lines if not line.pinned and line.section is not SectionName.POINTERS]
     by_age = sorted(free, key=lambda line: (line.born_at, len(line.id), line.id))
