@@ -75,13 +75,8 @@ def kept(name: str, context_window: int, folder: Path) -> Answered:
     raw = "\n".join(reversed(notes))[: len(text)]
     asked = read["questions"]
     lost = tuple(one["question"] for one in asked if answers(raw, one) and not answers(lines, one))
-    return Answered(
-        len(text),
-        sum(answers(lines, one) for one in asked),
-        sum(answers(raw, one) for one in asked),
-        len(asked),
-        lost,
-    )
+    by_memory, by_notes = (sum(answers(said, one) for one in asked) for said in (lines, raw))
+    return Answered(len(text), by_memory, by_notes, len(asked), lost)
 
 
 if __name__ == "__main__":

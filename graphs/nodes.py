@@ -122,7 +122,10 @@ def evict(state: Dreaming, *, ports: Ports) -> Step:
         decode(Usage, state["usage"]),
         spent,
     )
-    return {"record": encode(replace(dream, staged=by_policy.staged)), "refusals": refusals, "outcome": "ready"}
+    dream = replace(dream, staged=by_policy.staged)
+    if not _took_in(snapshot, verdict):
+        dream = replace(dream, segments=(), dreamt=(), crystals=(), notes=0)
+    return {"record": encode(dream), "refusals": refusals, "outcome": "ready"}
 
 
 def commit(state: Dreaming, *, ports: Ports) -> Step:
@@ -147,6 +150,13 @@ def after_guard(state: Dreaming) -> str:
 def after_evict(state: Dreaming) -> str:
     """Where the edge from evict leads."""
     return "commit" if state["outcome"] == "ready" else "refused"
+
+
+def _took_in(snapshot: Snapshot, verdict: Verdict) -> bool:
+    """Whether an answer cites or names anything: one that does not leaves its notes pending."""
+    said = {*verdict.consumed, *(cite for one in verdict.operations for cite in one.cites)}
+    notes = [piece for piece in snapshot.evidence if piece.kind is Kind.NOTE]
+    return verdict.author == extractive.AUTHOR or not notes or any(piece.id in said for piece in snapshot.evidence)
 
 
 def _not_asked(snapshot: Snapshot) -> Refusal:
