@@ -7,10 +7,10 @@ through the real litellm from a server on 127.0.0.1. Before each dream one new f
 wrote into the file, some of them pinned, so that no crystal has them. MEMORY.md is checked after each dream.
 
 **Lost** is a fact that is neither a line of MEMORY.md, nor behind a pointer of it, nor among the first five results
-of a search for its own words, nor revised by a line that says nothing but what it and its evidence say; looked at
-after each dream, so that the kind that lost it is named. **Altered** is a line of MEMORY.md that is like a planted
-fact and says what neither that nor its evidence says. **Tokens** are as the ledger counts them; the scripted model
-has no price. Last: false rejections over the corpus of honest updates in tests/graphs.
+of a search for its own words; looked at after each dream, so that the kind that lost it is named. **Gone** is a fact
+that was a line of MEMORY.md before a dream of the kind, and is none after it: one undo brings it back. **Tokens** are
+as the ledger counts them; the scripted model has no price. Last: false rejections over the corpus of honest updates in
+tests/graphs.
 """
 
 import argparse
@@ -41,9 +41,9 @@ class Row:
     applied: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     lost: int = 0
-    altered: int = 0
+    gone: int = 0
 
-    def add(self, one: "Lived", lost: int, altered: int) -> None:
+    def add(self, one: "Lived", lost: int, gone: int) -> None:
         """Count one dream."""
         self.outcomes[one.outcome] += 1
         self.calls += one.calls
@@ -51,14 +51,12 @@ class Row:
         self.applied += one.applied
         self.refused += one.refused
         self.lost += lost
-        self.altered += altered
+        self.gone += gone
 
     def __str__(self) -> str:
         ends = " ".join(f"{self.outcomes[name] or '-':>4}" for name in ("committed", "rejected", "failed"))
         guards = ", ".join(f"{guard} {number}" for guard, number in self.refused.most_common())
-        return (
-            f"{ends} {self.calls:>6} {self.tokens:>10,} {self.applied:>7} {self.lost:>4} {self.altered:>7}  {guards}"
-        )
+        return f"{ends} {self.calls:>6} {self.tokens:>10,} {self.applied:>7} {self.lost:>4} {self.gone:>4}  {guards}"
 
 
 def dreamt(workspace: "Workspace") -> int:
@@ -84,26 +82,26 @@ def configured(folder: Path) -> Iterator[None]:
 def run(folder: Path, rounds: int, seed: int) -> None:
     """Plant, dream, print."""
     from tests.support.gallery import KINDS, living, name_of
-    from tests.support.planted import LINES, altered, lost, planted, whereabouts
+    from tests.support.planted import LINES, planted, whereabouts
     from tests.support.scripted_model import ScriptedModel
 
     rng = random.Random(seed)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         workspace = planted(folder / "agent")
     facts = [*LINES, *living.by_hand(workspace)]
-    kept = tuple(facts)
+    kept = len(facts)
     rows = {name: Row() for name in ("good", *map(name_of, KINDS))}
-    gone, wrong, began = set[str](), set[str](), time.perf_counter()
+    lost, standing, began = set[str](), set[str](), time.perf_counter()
     turn = living.Turn(living.order(KINDS, rounds, rng))
     with ScriptedModel(turn) as server:
         os.environ |= {"DREAMD_MODEL__NAME": "openai/scripted", "DREAMD_MODEL__API_BASE": server.url}
         for one in living.live(workspace, turn, lambda: dreamt(workspace), facts, rng):
-            now_gone, now_wrong = set(lost(workspace, facts)), set(altered(workspace, kept))
-            rows[one.kind].add(one, len(now_gone - gone), len(now_wrong - wrong))
-            gone, wrong = now_gone, now_wrong
-    heads = (
-        f"{'kept':>4} {'rej.':>4} {'fail':>4} {'calls':>6} {'tokens':>10} {'applied':>7} {'lost':>4} {'altered':>7}"
-    )
+            places = whereabouts(workspace, facts)
+            now_lost = {fact for fact, place in places.items() if not place}
+            now_standing = {fact for fact, place in places.items() if place == "line"}
+            rows[one.kind].add(one, len(now_lost - lost), len(standing - now_standing))
+            lost, standing = now_lost, now_standing
+    heads = f"{'kept':>4} {'rej.':>4} {'fail':>4} {'calls':>6} {'tokens':>10} {'applied':>7} {'lost':>4} {'gone':>4}"
     print(f"{'kind':28} {heads}  refused, by guard")
     for name, row in rows.items():
         print(f"{name:28} {row}")
@@ -116,26 +114,25 @@ def run(folder: Path, rounds: int, seed: int) -> None:
             total.tokens + row.tokens,
             total.applied + row.applied,
         )
-        total.lost, total.altered = total.lost + row.lost, total.altered + row.altered
+        total.lost, total.gone = total.lost + row.lost, total.gone + row.gone
     print(f"{'all':28} {total}")
-    places = Counter(whereabouts(workspace, facts).values())
-    where = ", ".join(f"{places[name]} {how}" for name, how in WHERE.items())
+    found = Counter(whereabouts(workspace, facts).values())
+    where = ", ".join(f"{found[name]} {how}" for name, how in WHERE.items())
     print(f"\n{len(KINDS)} kinds, {total.outcomes.total()} dreams, seed {seed}, {time.perf_counter() - began:.0f} s")
-    print(f"{len(facts)} facts ({len(LINES)} planted, {len(kept) - len(LINES)} by hand, the others noted): {where}")
+    print(f"{len(facts)} facts ({len(LINES)} planted, {kept - len(LINES)} by hand, the others noted): {where}")
 
 
 WHERE = {
     "line": "in MEMORY.md",
     "pointer": "behind a pointer",
     "search": "found by search",
-    "revised": "revised with evidence",
     "": "lost",
 }
 
 
 def false_rejections() -> None:
     """Honest updates that the guards refuse."""
-    from graphs.guards import judge
+    from graphs.guard import judge
     from state.dream import Draft
     from tests.graphs.honest_corpus import HONEST
 

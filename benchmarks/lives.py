@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from daemon.config.settings import Config, DreamSection
+from daemon.config.settings import Config, DreamSection, LimitsSection, ModelSection
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
@@ -44,10 +45,16 @@ def life(name: str) -> dict[str, Any]:
 
 
 @contextmanager
-def lived(days: Sequence[Sequence[Mapping[str, Any]]], context_window: int, folder: Path) -> Iterator[Store]:
+def lived(
+    days: Sequence[Sequence[Mapping[str, Any]]],
+    context_window: int,
+    folder: Path,
+    model: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[Store]:
     """Open a workspace in which these notes were noted, with a dream at the end of each day."""
     workspace = init_workspace(folder)
-    config = Config(dream=DreamSection(context_window=context_window))
+    limits = LimitsSection(tokens_per_day=10**9, tokens_per_dream=10**9, usd_per_day=1e9)
+    config = Config(dream=DreamSection(context_window=context_window), model=ModelSection(**model), limits=limits)
     with open_exclusive(workspace, config, "a benchmark") as store:
         for notes in days:
             for one in notes:

@@ -14,7 +14,7 @@ from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
 from tests.support.gallery import KINDS, Kind, failing, living, name_of
 from tests.support.long_variants import spread, variants
-from tests.support.planted import LINES, NEWS, altered, copied, lost, planted
+from tests.support.planted import LINES, NEWS, copied, lost, planted
 from tests.support.running import Caller
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn
 
@@ -249,20 +249,29 @@ def test_bad_models_of_every_kind_in_a_row_lose_no_fact(
     rng = random.Random(seed)
     turn = living.Turn(living.order(kinds, rounds, rng), by_call=rounds == 1)
     serve(turn)
-    planted_here = [*LINES, *living.by_hand(workspace)]
-    facts = [*planted_here, *NEWS]
-    lives = list(living.live(workspace, turn, lambda: dreamd("dream", workspace.root).status, facts, rng))
+    mine = living.by_hand(workspace)
+    facts = [*LINES, *mine, *NEWS]
+    lives = living.live(workspace, turn, lambda: dreamd("dream", workspace.root).status, facts, rng)
+    first = next(lives)
+    healthy = lived.document(workspace)
+    assert first.outcome == "committed"
+    assert set(mine) <= set(lived.lines(workspace))
+    done = [first, *lives]
     assert Counter(turn.asked) >= Counter([*kinds] * rounds)
-    assert {one.outcome for one in lives} == {"committed", "rejected", "failed"}
-    assert {one.status for one in lives} == {0, 1, 4}
+    assert {one.outcome for one in done} == {"committed", "rejected", "failed"}
+    assert {one.status for one in done} == {0, 1, 4}
     assert lost(workspace, facts) == []
-    assert altered(workspace, planted_here) == []
     assert set(living.PINNED) <= set(lived.lines(workspace))
+    fates = lived.rows(workspace, "SELECT text, fate FROM lines WHERE fate IN ('revised', 'merged')")
+    assert not {row["text"] for row in fates} & set(mine)
     assert len(lived.document(workspace)) > 4_000
     assert lived.places(workspace).total() == len(lived.places(workspace))
     turn.kinds = iter([model_characters.good])
     assert dreamd("dream", workspace.root).status in {0, 3}
     assert lived.pending(workspace) == []
+    assert lost(workspace, facts) == []
+    assert dreamd("restore", 2, "-w", workspace.root).status == 0
+    assert lived.document(workspace) == healthy
     assert lost(workspace, facts) == []
 
 

@@ -13,13 +13,12 @@ from daemon.mcp.replies import findings_text
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_readonly, utc_now
 from state.document.document import parse
-from state.injection.defang import is_quoted
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.trust import Trust
 from tests.support import lived
 from tests.support.long_variants import variants
-from tests.support.model_characters import inputs_of
+from tests.support.model_characters import inputs_of, lines_of
 from tests.support.planted import noted
 from tests.support.poison import POISONED, Poisoned, Trick
 from tests.support.poison.checking import ends_quotation, escapes
@@ -96,18 +95,12 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, dream
         yield server
 
 
-def sound(workspace: Workspace, *, low_alone: bool) -> None:
+def sound(workspace: Workspace) -> None:
     """Nothing has escaped in MEMORY.md, nor in what a session's start shows of it."""
     with open_readonly(workspace, Config()) as store:
         pointers = [pointer.keywords for pointer in store.lineage.pointers(current=True)]
-    text = lived.document(workspace)
-    skills = [block.text for name, block in parse(text).lines() if name.value == "Emerging Skills"]
-    assert escapes(text, pointers) == ([f"skill: {skill}" for skill in skills] if skills else [])
-    assert skills == []
+    assert escapes(lived.document(workspace), pointers) == []
     lived.assert_valid(workspace)
-    if low_alone:
-        lines = [block.text for name, block in parse(text).lines() if name.value != "Crystal Pointers"]
-        assert [line for line in lines if not is_quoted(line) and line not in OWN] == []
 
 
 def asked_well(model: ScriptedModel) -> None:
@@ -127,13 +120,13 @@ def test_poisoned_notes_forge_nothing(tmp_path: Path, dreamd: Caller, model: Scr
         assert [row for row in notes.split("\n")[2:] if row and not row.startswith("- [")] == []
         assert head.count("\n# ") <= 1
         assert dreamd("dream", workspace.root).status == 0
-        sound(workspace, low_alone=False)
+        sound(workspace)
     asked_well(model)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("step", variants(4, 1))
-def test_poisoned_pages_and_files_never_stand_unquoted_and_are_found_marked(
+def test_poisoned_pages_and_files_reach_no_line_and_no_model_and_are_found_marked(
     tmp_path: Path, dreamd: Caller, model: ScriptedModel, step: int
 ) -> None:
     workspace = init_workspace(tmp_path / "agent")
@@ -143,9 +136,14 @@ def test_poisoned_pages_and_files_never_stand_unquoted_and_are_found_marked(
     for name, records in (("s1.jsonl", claude_code(low[::2])), ("s2.jsonl", openai(low[1::2]))):
         rows = [json.dumps(record, ensure_ascii=False) for record in records]
         (folder / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
-    while dreamd("dream", workspace.root).status == 0:
-        sound(workspace, low_alone=True)
+    statuses = []
+    while 0 in (statuses := [*statuses, dreamd("dream", workspace.root).status])[-1:]:
+        sound(workspace)
+        assert set(lived.lines(workspace)) <= OWN
+    assert statuses[-1] == 3
     asked_well(model)
+    for request in model.requests:
+        assert {text for *_, text in (*inputs_of(request), *lines_of(request))} <= OWN
     told = lived.rows(workspace, "SELECT text, trust FROM crystals WHERE origin = 'session'")
     assert len(told) > len(low) * 0.9
     for one in (text for text in low if text.trick in {Trick.PREFERENCE, Trick.DELAYED, Trick.OVERRIDE}):

@@ -1,18 +1,17 @@
 """A workspace in which a hundred facts were planted, and what must be so of each whatever dreams did since."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import Store, open_readonly, utc_now
-from state.document.document import SectionName, parse
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
-from state.text.words import content_terms, jaccard, normalise, numbers
+from state.text.words import normalise
 from tests.support import lived
 
 _WHO = ("Ada", "Grace", "Linus", "Barbara", "Edsger", "Hedy", "Niklaus", "Radia", "Tove", "Yukihiro")
@@ -67,8 +66,6 @@ NEWS = (
     "Hopper found the moth in relay seventy of the panel",
     "The ferry to Oslo is cancelled until the storm has passed",
 )
-# Words of a text that are another text's, so many, make it a version of that one.
-_VERSION = 0.5
 _FIRST = 5
 
 
@@ -98,15 +95,15 @@ def noted(workspace: Workspace, texts: Sequence[str]) -> None:
 
 
 def lost(workspace: Workspace, lines: Sequence[str] = LINES) -> list[str]:
-    """The lines that are neither in MEMORY.md, nor revised with evidence, nor found by pointer or search."""
+    """The lines that are neither in MEMORY.md, nor found by pointer or search."""
     return [line for line, place in whereabouts(workspace, lines).items() if not place]
 
 
 def whereabouts(workspace: Workspace, lines: Sequence[str] = LINES) -> dict[str, str]:
-    """Where each line is: "line", "pointer", "search", "revised", or "" when it is lost.
+    """Where each line is: "line", "pointer", "search", or "" when it is lost.
 
     Behind a pointer of the file or found by a search for its own words means that its very text is among the first
-    five results. Revised means that what stands in its place says nothing that neither it nor the evidence says.
+    five results.
     """
     standing = {normalise(line) for line in lived.lines(workspace)}
     with open_readonly(workspace, Config()) as store:
@@ -115,70 +112,14 @@ def whereabouts(workspace: Workspace, lines: Sequence[str] = LINES) -> dict[str,
         return {line: _place(store, line, standing, behind) for line in lines}
 
 
-def altered(workspace: Workspace, lines: Sequence[str] = LINES) -> list[str]:
-    """What stands in MEMORY.md as a version of one of these lines and says what nobody has said."""
-    with open_readonly(workspace, Config()) as store:
-        return [
-            text
-            for text, line in _versions(_lines(workspace), lines)
-            if _unsaid(text, (line, *_evidence(store, text)))
-        ]
-
-
 def _place(store: Store, line: str, standing: set[str], behind: set[str]) -> str:
     key = normalise(line)
     if key in standing:
         return "line"
     if key in behind:
         return "pointer"
-    if key in _first(store, line):
-        return "search"
-    return "revised" if _revised(store, line) else ""
+    return "search" if key in _first(store, line) else ""
 
 
 def _first(store: Store, words: str) -> set[str]:
     return {normalise(hit.crystal.text) for hit in store.searcher().search(words, utc_now(), limit=_FIRST).hits}
-
-
-def _revised(store: Store, line: str) -> bool:
-    """Another line stands in its place, or stood there last, and what is new in it is in what it cites."""
-    lives = [life for life in store.lineage.lives(line) if life.text == line]
-    successors = [store.lineage.life(life.successor) for life in lives if life.fate in {"revised", "merged"}]
-    return any(
-        one is not None and one.evidence and not _unsaid(one.text, (line, *_evidence(store, one.text)))
-        for one in successors
-    )
-
-
-def _lines(workspace: Workspace) -> list[str]:
-    """The lines of MEMORY.md, without the pointers."""
-    return [block.text for name, block in parse(lived.document(workspace)).lines() if name != SectionName.POINTERS]
-
-
-def _versions(texts: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The texts that are no line of these but like one."""
-    known = {normalise(line) for line in lines}
-    for text in texts:
-        if normalise(text) in known:
-            continue
-        near = max(lines, key=lambda line: jaccard(content_terms(line), content_terms(text)))
-        if jaccard(content_terms(near), content_terms(text)) >= _VERSION:
-            yield text, near
-
-
-def _evidence(store: Store, text: str) -> list[str]:
-    """What the line with this text, and those in whose place it stands, cite and said."""
-    said = []
-    for life in store.lineage.lives(text):
-        if life.text == text:
-            family = [life, *store.lineage.ancestors(life.id)]
-            said += [one.text for one in family[1:]]
-            crystals = store.crystals.get([name for one in family for name in one.evidence])
-            said += [crystal.text for crystal in crystals]
-    return said
-
-
-def _unsaid(text: str, said: Sequence[str]) -> frozenset[str]:
-    """The words and numbers of a text that none of these has."""
-    known = frozenset[str]().union(*(content_terms(one) | frozenset(numbers(one)) for one in said))
-    return (content_terms(text) | frozenset(numbers(text))) - known

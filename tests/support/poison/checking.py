@@ -22,7 +22,6 @@ _PLAIN = re.compile(
     r"It is \d{4}-.*|The file may have \d+ characters.*|</?memory>|</?removed>|## (?:" + "|".join(_SECTIONS) + r")"
     r"|\(nothing yet\)|\(none\)|Inputs:|Group \d+:|Constraints that The Phenotype must not contradict:|"
     r"Your last answer was refused\. Mend this and answer again in full:|"
-    r"Seen by the program, to be settled by an operation each:|"
 )
 
 
@@ -53,7 +52,7 @@ def _lines(document: Document, pointers: Collection[str], skills: Collection[str
             found.append(f"pointer: {block.text}")
         if name is SectionName.SKILLS and block.text not in skills:
             found.append(f"skill: {block.text}")
-        elif name is not SectionName.SKILLS and _SKILL.search(block.text) and not block.text.startswith('"'):
+        elif name is not SectionName.SKILLS and _SKILL.search(block.text):
             found.append(f"skill elsewhere: {block.text}")
         if block.pinned or len(rows_of(block.raw)) > 1:
             found.append(f"pin or second row: {block.raw}")
