@@ -9,8 +9,8 @@ wrote into the file, some of them pinned, so that no crystal has them. MEMORY.md
 **Lost** is a fact that is neither a line of MEMORY.md, nor behind a pointer of it, nor among the first five results
 of a search for its own words; looked at after each dream, so that the kind that lost it is named. **Gone** is a fact
 that was a line of MEMORY.md before a dream of the kind, and is none after it: one undo brings it back. **Tokens** are
-as the ledger counts them; the scripted model has no price. Last: false rejections over the corpus of honest updates in
-tests/graphs.
+as the ledger counts them; the scripted model has no price. Last: false rejections over the corpus of honest updates
+in tests/graphs.
 """
 
 import argparse

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol
@@ -52,8 +53,6 @@ SHARES: Mapping[SectionName, float] = MappingProxyType(
         SectionName.SKILLS: 0.05,
     }
 )
-# Pointers are to leave most of the file to lines, also where nothing else needs the room.
-POINTERS_SHARE = 0.1
 POINTER_CHARACTERS = 80
 # Nor are the owner's own text and pinned lines to push every other line out.
 LEAST_SHARE = 0.25
@@ -90,12 +89,7 @@ class Room:
 
     @property
     def pointers(self) -> int:
-        """Characters that pointers may have."""
-        return int(POINTERS_SHARE * self.lines)
-
-    @property
-    def least_pointers(self) -> int:
-        """Characters that they keep when lines that last need room."""
+        """Characters that pointers may have, so that most of the file is lines."""
         return int(SHARES[SectionName.POINTERS] * self.lines)
 
 
@@ -136,7 +130,7 @@ def room_for(snapshot: Snapshot, copy: WorkingCopy) -> Room:
 
 
 def retire_spare_pointers(room: Room, copy: WorkingCopy) -> None:
-    """At most 20 pointers, in a quarter of the room, stay in the file: the least used go, the oldest first."""
+    """At most 20 pointers, in a tenth of the room, stay in the file: the least used go, the oldest first."""
     while len(copy.pointers) > MAX_POINTERS or _pointed(copy) > room.pointers:
         _retire(copy, _least_used(copy))
 
@@ -162,23 +156,23 @@ def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[Curre
     rises from 0 for the oldest line to 1 for the newest; last what the owner wrote.
     """
     free = [line for line in lines if not line.pinned and line.section is not SectionName.POINTERS]
-    by_age = sorted(free, key=lambda line: (line.born_at, len(line.id), line.id))
-    youth = {line.id: at / len(free) for at, line in enumerate(by_age)}
+    moments = sorted({line.born_at for line in free})
+    youth = {moment: at / len(moments) for at, moment in enumerate(moments)}
 
     def worth(line: CurrentLine) -> float:
-        return round(line.importance * section_weight(snapshot.hormones, line.section.value) + youth[line.id], 4)
+        return round(line.importance * section_weight(snapshot.hormones, line.section.value) + youth[line.born_at], 4)
 
-    return sorted(
-        free, key=lambda line: (line.id in snapshot.handwritten, _TURNS[line.section], worth(line), youth[line.id])
-    )
+    def order(line: CurrentLine) -> tuple[bool, Turn, float, datetime, int, str]:
+        by_hand = line.id in snapshot.handwritten
+        return by_hand, _TURNS[line.section], worth(line), line.born_at, len(line.id), line.id
+
+    return sorted(free, key=order)
 
 
 def _fit(snapshot: Snapshot, room: Room, copy: WorkingCopy, archive: Archive, turn: Turn) -> None:
     """Move lines of this turn behind pointers until the file fits, or no more of them may leave."""
     for _ in range(MAX_ROUNDS):
         retire_spare_pointers(room, copy)
-        while turn > Turn.WORK and copy.characters > room.characters and _pointed(copy) > room.least_pointers:
-            _retire(copy, _least_used(copy))
         if not _point(snapshot, copy, _enough(snapshot, room, copy, turn), archive):
             break
     retire_spare_pointers(room, copy)
@@ -187,7 +181,7 @@ def _fit(snapshot: Snapshot, room: Room, copy: WorkingCopy, archive: Archive, tu
 def _enough(snapshot: Snapshot, room: Room, copy: WorkingCopy, turn: Turn) -> list[CurrentLine]:
     """So many lines of this turn, in their order, that the document fits when each has become a pointer."""
     excess = copy.characters - room.characters
-    free = (room.pointers if turn is Turn.WORK else room.least_pointers) - _pointed(copy)
+    free = room.pointers - _pointed(copy)
     used = Counter[SectionName]()
     for line in copy.lines:
         used[line.section] += 0 if line.pinned else _length(line)

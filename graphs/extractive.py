@@ -57,24 +57,22 @@ def additions(snapshot: Snapshot, pieces: Sequence[Evidence]) -> tuple[Operation
 def named_operations(snapshot: Snapshot, before: Sequence[Operation] = ()) -> tuple[Operation, ...]:
     """Return the change that each note asks for by naming what it replaces, unless one before has made it.
 
-    A note that names no line (any more) becomes a line of its own.
+    Of two notes that name the same line the newer one takes its place; a note that names no line (any more) becomes a
+    line of its own.
     """
     taken = {line for one in before for line in one.lines}
     cited = {cite for one in before for cite in one.cites}
-    standing = {line.id: line for line in snapshot.lines}
+    named = [piece for piece in snapshot.evidence if piece.replaces and piece.id not in cited]
     made = list[Operation]()
-    for piece in snapshot.evidence:
-        if not piece.replaces or piece.id in cited:
-            continue
+    for piece in sorted(named, key=lambda piece: (piece.at, len(piece.id), piece.id), reverse=True):
         text = as_line(condensed(piece.text))
-        lines = [standing[name] for name in piece.replaces if name in standing and name not in taken]
-        ids = tuple(line.id for line in lines)
-        taken |= set(ids)
-        if not ids:
-            made.append(Operation(Action.ADD, section_for(piece), text, (), (piece.id,)))
-        else:
-            action = Action.REVISE if len(ids) == 1 else Action.MERGE
-            made.append(Operation(action, lines[0].section, text, ids, (piece.id,)))
+        lines = [line for line in snapshot.lines if line.id in piece.replaces and line.id not in taken]
+        if lines:  # the line that says so already takes the others in
+            lines += [one for one in snapshot.lines if repeat_key(one.text) == repeat_key(text) and one not in lines]
+        taken |= {line.id for line in lines}
+        action = (Action.ADD, Action.REVISE, Action.MERGE)[min(len(lines), 2)]
+        section = lines[0].section if lines else section_for(piece)
+        made.append(Operation(action, section, text, tuple(line.id for line in lines), (piece.id,)))
     return tuple(made)
 
 

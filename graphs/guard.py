@@ -142,6 +142,10 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     named, unnamed = check_operations(
         snapshot, named_operations(snapshot, accepted), by_code=True, after=(*counted, *accepted)
     )
+    # A note that may not replace what it names is kept beside it.
+    beside = [replace(one.operation, action=Action.ADD, lines=()) for one in unnamed if one.operation]
+    kept, _ = check_operations(snapshot, beside, by_code=True, after=(*counted, *accepted, *named))
+    named += kept
     # An input whose operation was refused is not taken in by being named.
     unheard = {cite for one in (*too_many, *more) if one.operation for cite in one.operation.cites}
     consumed = tuple(name for name in draft.consumed if name not in unheard)

@@ -124,7 +124,8 @@ def evict(state: Dreaming, *, ports: Ports) -> Step:
     )
     dream = replace(dream, staged=by_policy.staged)
     if not _took_in(snapshot, verdict):
-        dream = replace(dream, segments=(), dreamt=(), crystals=(), notes=0)
+        left = tuple(one for one in dream.crystals if one not in snapshot.notes)
+        dream = replace(dream, segments=(), dreamt=(), crystals=left, notes=0)
     return {"record": encode(dream), "refusals": refusals, "outcome": "ready"}
 
 

@@ -204,7 +204,7 @@ class WorkingCopy:
         pieces, lines = self._cited(operation)
         touched = [line for line in self.lines if line.id in operation.lines]
         importance = max([piece.importance for piece in pieces] + [line.importance for line in touched], default=0.5)
-        said: list[Evidence | CurrentLine] = [*pieces, *lines, *touched]
+        said: Sequence[Evidence | CurrentLine] = pieces or [*lines, *touched]
         trust = least_trust([one.trust for one in said])
         evidence = tuple(dict.fromkeys(piece.crystal for piece in pieces if piece.crystal))
         born = self._write(operation.section, operation.text, importance, trust, evidence, operation.lines)

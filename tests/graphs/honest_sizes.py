@@ -15,7 +15,6 @@ from tests.graphs.world import (
     add,
     evict,
     merge,
-    note,
     revise,
 )
 

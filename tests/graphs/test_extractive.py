@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from graphs.extractive import AUTHOR, LINE_CHARACTERS, condensed, counted_operations, extract, section_for
 from graphs.guard import apply, judge
-from state.document.document import SectionName, render
+from state.document.document import render
 from state.document.operations import Action
 from state.dream import Evidence, Kind, Snapshot
 from state.text.words import content_terms
 from state.trust import Trust
-from tests.graphs.world import BOND, CONTEXT, GAPS, NICHE, NOW, PHENOTYPE, SKILLS, add, memory, note, snapshot, texts
+from tests.graphs.world import CONTEXT, GAPS, NOW, PHENOTYPE, SKILLS, add, memory, note, snapshot, texts
 from tests.support.long_variants import examples
 
 SAID = (
@@ -74,25 +74,13 @@ def test_dreaming_again_with_the_same_notes_adds_nothing() -> None:
 # Sections
 
 
-@pytest.mark.parametrize(
-    ("text", "section"),
-    [
-        ("Anna prefers short answers.", BOND),
-        ("The user's birthday is 3 May.", BOND),
-        ("I learned that small commits work better.", PHENOTYPE),
-        ("Sold 3 copies on the marketplace for 4 USDC.", NICHE),
-        ("Why does the cache grow at night?", GAPS),
-        ("The importer fails on empty rows.", CONTEXT),
-    ],
-)
-def test_a_note_goes_to_the_section_that_it_is_about(text: str, section: SectionName) -> None:
-    assert section_for(note(1, text)) is section
-
-
-def test_a_gap_is_a_question_and_a_preference_belongs_to_the_bond() -> None:
+def test_a_question_is_a_gap_and_code_files_nothing_else_by_its_topic() -> None:
+    assert section_for(note(1, "Why does the cache grow at night?")) is GAPS
+    assert section_for(note(1, "夜间缓存为什么会增长？")) is GAPS
     assert section_for(evidence(Kind.GAP, "DNS ownership")) is GAPS
-    assert section_for(evidence(Kind.CRYSTAL, "tabs", "preference")) is BOND
     assert section_for(evidence(Kind.INSIGHT, "steps are small", "skill")) is PHENOTYPE
+    assert section_for(note(1, "Anna prefers short answers.")) is CONTEXT
+    assert section_for(note(1, "Sold 3 copies on the marketplace for 4 USDC.")) is CONTEXT
 
 
 # Lines
@@ -187,28 +175,3 @@ def test_a_counted_line_takes_the_place_of_the_one_that_it_counted_before() -> N
 def test_what_is_counted_is_no_input_of_the_extraction() -> None:
     read = counted(evidence(Kind.SKILL, "Refactoring → Confidence: 85%"), evidence(Kind.FEED, "Earned: 3 USDC"))
     assert extract(read).operations == ()
-
-
-def test_its_lines_stand_in_their_sections() -> None:
-    read = snapshot("", *SAID)
-    after, _ = apply(read, extract(read).operations)
-    assert "Anna prefers short answers" in texts(after, BOND)
-    assert "Why does the cache grow at night?" in texts(after, GAPS)
-
-
-@pytest.mark.parametrize(
-    ("bond", "phenotype", "niche"),
-    [
-        ("The user prefers tea", "I learned to ask first", "The marketplace sold two"),
-        ("Der Nutzer mag Tee", "Ich habe gelernt, zuerst zu fragen", "Der Marktplatz lief gut"),
-        ("L'utilisateur préfère le thé", "J'ai appris à demander", "Deux acheteurs sont venus"),
-        ("El usuario prefiere el té", "Yo aprendí a preguntar", "Dos compradores llegaron"),
-        ("O usuário prefere chá", "Eu aprendi a perguntar", "Dois compradores chegaram"),
-        ("L'utente preferisce il tè", "Io ho imparato a chiedere", "Due acquirenti sono arrivati"),
-        ("Пользователь предпочитает чай", "Я научился спрашивать", "Пришли два покупателя"),
-        ("用户喜欢喝茶", "我学会了先问", "市场上来了两个人"),
-        ("ユーザーはお茶を好む", "私は先に聞くことを学んだ", "購入者が二人来た"),
-    ],
-)
-def test_lines_of_nine_languages_find_their_section(bond: str, phenotype: str, niche: str) -> None:
-    assert [section_for(note(1, text)) for text in (bond, phenotype, niche)] == [BOND, PHENOTYPE, NICHE]

@@ -12,7 +12,6 @@ from daemon.config.settings import Config
 from daemon.mcp.replies import findings_text
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_readonly, utc_now
-from state.document.document import parse
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.trust import Trust
