@@ -37,7 +37,8 @@ class ForgetText(Request):
     words: bool = Field(default=False, description="Only the words themselves go, not the sentences that hold them")
     kept: tuple[str, ...] = Field(
         default=(),
-        alias="except",
+        validation_alias="except",
+        serialization_alias="except",
         max_length=MAX_KEPT,
         description="Ids that a dry run lists: their texts stay, all others that say it go",
     )

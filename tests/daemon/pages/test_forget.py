@@ -61,7 +61,8 @@ def assert_nowhere(answer: Answer) -> None:
 
 def listed(answer: Answer) -> list[tuple[str, str]]:
     """The id and text of each ticked box."""
-    box = r'name="listed" value="([^"]+)"><label><input type="checkbox" name="ticked" value="\1" checked> <span[^>]*>([^<]+)<'
+    box = r'name="listed" value="([^"]+)"><label><input type="checkbox" name="ticked" value="\1" checked> <span[^>]*>'
+    box += "([^<]+)<"
     return re.findall(box, answer.body.decode())
 
 
