@@ -126,7 +126,8 @@ def _show(receipt: "Receipt") -> None:
     if not receipt.dry_run:
         searched = f"{counted(receipt.files, 'file')}, {receipt.bytes:,} bytes"
         out(f"searched afterwards: {searched}: {'nothing of it is left' if receipt.clean else 'some of it is left'}")
-        out("it will not be learnt again; 'dreamd forget --lift' changes that", "dim")
+        kept = f", but for what {counted(receipt.kept, 'kept text')} may say" if receipt.kept else ""
+        out(f"it will not be learnt again{kept}; 'dreamd forget --lift' changes that", "dim")
         out(f"known again: {receipt.recognised}", "dim")
     for left in receipt.left:
         (out if left.owners else say)(f"  {left.place}: {left.count:,}, {left.why}")

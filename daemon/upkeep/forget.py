@@ -42,9 +42,9 @@ class Receipt:
     """What was forgotten, without the text of it.
 
     `words`: of all texts together. `traces`: where it was. `crystals` and `pointers` went or changed. `texts`: of a
-    dry run, what would go. `files`, `bytes`: what was searched afterwards. `left`: what was found all the same, and
-    why. `clean`: nothing of that is dreamd's. `went_on`: an earlier call was interrupted, and is finished with this
-    one. `recognised`: the forms in which it is known again.
+    dry run, what would go. `kept`: how many texts stay that say it. `files`, `bytes`: what was searched afterwards.
+    `left`: what was found all the same, and why. `clean`: nothing of that is dreamd's. `went_on`: an earlier call was
+    interrupted, and is finished with this one. `recognised`: the forms in which it is known again.
     """
 
     at: datetime
@@ -56,6 +56,7 @@ class Receipt:
     crystals: int = 0
     pointers: int = 0
     texts: tuple[Said, ...] = ()
+    kept: int = 0
     files: int = 0
     bytes: int = 0
     left: tuple[Residue, ...] = ()
@@ -140,6 +141,7 @@ def _receipt(store: Store, plan: Plan, traces: Counter[str], now: datetime) -> R
         traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
         crystals=len(erasure.renamed),
         pointers=len(erasure.keywords),
+        kept=len(erasure.targets) - len(erasure.sought),
     )
 
 

@@ -92,6 +92,7 @@ def test_what_is_excepted_by_an_id_stays(dreamd: Caller, here: Workspace) -> Non
     assert (refused.status, "L999: no text of this id would go" in refused.err) == (2, True)
     ended = dreamd("forget", SECRET, "--yes", "--except", line["places"][0]["id"])
     assert (ended.status, "nothing of it is left" in ended.out) == (0, True)
+    assert "it will not be learnt again, but for what 1 kept text may say" in ended.out
     assert SECRET in here.document.read_text(encoding="utf-8")
     assert_gone(here, waiting["text"])
 

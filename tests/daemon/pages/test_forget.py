@@ -123,7 +123,9 @@ def test_what_is_unticked_stays_and_what_stays_ticked_goes(browser: Browser, ser
     assert set(texts) == {f"Bo said {CREW}", f"As before: {CREW}!"}
     gone, kept = (one, other) if texts[0].startswith("Bo") else (other, one)
     fields = {"text": CREW, "listed": [gone, kept], "ticked": [gone]}
-    assert "nothing is left" in text_of(browser.act(f"/w/{noted}/forget/erase", fields))
+    text = text_of(browser.act(f"/w/{noted}/forget/erase", fields))
+    assert "nothing is left" in text
+    assert "1 text kept, and what it says may be learnt again" in text
     hits = served.ask("POST", f"/v1/workspaces/{noted}/search", {"query": "launch crew"}).json["hits"]
     assert [hit["text"] for hit in hits if "crew" in hit["text"]] == [f"As before: {CREW}!"]
 
