@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from daemon.cli.parsing import takes_workspace, workspace_of
@@ -12,12 +12,13 @@ from daemon.connect import record
 from daemon.connect.agent import Agent, Place, Scope, State
 from daemon.connect.agents.table import AGENTS, agent_of, installed
 from daemon.connect.check import check
+from daemon.connect.git_exclude import Excluded, keep_out, take_back
 from daemon.connect.plan import Backup, Plan, carry_out, to_connect
 from daemon.connect.record import Record
 from daemon.workspace.adoption import init_global_workspace
 from daemon.workspace.stores import utc_now
 from state.codec import plain as as_json
-from state.errors import NothingToDoError, UsageError
+from state.errors import DreamdError, NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
 
 
@@ -36,8 +37,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     takes_workspace(parser)
 
 
-def takes_agents(parser: argparse.ArgumentParser, usual: str) -> None:
-    """The agents, the scope, and how much is asked; for `connect` and `disconnect`."""
+def takes_agents(parser: argparse.ArgumentParser, usual: str) -> "argparse._MutuallyExclusiveGroup":
+    """Add the agents, the scope, and how much is asked, for `connect` and `disconnect`; return the scope's group."""
     names = ", ".join(one.name for one in AGENTS)
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"{names}; without one, {usual}")
     scope = parser.add_mutually_exclusive_group()
@@ -57,6 +58,7 @@ def takes_agents(parser: argparse.ArgumentParser, usual: str) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
     parser.add_argument("--yes", action="store_true", help="ask nothing, and write")
+    return scope
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -123,34 +125,59 @@ def project_of(place: Place) -> str:
     return "" if place.scope is Scope.USER else str(place.project)
 
 
-def carry_out_plans(plans: list[Plan], arguments: argparse.Namespace, done: str) -> list[str]:
+def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: str) -> list[str]:
     """Show what each changes, ask, and do it; the agents that are changed. `done` is what one is afterwards.
 
     A person at a terminal is asked. Without one nothing is written but with --yes.
     """
-    backups, changed = list[Backup](), list[str]()
+    seen, changed, backups, excluded = list[Plan](), list[Plan](), list[Backup](), list[Excluded]()
     for plan in plans:
+        seen.append(plan)
         if not arguments.json:
             _show(plan, done)
-        if arguments.dry_run or (plan.connection == plan.last and not plan.changes):
+        if arguments.dry_run:
             continue
-        ask = can_ask() and not arguments.json and not arguments.yes
-        if not plan.changes or arguments.yes or (ask and agreed(f"{plan.agent}: write this?")):
+        if plan.connection != plan.last or plan.changes:
+            ask = can_ask() and not arguments.json and not arguments.yes
+            if plan.changes and not (arguments.yes or (ask and agreed(f"{plan.agent}: write this?"))):
+                if not arguments.json:
+                    say(f"{plan.agent}: nothing was written" + ("" if ask else "; --yes writes it"))
+                continue
             backups += carry_out(plan, os.environ, utc_now())
-            changed.append(plan.agent)
-        elif not arguments.json:
-            say(f"{plan.agent}: nothing was written" + ("" if ask else "; --yes writes it"))
+            changed.append(plan)
+        excluded.append(_exclude_from_git(plan))
+    agents, excluded = [plan.agent for plan in changed], [one for one in excluded if one.names]
     if arguments.json:
-        show_json({"agents": [_described(plan) for plan in plans], "changed": changed, "backups": backups})
-        return changed
+        described = [_described(plan) for plan in seen]
+        show_json({"agents": described, "changed": agents, "backups": backups, "git": excluded})
+        return agents
+    _show_done(changed, backups, excluded, done)
+    return agents
+
+
+def _show_done(changed: Sequence[Plan], backups: Sequence[Backup], excluded: Sequence[Excluded], done: str) -> None:
     for backup in backups:
         what = "written" if backup.remains else "removed, for nothing else was in it"
         out(f"{backup.path}: {what}" + (f"; what it held is in {backup.copy}" if backup.copy else ""))
-    for plan in plans:
-        if plan.agent in changed:
-            left = any(file.change.left for file in plan.files)
-            out(f"{plan.agent} is {done}" + (", but for what somebody changed since" if left else ""))
-    return changed
+    for plan in changed:
+        left = any(file.change.left for file in plan.files)
+        out(f"{plan.agent} is {done}" + (", but for what somebody changed since" if left else ""))
+    for file in dict.fromkeys(one.file for one in excluded):
+        names = ", ".join(name for one in excluded if one.file == file for name in one.names)
+        out(f"{'' if done == 'connected' else 'no longer '}kept out of git by {file}: {names}")
+
+
+def _exclude_from_git(plan: Plan) -> Excluded:
+    """Exclude a project's files that the connection made from its repository, or take that back; say what changed."""
+    connection = plan.connection or plan.last
+    if plan.folder is None or connection is None:
+        return Excluded()
+    made = [Path(one.path) for one in connection.files if one.created]
+    try:
+        return (keep_out if plan.connection is not None else take_back)(plan.folder, made)
+    except DreamdError as error:
+        say(f"git: {error.what}")
+        return Excluded()
 
 
 def _show(plan: Plan, done: str) -> None:

@@ -1,16 +1,18 @@
 """Erase a text everywhere: MEMORY.md, notes, crystals, working memory, history. Prints a receipt.
 
-What goes is the sentence that holds it, of MEMORY.md the line. It is not learnt again. GENOME.md and transcripts are
-yours: where it stands in them is said, and they are left as they are. Archives and copies that were handed over are
-out of reach, and importing one brings the text back: forget it again then.
+What goes is the sentence that holds it, of MEMORY.md the line, and what says the same: what was made of it alone, and
+of a line the notes from which nothing else was made. All of that is listed first. It is not learnt again. GENOME.md
+and transcripts are yours: where it stands in them is said, and they are left as they are. Archives and copies that
+were handed over are out of reach, and importing one brings the text back: forget it again then.
 """
 
 import argparse
+import re
 import sys
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import caller_of, takes_workspace
-from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json
+from daemon.cli.terminal import asked, can_ask, counted, out, say, show_json
 from state.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +36,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--words", action="store_true", help="only the words themselves; [forgotten] stands there then"
     )
-    parser.add_argument("--derived", action="store_true", help="also what was made of nothing else, in other words")
+    parser.add_argument(
+        "--except",
+        dest="kept",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a line, note, crystal or memory whose text stays, by an id that --dry-run lists; may be given again",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would go, and change nothing")
     parser.add_argument("--lift", action="store_true", help="let it be learnt again; nothing comes back")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -43,8 +52,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Forget it; exit status 1 when something of it is left that is dreamd's."""
-    if arguments.lift and (arguments.words or arguments.derived or arguments.dry_run):
-        raise UsageError("--lift takes no --words, --derived or --dry-run", "it changes only what may be learnt")
+    if arguments.lift and (arguments.words or arguments.kept or arguments.dry_run):
+        raise UsageError("--lift takes no --words, --except or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
     caller = caller_of(arguments, "forget", _show_step)
     from daemon.api.operations.upkeep import MAX_CHARACTERS, ForgetText, forget_text
@@ -56,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = ForgetText(
         text=text,
         words=arguments.words,
-        derived=arguments.derived,
+        kept=tuple(arguments.kept),
         dry_run=arguments.dry_run,
         lift=arguments.lift,
         confirm=True,
@@ -66,11 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 "what is forgotten cannot be brought back", "say --yes, or --dry-run to see what would go"
             )
-        for row, _ in _gone(caller.ask(forget_text, request.model_copy(update={"dry_run": True}))):
+        tried = caller.ask(forget_text, request.model_copy(update={"dry_run": True}))
+        for row, _ in _gone(tried):
             say(row)  # stdout is for the result
-        if not agreed("Erase this? It cannot be brought back."):
+        kept = _asked_what_stays(tried)
+        if kept is None:
             say("nothing was changed")
             return UsageError.exit_status
+        request = request.model_copy(update={"kept": (*request.kept, *kept)})
     receipt = caller.ask(forget_text, request)
     show_json(receipt) if arguments.json else _show(receipt)
     return 0 if receipt.clean else 1
@@ -84,6 +96,17 @@ def _text(arguments: argparse.Namespace) -> str:
     if arguments.text is not None and not arguments.text.strip():
         raise UsageError("the text is empty", "say what is to be forgotten")
     return arguments.text or ""
+
+
+def _asked_what_stays(tried: "Receipt") -> list[str] | None:
+    """Ask a person; return the ids of the texts that stay, None where nothing is to be erased."""
+    answer = asked("Erase all of this? It cannot be brought back. [y/N, or the numbers of those that stay]")
+    if answer in ("y", "yes"):
+        return []
+    numbers = [int(word) for word in re.split(r"[\s,]+", answer) if word.isdecimal()]
+    if not numbers or not all(0 < number <= len(tried.texts) for number in numbers):
+        return None
+    return [tried.texts[number - 1].places[0].id for number in numbers]
 
 
 def _show_step(step: "Step") -> None:
@@ -103,7 +126,8 @@ def _show(receipt: "Receipt") -> None:
     if not receipt.dry_run:
         searched = f"{counted(receipt.files, 'file')}, {receipt.bytes:,} bytes"
         out(f"searched afterwards: {searched}: {'nothing of it is left' if receipt.clean else 'some of it is left'}")
-        out("it will not be learnt again; 'dreamd forget --lift' changes that", "dim")
+        kept = f", but for what {counted(receipt.kept, 'kept text')} may say" if receipt.kept else ""
+        out(f"it will not be learnt again{kept}; 'dreamd forget --lift' changes that", "dim")
         out(f"known again: {receipt.recognised}", "dim")
     for left in receipt.left:
         (out if left.owners else say)(f"  {left.place}: {left.count:,}, {left.why}")
@@ -116,15 +140,12 @@ def _gone(receipt: "Receipt") -> "Iterator[tuple[str, str]]":
         "would go:" if would else "forgotten:" if receipt.traces else "it was nowhere; it will not be learnt",
         "bold",
     )
-    for text in receipt.would_go:
-        yield f"  {_short(text)}", ""
+    for number, said in enumerate(receipt.texts, 1):
+        places = ", ".join(f"{place.kind} {place.id}" for place in said.places)
+        yield f"  {number}. {_short(said.text)}", ""
+        yield f"     {places}{', in other words' if said.derived else ''}", "dim"
     for trace in receipt.traces:
         yield f"  {trace.place}: {trace.count:,}", ""
-    if receipt.made_from:
-        how = "erased as well" if receipt.derived else "left; --derived erases it"
-        yield f"made of nothing else, in other words ({how}):", "bold"
-        for one in receipt.made_from:
-            yield f"  {one.kind} {one.id}: {_short(one.text)}", ""
 
 
 def _short(text: str) -> str:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from textwrap import indent
+from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import config_of, named_folder, takes_folder
 from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json, show_notices
@@ -18,11 +19,14 @@ from daemon.workspace.adoption import (
     require_project,
     shared_folder,
 )
-from state.errors import ForeignError, UnknownWorkspaceError
+from state.errors import DreamdError, ForeignError, UnknownWorkspaceError
 from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
 from state.stores.disk.worktree import Worktree
 from state.stores.vectors.embedder import MISSING, is_there
+
+if TYPE_CHECKING:
+    from daemon.connect.git_exclude import Excluded
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             seeded = migrate(store, utc_now())
         show_notices(store.notices)
     kept = keep(workspace, wanted=not arguments.no_daemon)
+    excluded = _exclude_from_git(workspace)
     if arguments.json:
         backup = str(workspace.backup) if workspace.backup.exists() else None
         show_json(
@@ -81,12 +86,15 @@ def run(arguments: argparse.Namespace) -> int:
                 "backup": backup,
                 "daemon": kept,
                 "worktree_of": str(tree.repository) if tree is not None and shared is not None else None,
+                "git": excluded,
             }
         )
         return 0
     out(f"{workspace.root} {'is a workspace' if known else 'is a workspace now'}")
     if tree is not None:
         _show_worktree(tree, shared=shared is not None)
+    if excluded.names:
+        out(f"kept out of git by {excluded.file}: {', '.join(excluded.names)}")
     if seeded is not None:
         made, backup = counted(seeded, "crystal"), workspace.backup.name
         out(f"MEMORY.md: {made} made of it; the file is as it was, and {backup} is a copy of it")
@@ -100,6 +108,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_there(config.embeddings.model):
         show_notices([MISSING])
     return 0
+
+
+def _exclude_from_git(workspace: Workspace) -> "Excluded":
+    """Exclude what dreamd writes in the workspace from the repository around it; a failure is only said."""
+    from daemon.connect.git_exclude import Excluded, keep_out, written_by_init
+
+    try:
+        return keep_out(workspace.root, written_by_init(workspace))
+    except DreamdError as error:
+        say(f"git: {error.what}")
+        return Excluded()
 
 
 def _show_worktree(tree: Worktree, *, shared: bool) -> None:

@@ -88,9 +88,14 @@ def can_ask() -> bool:
 
 def agreed(question: str) -> bool:
     """Ask the person at the terminal; whether they said yes."""
-    sys.stderr.write(f"{question} [y/N] ")
+    return asked(f"{question} [y/N]") in ("y", "yes")
+
+
+def asked(question: str) -> str:
+    """Ask the person at the terminal; return the answer, in small letters."""
+    sys.stderr.write(f"{question} ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    return sys.stdin.readline().strip().casefold()
 
 
 def counted(number: int, noun: str) -> str:

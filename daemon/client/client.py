@@ -15,7 +15,7 @@ from daemon.dream.progress import Step
 from state.errors import OverloadedError, StoppedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from daemon.api.operations.dreams import Dreamt
     from daemon.api.operations.notes import Mood, NoteTaken
@@ -135,11 +135,14 @@ class Client:
 
         return self.ask(forget_text, ForgetText(text=text, dry_run=True))
 
-    def forget(self, text: str) -> "Receipt":
-        """Erase this text from everything that is remembered. It cannot be undone."""
+    def forget(self, text: str, kept: "Iterable[str]" = ()) -> "Receipt":
+        """Erase this text, and what says the same, from everything that is remembered. It cannot be undone.
+
+        Texts with an id of `kept`, as `preview_forget` lists them, stay.
+        """
         from daemon.api.operations.upkeep import ForgetText, forget_text
 
-        return self.ask(forget_text, ForgetText(text=text, confirm=True))
+        return self.ask(forget_text, ForgetText(text=text, kept=tuple(kept), confirm=True))
 
     def sessions(self, limit: int = 50, cursor: str = "") -> "SessionList":
         """The sessions, the latest first, from `cursor` (the last reply's `next_cursor`) on."""

@@ -96,11 +96,11 @@ class Place:
 
     def bootstrap(self, agent: str) -> str:
         """The command of the hook at the start of a session, for a shell."""
-        return shlex.join([*self.program, "bootstrap", *self._workspace(), "--format", "hook", "--agent", agent])
+        return _if_there([*self.program, "bootstrap", *self._workspace(), "--format", "hook", "--agent", agent])
 
     def ingest(self) -> str:
         """The command of the hooks that have a transcript read, for a shell."""
-        return shlex.join([*self.program, "ingest", *self._workspace(), "--hook"])
+        return _if_there([*self.program, "ingest", *self._workspace(), "--hook"])
 
     def _workspace(self) -> list[str]:
         return ["--or-global"] if self.workspace is None else ["-w", str(self.workspace)]
@@ -169,13 +169,39 @@ def _commands(value: object) -> Iterator[str]:
             yield from _commands(inner)
 
 
-def _is_own(command: str) -> bool:
-    if not _ONE_COMMAND.fullmatch(command):
-        return False
+def needs_dreamd(setting: Setting) -> str:
+    """Return what breaks in the agent once dreamd is gone, as older versions wrote it; "" for what is written now."""
+    if setting.path[-1] == SERVER and isinstance(setting.value, Mapping) and setting.value.get("required"):
+        return "without dreamd the agent does not start, for its server is required"
+    if any(_guarded_words(command) is None and _is_own(command) for command in _commands(setting.value)):
+        return f"without dreamd the hook {setting.path[-1]} fails"
+    return ""
+
+
+def _if_there(words: Sequence[str]) -> str:
+    """Return a shell command that runs the words if their program is there, and that never fails.
+
+    An agent may take a hook that fails, or writes to stderr, for a reason to stop what its user wants done.
+    """
+    return f"command -v {shlex.quote(words[0])} >/dev/null 2>&1 && {shlex.join(words)} || true"
+
+
+def _guarded_words(command: str) -> list[str] | None:
+    """Return the words that a command of `_if_there` runs, None for any other command."""
     try:
-        words = shlex.split(command)
+        words = shlex.split(command)[6:-2] if command.startswith("command -v ") else []
     except ValueError:  # a quotation without its end
-        return False
+        return None
+    return words if words and _if_there(words) == command else None
+
+
+def _is_own(command: str) -> bool:
+    words = _guarded_words(command)
+    if words is None:
+        try:
+            words = shlex.split(command) if _ONE_COMMAND.fullmatch(command) else []
+        except ValueError:
+            return False
     words = [words[0], *words[2:]] if words[1:2] == ["-P"] else words
     program, called = (words[:1], words[1:2]) if words[1:3] != ["-m", "daemon"] else (["dreamd"], words[3:4])
     return [Path(word).name for word in program] == ["dreamd"] and called in (["bootstrap"], ["ingest"])

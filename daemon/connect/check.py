@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from daemon.connect.agent import SERVER, Agent, CheckResult, Setting, State
+from daemon.connect.agent import SERVER, Agent, CheckResult, Setting, State, needs_dreamd
 from daemon.connect.change import missing
 from daemon.connect.json_rpc import SECONDS, asked, running
 from daemon.connect.plan import text_of
@@ -52,6 +52,8 @@ def check(
         advice = f"dreamd connect {agent.name} writes it again" if changed else ""
         yield CheckResult(State.WRONG if changed else State.OK, what, advice)
     settings = [one for written in connection.files for one in written.settings]
+    for what in dict.fromkeys(filter(None, map(needs_dreamd, settings))):
+        yield CheckResult(State.WRONG, what, f"'dreamd connect {agent.name}' writes it so that nothing breaks")
     for server, variables in filter(None, map(_server_in, settings)):
         yield _answers(server, variables, project, environment)
     for hook in filter(None, map(_start_in, settings)):
@@ -111,7 +113,8 @@ def _gives(command: str, project: Path, environment: Mapping[str, str]) -> Check
             command, shell=True, input=json.dumps(said), capture_output=True, text=True, timeout=SECONDS,
             check=False, cwd=project, env=dict(environment),
         )  # fmt: skip
-        given = _context_in(json.loads(ran.stdout)) if ran.returncode == 0 else None
+        # A hook never fails: what went wrong is on stderr.
+        given = _context_in(json.loads(ran.stdout)) if ran.returncode == 0 and ran.stdout else None
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return CheckResult(State.WRONG, f"the hook at session start fails: {error}", f"run: {command}")
     if given is None:

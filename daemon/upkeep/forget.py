@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from daemon.dream.progress import Step
-from daemon.upkeep.forget_plan import ForgetRequest, Plan, plan_of, would_go
+from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_in
 from daemon.upkeep.forget_proof import changed_in, contents, lines_with, name_of, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
@@ -26,7 +26,7 @@ from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
 from state.stores.erasing.plan import Erasure
-from state.stores.erasing.tables import Made, empty_log, erase, joined_erasures, planned, scrub, sound
+from state.stores.erasing.tables import empty_log, erase, joined_erasures, planned, scrub, sound
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,10 @@ class Occurrence:
 class Receipt:
     """What was forgotten, without the text of it.
 
-    `words`: of all texts together. `traces`: where it was. `crystals` and `pointers` went or changed. `made_from`:
-    what was made of it in other words, erased only where `derived` says so. `would_go`: of a dry run, what would go.
-    `files`, `bytes`: what was searched afterwards. `left`: what was found all the same, and why. `clean`: nothing of
-    that is dreamd's. `went_on`: an earlier call was interrupted, and is finished with this one. `recognised`: the
-    forms in which it is known again.
+    `words`: of all texts together. `traces`: where it was. `crystals` and `pointers` went or changed. `texts`: of a
+    dry run, what would go. `kept`: how many texts stay that say it. `files`, `bytes`: what was searched afterwards.
+    `left`: what was found all the same, and why. `clean`: nothing of that is dreamd's. `went_on`: an earlier call was
+    interrupted, and is finished with this one. `recognised`: the forms in which it is known again.
     """
 
     at: datetime
@@ -53,12 +52,11 @@ class Receipt:
     words: int
     cut: str = ""
     dry_run: bool = False
-    derived: bool = False
     traces: tuple[Occurrence, ...] = ()
     crystals: int = 0
     pointers: int = 0
-    made_from: tuple[Made, ...] = ()
-    would_go: tuple[str, ...] = ()
+    texts: tuple[Said, ...] = ()
+    kept: int = 0
     files: int = 0
     bytes: int = 0
     left: tuple[Residue, ...] = ()
@@ -102,7 +100,7 @@ def forget(
     proof = searched(store, plan.erasure, plan.surfaces)
     store.embedding.forget_texts()
     return replace(
-        _receipt(store, request, plan, traces, now),
+        _receipt(store, plan, traces, now),
         files=proof.files,
         bytes=proof.bytes,
         left=proof.left,
@@ -125,26 +123,25 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     finally:
         connection.execute("ROLLBACK")
     return replace(
-        _receipt(store, request, plan, traces, now),
+        _receipt(store, plan, traces, now),
         dry_run=True,
-        would_go=would_go(store, erasure),
-        left=tuple(of_the_owner(store, Patterns(erasure.targets))),
+        texts=said_in(store, plan),
+        left=tuple(of_the_owner(store, Patterns(erasure.sought))),
     )
 
 
-def _receipt(store: Store, request: ForgetRequest, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
+def _receipt(store: Store, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
     """The receipt of this plan, without what a search found afterwards."""
     erasure = plan.erasure
     return Receipt(
         at=now,
-        digest=digest(store.crystals.connection, erasure.targets),
-        words=sum(len(target.words) for target in erasure.targets),
+        digest=digest(store.crystals.connection, erasure.sought),
+        words=sum(len(target.words) for target in erasure.sought),
         cut=erasure.cut.value,
-        derived=request.derived,
         traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
         crystals=len(erasure.renamed),
         pointers=len(erasure.keywords),
-        made_from=plan.made,
+        kept=len(erasure.targets) - len(erasure.sought),
     )
 
 
@@ -216,7 +213,7 @@ def _erase_history(store: Store, erasure: Erasure, traces: Counter[str]) -> None
                 "UPDATE versions SET digest = ?, characters = ? WHERE number = ? AND digest <> ?",
                 (committed.digest, committed.characters, committed.number, committed.digest),
             )
-    patterns = Patterns(erasure.targets, ids=erasure.renamed)
+    patterns = Patterns(erasure.sought, ids=erasure.renamed)
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
     traces["transcripts"] += unvouch(workspace, erasure.holds)
@@ -234,14 +231,14 @@ def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime)
         pass
     store.file_vectors()
     figures: dict[str, int | str] = {
-        "words": sum(len(target.words) for target in erasure.targets),
+        "words": sum(len(target.words) for target in erasure.sought),
         "cut": erasure.cut.value,
         "crystals": len(erasure.renamed),
         "pointers": len(erasure.keywords),
         "places": len(traces),
     }
     store.check()
-    keep_receipt(connection, now, digest(connection, erasure.targets), figures)
+    keep_receipt(connection, now, digest(connection, erasure.sought), figures)
     scrub(connection)
     finish(connection)
     empty_log(connection)

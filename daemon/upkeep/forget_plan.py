@@ -1,72 +1,188 @@
 """Forget plan: the texts and spellings that a request means, and everything of the workspace to be erased for it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from daemon.workspace.adoption import vouched
 from daemon.workspace.stores import Store
 from state.document.document import parse
+from state.document.pointer import parse_pointer
 from state.errors import UsageError
-from state.forgetting.matching import Cut, Target, spans
+from state.forgetting.matching import Cut, Target, sentences, spans
 from state.forgetting.placed_words import placed_words
 from state.stores.database.tombstones import tombstones_of
 from state.stores.erasing.plan import Erasure
-from state.stores.erasing.tables import Made, joined_erasures, made_from, planned
+from state.stores.erasing.tables import joined_erasures, made_from, planned
 
 _CRYSTAL = re.compile(r"[0-9a-f]{32}")
 _LINE = re.compile(r"[Ll]\d+")
 _DERIVED_ROUNDS = 5
 _SHOWN = 200
+_FEWEST_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place of a text: a line, a note, a crystal or a memory of a session, by its id."""
+
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text that goes, or of which sentences go, and every place that says it in the same words.
+
+    `derived`: it says it in other words; it was made of nothing else, or nothing else was made of it.
+    """
+
+    places: tuple[Place, ...]
+    text: str
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An erasure, what was derived from it, the texts that hold the targets, and the targets to block."""
+    """An erasure, its targets in other words, the texts that hold the targets, and the targets to block."""
 
     erasure: Erasure
-    made: tuple[Made, ...]
+    derived: tuple[Target, ...]
     surfaces: tuple[str, ...]
     unlearnt: tuple[Target, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """A request to forget a text, or a crystal, line or memory by its id; "" resumes an interrupted forgetting."""
+    """A request to forget a text, or a crystal, line or memory by its id; "" resumes an interrupted forgetting.
+
+    What says the same, or was made of it alone, goes too, but for the texts that have an id of `kept`.
+    """
 
     text: str
     cut: Cut = Cut.SENTENCES
-    derived: bool = False
+    kept: tuple[str, ...] = ()
 
 
 def plan_of(store: Store, request: ForgetRequest, begun: Erasure | None) -> Plan:
-    """The plan of a request together with an interrupted forgetting. Raises UsageError when there is neither."""
-    connection = store.crystals.connection
+    """Return the plan of a request together with an interrupted forgetting.
+
+    Raise UsageError when there is neither, and for a kept id that is none of what would go.
+    """
     if not request.text.strip() and begun is None:
         raise UsageError("what is to be forgotten? give a text, or the id of a crystal, a line or a memory")
+    plan = _planned(store, request, begun)
+    if not request.kept:
+        return plan
+    said, ids = said_in(store, plan), frozenset(request.kept)
+    if unknown := ids - {place.id for one in said for place in one.places}:
+        names = ", ".join(sorted(unknown))
+        raise UsageError(f"{names}: no text of this id would go", "'dreamd forget --dry-run' lists them")
+    is_kept = [any(place.id in ids for place in one.places) for one in said]
+    kept = [one.text for one, keep in zip(said, is_kept, strict=True) if keep]
+    return _planned(store, request, begun, kept, [one.text for one in said if one.text not in kept])
+
+
+def said_in(store: Store, plan: Plan) -> tuple[Said, ...]:
+    """Return the texts that the plan erases, lines first; those of the same words are one."""
+    plain = tuple(target for target in plan.erasure.sought if target not in plan.derived)
+    found: dict[tuple[str, ...], Said] = {}
+    for place, text in _remembered(store):
+        if plan.erasure.holds(text):
+            derived = not spans(text, plain)
+            said = found.setdefault(Target.of(text).words, Said((), text, derived))
+            found[Target.of(text).words] = replace(said, places=(*said.places, place))
+    return tuple(found.values())
+
+
+def _planned(
+    store: Store, request: ForgetRequest, begun: Erasure | None, kept: Sequence[str] = (), gone: Iterable[str] = ()
+) -> Plan:
+    """Return the plan; `kept` are texts that stay, and `gone` those that do not although they may hold kept ones."""
+    connection = store.crystals.connection
     wanted = _texts_of(store, request.text) if request.text.strip() else ()
     cut = begun.cut if begun is not None and not wanted else request.cut
-    unlearnt = tuple(dict.fromkeys(map(Target.of, wanted)))
-    targets = tuple(dict.fromkeys((*(begun.targets if begun else ()), *unlearnt)))
-    erasure = planned(connection, targets, cut)
-    made = made_from(connection, erasure)
-    found = made
-    for _ in range(_DERIVED_ROUNDS):
-        if not (request.derived and found):
+    unlearnt = tuple(map(Target.of, wanted))
+    stay = [Target.of(text, kept=True) for text in kept]
+    if begun is not None:  # what was kept then may be what is to be forgotten now
+        stay += [one for one in begun.targets if one.kept and not spans(" ".join(one.words), unlearnt)]
+    plain = list(dict.fromkeys((*(begun.sought if begun else ()), *unlearnt)))
+    targets, words = list(plain), {one.words for one in stay}
+    for round_ in range(_DERIVED_ROUNDS if cut is Cut.SENTENCES else 0):
+        found = [one.text for one in made_from(connection, planned(connection, (*targets, *stay), cut))]
+        found += [] if round_ else [*_within(store, wanted), *_sources(store, request.text)]
+        new = [one for one in map(Target.of, found) if one.words not in words and one not in targets]
+        if not new:
             break
-        unlearnt = tuple(dict.fromkeys((*unlearnt, *(Target.of(one.text) for one in found))))
-        targets = tuple(dict.fromkeys((*targets, *unlearnt)))
-        erasure = planned(connection, targets, cut)
-        found = tuple(one for one in made_from(connection, erasure) if one not in made)
-        made = (*made, *found)
-    if other := _other_spellings(store, targets):
-        targets = tuple(dict.fromkeys((*targets, *other)))
-        erasure = planned(connection, targets, cut)
+        targets += dict.fromkeys(new)
+    derived = tuple(targets[len(plain) :])
+    targets += [one for one in _other_spellings(store, tuple(targets)) if one.words not in words]
+    if stay and cut is Cut.SENTENCES:
+        whole = [one for text in gone for one in _whole(text, targets, kept)]
+        targets, derived = list(dict.fromkeys((*targets, *whole))), (*derived, *whole)
+    erasure = planned(connection, (*targets, *stay), cut)
     if begun is not None:
-        erasure = joined_erasures(begun, erasure)
-    surfaces = (*wanted, *_spellings(store, targets))
+        erasure = joined_erasures(replace(begun, targets=begun.sought), erasure)
+    blocked = (one for one in (*unlearnt, *derived) if not any(spans(text, (one,)) for text in kept))
     # The targets of an interrupted forgetting are blocked already, and other spellings are found by their text.
-    return Plan(replace(erasure, targets=targets), made, surfaces, unlearnt)
+    surfaces = (*wanted, *_spellings(store, tuple(targets)))
+    return Plan(erasure, derived, surfaces, tuple(dict.fromkeys(blocked)))
+
+
+def _whole(text: str, targets: Sequence[Target], kept: Sequence[str]) -> Iterator[Target]:
+    """Yield the sentences of a text that hold a target; the text itself for one that a kept text says as well."""
+    for start, end in sentences(text):
+        if spans(text[start:end], targets):
+            sentence = Target.of(text[start:end])
+            yield Target.of(text) if any(spans(one, (sentence,)) for one in kept) else sentence
+
+
+def _within(store: Store, wanted: Sequence[str]) -> Iterator[str]:
+    """Yield the remembered texts that are half of one of these or more, word by word."""
+    whole = [Target.of(text).words for text in wanted]
+    for _, text in _remembered(store):
+        words = tuple(word for word, _, _ in placed_words(text))
+        if len(words) >= _FEWEST_WORDS and any(
+            len(one) <= 2 * len(words) < 2 * len(one) and f" {' '.join(words)} " in f" {' '.join(one)} "
+            for one in whole
+        ):
+            yield text
+
+
+def _sources(store: Store, name: str) -> Iterator[str]:
+    """Yield the crystals from which only the line of this name was made."""
+    if _LINE.fullmatch(name.strip()):
+        rows = store.crystals.connection.execute(
+            "SELECT text FROM evidence JOIN crystals ON crystals.id = crystal WHERE line = ?1"
+            " AND NOT EXISTS (SELECT 1 FROM evidence other JOIN lines ON lines.id = other.line"
+            " WHERE other.crystal = evidence.crystal AND other.line <> ?1 AND died_in IS NULL)",
+            (name.strip().upper(),),
+        )
+        yield from (row["text"] for row in rows)
+
+
+def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
+    """Yield every line but pointers, pending note, crystal and memory of a session, with its text."""
+    known = {line.text: line.id for line in store.lineage.current_lines()}
+    document = (store.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
+    for block in (block for part in parse(document).parts for block in part.lines):
+        if placed_words(block.text) and parse_pointer(block.text) is None:
+            yield Place("line", known.get(block.text) or _named(block.text)), block.text
+    for note in store.segments.pending_notes():
+        if placed_words(note.text):
+            yield Place("note", _named(note.text)), note.text
+    for kind, statement in (
+        ("crystal", "SELECT id, text FROM crystals"),
+        ("memory", "SELECT id, content FROM items"),
+    ):
+        rows = store.crystals.connection.execute(statement)
+        yield from ((Place(kind, id_), text) for id_, text in rows if placed_words(text))
+
+
+def _named(text: str) -> str:
+    """Return an id for a text that has none."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target, ...]:
@@ -116,13 +232,3 @@ def _spellings(store: Store, targets: tuple[Target, ...]) -> Iterator[str]:
                 shown += 1
             if shown > _SHOWN:
                 return
-
-
-def would_go(store: Store, erasure: Erasure) -> tuple[str, ...]:
-    """The lines, notes and crystals that erasing changes, each once."""
-    text = (store.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
-    lines = [block.text for part in parse(text).parts for block in part.lines]
-    notes = [note.text for note in store.segments.pending_notes()]
-    crystals = [crystal.text for crystal in store.crystals.get(erasure.renamed)]
-    matching = [one for one in (*lines, *notes, *crystals) if erasure.line(one) != one]
-    return tuple(dict.fromkeys(matching))[:_SHOWN]

@@ -51,7 +51,7 @@ class Searched:
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
     """Search every file of dreamd's, byte by byte, and name the owner's files that hold a target."""
     connection, database = store.crystals.connection, store.workspace.database
-    patterns = Patterns(erasure.targets, surfaces, erasure.renamed)
+    patterns = Patterns(erasure.traceless, surfaces, erasure.renamed)
     left = [*_left_in_tables(connection, erasure)]
     count = size = stored = 0
     for path in all_files(store):
@@ -154,7 +154,7 @@ def changed_in(store: Store, path: Path, content: bytes, erasure: Erasure) -> in
     record = files.record_in(store.disk, path) if path in files.records(store.workspace) else None
     if record is not None:
         return int(erased_record(record, erasure) != record)
-    return Patterns(erasure.targets).count(content, most=_MOST)
+    return Patterns(erasure.sought).count(content, most=_MOST)
 
 
 def lines_with(content: bytes, erasure: Erasure) -> int:

@@ -12,7 +12,7 @@ or is a whole line (`parts`). So two texts that have a phrase in common are two 
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -54,17 +54,18 @@ class Cut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A text to be forgotten, as its normalised words."""
+    """A text to be forgotten, as its normalised words; or one to be `kept`, in which no other one is found."""
 
     words: tuple[str, ...]
+    kept: bool = False
 
     @classmethod
-    def of(cls, text: str) -> Self:
+    def of(cls, text: str, *, kept: bool = False) -> Self:
         """The text as a target. Raises UsageError when it has no words."""
         words = tuple(word for word, _, _ in placed_words(text))
         if not words:
             raise UsageError("a text to be forgotten needs at least one word", "say which")
-        return cls(words)
+        return cls(words, kept)
 
 
 def runs(target: Target) -> tuple[tuple[str, ...], ...]:
@@ -83,11 +84,16 @@ def parts(target: Target) -> tuple[tuple[str, ...], ...]:
 
 
 def spans(text: str, targets: Iterable[Target]) -> tuple[Span, ...]:
-    """Where the targets stand in the text: (start, end) in characters, in order, none overlapping another."""
+    """Where the targets stand in the text: (start, end) in characters, in order, none overlapping another.
+
+    Inside of a target that is kept there is none.
+    """
     sought = _sought(tuple(targets))
     if not sought.by_length:
         return ()
-    return joined(place for reading in readings(text) for place in _places(reading, sought))
+    found = [place for reading in readings(text) for place in _places(reading, sought)]
+    kept = _runs_in(placed_words(text), sought.kept) if found and sought.kept else []
+    return joined(one for one in found if not any(start <= one[0] and one[1] <= end for start, end in kept))
 
 
 def readings(text: str) -> tuple[str, ...]:
@@ -264,11 +270,17 @@ class _Sought:
     first: frozenset[tuple[str, ...]]
     last: frozenset[tuple[str, ...]]
     few: tuple[tuple[str, ...], ...]  # all of them; none when they are many
+    kept: tuple[tuple[int, frozenset[tuple[str, ...]]], ...]
 
 
 @lru_cache(maxsize=64)
-def _sought(targets: tuple[Target, ...]) -> _Sought:
+def _sought(every_target: tuple[Target, ...]) -> _Sought:
     wanted: dict[int, set[tuple[str, ...]]] = {}
+    targets = [target for target in every_target if not target.kept]
+    kept: dict[int, set[tuple[str, ...]]] = {}
+    for target in every_target:
+        if target.kept:
+            kept.setdefault(len(target.words), set()).add(target.words)
     long = [target for target in targets if parts(target)]
     for target in targets:
         for run in runs(target):
@@ -278,12 +290,17 @@ def _sought(targets: tuple[Target, ...]) -> _Sought:
         *(part for target in long for part in parts(target)),
     ]
     return _Sought(
-        tuple((length, frozenset(found)) for length, found in sorted(wanted.items())),
+        _by_length(wanted),
         frozenset(part for target in long for part in parts(target)),
         frozenset(target.words[:RUN_WORDS] for target in long),
         frozenset(target.words[-RUN_WORDS:] for target in long),
         tuple(every) if len(every) <= _FEW_RUNS else (),
+        _by_length(kept),
     )
+
+
+def _by_length(runs: Mapping[int, set[tuple[str, ...]]]) -> tuple[tuple[int, frozenset[tuple[str, ...]]], ...]:
+    return tuple((length, frozenset(found)) for length, found in sorted(runs.items()))
 
 
 def _places(text: str, sought: _Sought) -> list[Span]:
@@ -291,17 +308,22 @@ def _places(text: str, sought: _Sought) -> list[Span]:
         return []
     words = placed_words(text)
     bare = tuple(word for word, _, _ in words)
-    found = [
-        (words[at][1], words[at + length - 1][2])
-        for length, wanted in sought.by_length
-        for at in range(len(bare) - length + 1)
-        if bare[at : at + length] in wanted
-    ]
+    found = _runs_in(words, sought.by_length)
     if sought.parts:
         windows = [bare[at : at + RUN_WORDS] for at in range(len(bare) - RUN_WORDS + 1)]
         here = [at for at, window in enumerate(windows) if window in sought.parts]
         found += cut_off(text, words, here, lambda at: (windows[at] in sought.first, windows[at] in sought.last))
     return found
+
+
+def _runs_in(words: Sequence[Word], runs: Iterable[tuple[int, frozenset[tuple[str, ...]]]]) -> list[Span]:
+    bare = tuple(word for word, _, _ in words)
+    return [
+        (words[at][1], words[at + length - 1][2])
+        for length, wanted in runs
+        for at in range(len(bare) - length + 1)
+        if bare[at : at + length] in wanted
+    ]
 
 
 def _possible(text: str, sought: _Sought) -> bool:

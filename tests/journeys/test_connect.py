@@ -1,6 +1,8 @@
 """`dreamd connect` as a person runs it: real commands, agents' real files, a home of one's own."""
 
 import json
+import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -257,3 +259,88 @@ def test_in_all_projects_and_in_one_of_them_is_told_to_be_twice(ada: Person) -> 
     assert checked.status == 0, checked.out
     assert str(ada.home / ".claude" / "settings.json") in checked.out
     assert "reads the memory twice" in ada.connect("claude-code").err
+
+
+@pytest.mark.full
+def test_what_an_older_version_wrote_is_told_and_written_anew(ada: Person) -> None:
+    config, record = (
+        ada.project / ".codex" / "config.toml",
+        ada.home / ".local/state/dreamd/connections/connections.json",
+    )
+    assert ada.connect("codex").status == 0
+    now = config.read_text()
+    (server,) = (line for line in now.splitlines() if line.startswith("startup_timeout_sec"))
+    config.write_text(
+        re.sub(r"command -v [^&]*>&1 && (.*?) \|\| true", r"\1", now.replace(server, f"required = true\n{server}"))
+    )
+    old = re.sub(r"command -v [^&]*>&1 && (.*?) \|\| true", r"\1", record.read_text())
+    record.write_text(old.replace('"startup_timeout_sec"', '"required": true, "startup_timeout_sec"'))
+    assert parsed(config)["mcp_servers"]["dreamd"]["required"] is True
+    checked = ada.connect("--check", "--json").json["checks"]
+    wrong = [one["what"] for one in checked if not one["sound"]]
+    assert "without dreamd the agent does not start, for its server is required" in wrong
+    assert "without dreamd the hook SessionStart fails" in wrong
+    assert ada.connect("codex").status == 0
+    assert config.read_text() == now
+    assert all(one["sound"] for one in ada.connect("--check", "--json").json["checks"])
+
+
+def git(*words: str | Path, folder: Path) -> str:
+    """What git itself says."""
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "protocol.file.allow=always")
+    return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("form", ["plain", "index-4", "sha256", "worktree", "submodule"])
+def test_what_dreamd_writes_in_a_repository_is_kept_out_of_git_and_said_once(ada: Person, form: str) -> None:
+    top = ada.home / "Ada's [code] *"
+    git("init", "-q", "--object-format=sha256" if form == "sha256" else "-q", str(top), folder=ada.home)
+    (top / "memory").mkdir()
+    for name in (".mcp.json", "memory/mine.md"):
+        (top / name).write_text("{}\n")
+    git("add", "-A", folder=top)
+    git("commit", "-qm", "mine", folder=top)
+    if form == "index-4":
+        git("update-index", "--index-version", "4", folder=top)
+    if form == "worktree":
+        git("worktree", "add", "-q", str(ada.home / "tree"), folder=top)
+        top = ada.home / "tree"
+    if form == "submodule":
+        git("init", "-q", str(ada.home / "above"), folder=ada.home)
+        git("submodule", "--quiet", "add", str(top), "below", folder=ada.home / "above")
+        top = ada.home / "above" / "below"
+    exclude = top / git("rev-parse", "--git-path", "info/exclude", folder=top).strip()
+    exclude.write_bytes(before := exclude.read_bytes().rstrip(b"\n"))
+    said = ada("init", "--separate", top, "--no-daemon", folder=top)
+    assert "MEMORY.md, MEMORY.md.seed-backup, memory/scratch.md, .dreamd/, transcripts\n" in said.out
+    assert "kept out of git" not in ada("init", "--separate", top, "--no-daemon", folder=top).out
+    assert ada("note", "Ada prefers tea", folder=top).status == 0
+    assert ada("dream", folder=top).status == 0
+    (after_init,) = {exclude.read_bytes()}
+    assert after_init.endswith(before)
+    connected = ada("connect", "--yes", "claude-code", "cursor", folder=top)
+    assert ": .claude/settings.local.json, .cursor/mcp.json, .cursor/hooks.json\n" in connected.out
+    assert "kept out of git" not in ada("connect", "--yes", "claude-code", "cursor", folder=top).out
+    assert git("status", "--porcelain", folder=top) == " M .mcp.json\n"  # what Ada has committed is not hidden
+    assert ada("disconnect", "--yes", "--all", folder=ada.home).out.count("no longer kept out of git by") == 1
+    assert exclude.read_bytes() == after_init
+    assert git("status", "--porcelain", folder=top) == ""
+
+
+def test_a_memory_that_git_tracks_stays_tracked(ada: Person) -> None:
+    git("init", "-q", str(ada.project), folder=ada.home)
+    (ada.project / "MEMORY.md").write_text("# Memory\n")
+    git("add", "-f", "MEMORY.md", folder=ada.project)
+    said = ada("init", ada.project, "--no-daemon", "--json").json["git"]
+    assert said == {
+        "file": ".git/info/exclude",
+        "names": ["MEMORY.md.seed-backup", "memory/", ".dreamd/", "transcripts"],
+    }
+
+
+def test_a_git_file_that_leads_to_another_repository_is_not_followed(ada: Person) -> None:
+    git("init", "-q", str(ada.home / "other"), folder=ada.home)
+    (ada.project / ".git").write_text(f"gitdir: {ada.home}/other/.git\n")
+    before = (ada.home / "other" / ".git" / "info" / "exclude").read_bytes()
+    assert ada("init", ada.project, "--no-daemon", "--json").json["git"]["names"] == []
+    assert (ada.home / "other" / ".git" / "info" / "exclude").read_bytes() == before

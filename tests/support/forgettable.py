@@ -133,11 +133,9 @@ def copied(workspace: Workspace, folder: Path) -> Workspace:
     return adopt(Workspace(Path(shutil.copytree(workspace.root, folder)).resolve()))
 
 
-def forgotten(
-    workspace: Workspace, text: str = SECRET, cut: Cut = Cut.SENTENCES, *, derived: bool = False
-) -> Receipt:
+def forgotten(workspace: Workspace, text: str = SECRET, cut: Cut = Cut.SENTENCES) -> Receipt:
     with opened(workspace) as store:
-        return forget(store, ForgetRequest(text, cut, derived), utc_now())
+        return forget(store, ForgetRequest(text, cut), utc_now())
 
 
 def bytes_with(workspace: Workspace, text: str) -> list[str]:

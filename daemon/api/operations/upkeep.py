@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Request, operation
@@ -21,10 +21,13 @@ from state.stores.database.tombstones_copy import keep_copy
 
 # As JSON escapes them, so many fit into the body of a request, whatever they are.
 MAX_CHARACTERS = 80_000
+MAX_KEPT = 1_000
 
 
 class ForgetText(Request):
     """What is to be forgotten, and how much goes with it."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     text: str = Field(
         default="",
@@ -32,7 +35,13 @@ class ForgetText(Request):
         description="A text, or the id of a crystal, a line (L12) or a memory; empty: what was interrupted",
     )
     words: bool = Field(default=False, description="Only the words themselves go, not the sentences that hold them")
-    derived: bool = Field(default=False, description="Also what was made of nothing else, in other words")
+    kept: tuple[str, ...] = Field(
+        default=(),
+        validation_alias="except",
+        serialization_alias="except",
+        max_length=MAX_KEPT,
+        description="Ids that a dry run lists: their texts stay, all others that say it go",
+    )
     dry_run: bool = Field(default=False, description="Say what would go, and change nothing")
     lift: bool = Field(default=False, description="Let it be learnt again; nothing comes back")
     confirm: bool = Field(default=False, description="It cannot be undone: say true")
@@ -41,7 +50,7 @@ class ForgetText(Request):
 @operation("forget", "/forget", long=True)
 def forget_text(access: WorkspaceAccess, request: ForgetText) -> Receipt:
     """Erase a text from everything that is remembered, search every byte for it, and say where it was."""
-    wish = ForgetRequest(request.text, Cut.WORDS if request.words else Cut.SENTENCES, request.derived)
+    wish = ForgetRequest(request.text, Cut.WORDS if request.words else Cut.SENTENCES, request.kept)
     if request.lift:
         with access.write() as store:
             receipt = unforget(store, request.text, utc_now())

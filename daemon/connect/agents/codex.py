@@ -2,8 +2,8 @@
 
 As of 0.169.0: it ends a SessionEnd hook after 3 seconds and takes some 2,500 tokens of a SessionStart hook's output;
 a session that a background server keeps runs no SessionEnd at all, which is why Stop has the transcript read as well.
-`required` has it wait for the server before the first request. The files of a project that is not trusted count for
-nothing, and hooks that nobody trusted are skipped; `codex exec` says neither.
+A `required` server that does not start keeps Codex from starting, so ours is none. The files of a project that is not
+trusted count for nothing, and hooks that nobody trusted are skipped; `codex exec` says neither.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def files(place: Place, read: Read) -> Sequence[AgentFile]:
     server: dict[str, object] = {"command": command, "args": arguments}
     server |= {"env": place.needed} if place.needed else {}
     # dream_now waits for a model.
-    server |= {"required": True, "startup_timeout_sec": 30, "tool_timeout_sec": 300}
+    server |= {"startup_timeout_sec": 30, "tool_timeout_sec": 300}
     hooks = (
         hook("SessionStart", place.bootstrap(NAME)),
         hook("PreCompact", place.ingest()),

@@ -6,7 +6,7 @@ The text itself is in the body of a form alone: in no address, no log, no row of
 from pydantic import Field
 
 from daemon.api.operations.operation import Nothing, Request
-from daemon.api.operations.upkeep import MAX_CHARACTERS, ForgetText, forget_text
+from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, ForgetText, forget_text
 from daemon.api.tables.signals import ForgottenRequest, forgotten
 from daemon.pages.page import Action, Ask, Done, Page, Replies
 from daemon.upkeep.forget import Receipt
@@ -24,11 +24,12 @@ def _read(ask: Ask, query: Meant) -> Replies:
 
 
 class Erasure(Request):
-    """What is to be forgotten, as the operation takes it: a text, or the id of a crystal, a line or a memory."""
+    """What is to be forgotten: a text, or an id of one. What was listed and is not ticked stays."""
 
     text: str = Field(min_length=1, max_length=MAX_CHARACTERS)
     words: bool = False
-    derived: bool = False
+    listed: tuple[str, ...] = Field(default=(), max_length=MAX_KEPT)
+    ticked: tuple[str, ...] = Field(default=(), max_length=MAX_KEPT)
 
 
 class Learnable(Request):
@@ -61,7 +62,8 @@ def _lift(ask: Ask, form: Learnable) -> Done:
 def _request(form: Erasure) -> ForgetText:
     if not form.text.strip():
         raise UsageError("what is to be forgotten? give a text, or the id of a crystal, a line or a memory")
-    return ForgetText(text=form.text, words=form.words, derived=form.derived, confirm=True)
+    kept = tuple(one for one in form.listed if one not in form.ticked)
+    return ForgetText(text=form.text, words=form.words, kept=kept, confirm=True)
 
 
 def _erased(receipt: Receipt) -> Done:

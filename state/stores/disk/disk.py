@@ -21,7 +21,7 @@ from state.stores.disk.syscalls import NO_SUCH_CALL, System, storage_errors
 
 LOCK_WAIT_SECONDS = 10.0
 _LOCK_POLL_SECONDS = 0.005
-_TEMPORARY = ".dreamd-tmp"
+TEMPORARY = ".dreamd-tmp"
 LONGEST_FILE = 64 * 1024**2
 """What is read in one piece is no longer than this; a file of holes may be of any length."""
 LONGEST_LOG = 256 * 1024**2
@@ -288,7 +288,7 @@ class Disk:
         """Delete temporary files of killed writers that are older than `before` (seconds since the epoch)."""
         removed = 0
         with storage_errors(folder):
-            for path in self.target(folder).glob(f".*{_TEMPORARY}"):
+            for path in self.target(folder).glob(f".*{TEMPORARY}"):
                 with suppress(FileNotFoundError):
                     if path.lstat().st_mtime < before:
                         self.system.unlink(path)
@@ -342,7 +342,7 @@ class Disk:
     @contextmanager
     def _synced(self, target: Path, content: bytes, mode: int) -> Iterator[Path]:
         """A synced temporary file beside the target, removed again unless it was renamed."""
-        temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}{_TEMPORARY}")
+        temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
         fd = self.system.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             try:

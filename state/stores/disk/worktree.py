@@ -23,6 +23,31 @@ class Worktree:
     main: Path | None
 
 
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A checkout: its folder, its own git directory (which has the index), and the one that all worktrees share."""
+
+    top: Path
+    own: Path
+    common: Path
+
+
+def checkout_of(folder: Path) -> Checkout | None:
+    """Return the checkout that a folder is in; None without one, and for a `.git` that may lead to another's."""
+    for above in (folder, *folder.parents):
+        link = above / _LINK
+        if not os.path.lexists(link):
+            continue
+        if not link.is_symlink() and link.is_dir():
+            return Checkout(above, link, link)
+        own, tree = _pointed(above), worktree_at(above)
+        if own is not None and tree is not None:
+            return Checkout(above, own, tree.repository)
+        is_module = own is not None and any(own.is_relative_to(one / _LINK / "modules") for one in above.parents)
+        return Checkout(above, own, own) if own is not None and is_module else None
+    return None
+
+
 def worktree_at(folder: Path) -> Worktree | None:
     """The linked worktree whose top this folder is, free of links; None where it is anything else.
 

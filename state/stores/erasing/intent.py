@@ -30,7 +30,8 @@ def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row]
     `rows` are about to be written in place: half of one would hide what is left of it.
     """
     record = {
-        "targets": [list(target.words) for target in erasure.targets],
+        "targets": [list(target.words) for target in erasure.sought],
+        "kept": [list(target.words) for target in erasure.targets if target.kept],
         "cut": erasure.cut.value,
         "renamed": dict(erasure.renamed),
         "keywords": sorted(erasure.keywords),
@@ -47,6 +48,7 @@ def intended(connection: sqlite3.Connection) -> Erasure | None:
         return None
     record = json.loads(value)
     targets = tuple(Target(tuple(words)) for words in record["targets"])
+    targets += tuple(Target(tuple(words), kept=True) for words in record.get("kept", ()))
     return Erasure(targets, Cut(record["cut"]), record["renamed"], frozenset(record["keywords"]))
 
 

@@ -56,6 +56,17 @@ class Erasure:
     renamed: Mapping[str, str] = field(default_factory=dict)
     keywords: frozenset[str] = frozenset()
 
+    @property
+    def sought(self) -> tuple[Target, ...]:
+        """The targets to be forgotten, without those to be kept."""
+        return tuple(target for target in self.targets if not target.kept)
+
+    @property
+    def traceless(self) -> tuple[Target, ...]:
+        """The targets of which nothing may be left: those that no kept one says as well."""
+        kept = [" ".join(target.words) for target in self.targets if target.kept]
+        return tuple(target for target in self.sought if not any(spans(text, (target,)) for text in kept))
+
     def holds(self, text: str) -> bool:
         """Whether the text holds a target."""
         return bool(spans(text, self.targets))

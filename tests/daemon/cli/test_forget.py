@@ -67,16 +67,43 @@ def test_at_a_terminal_the_question_is_no_part_of_the_json(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     ended = dreamd("forget", SECRET, "--json", "-w", here.root)
     assert ended.json["clean"] is True
-    assert f"would go:\n  {KEPT}. And {SECRET}." in ended.err
+    assert f"would go:\n  1. {KEPT}. And {SECRET}." in ended.err
+
+
+def test_at_a_terminal_the_numbers_of_those_that_stay_are_an_answer(
+    dreamd: Caller, here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = dreamd("forget", SECRET, "--dry-run", "--json").json["texts"]
+    assert [said["text"] for said in listed] == [f"{KEPT}. And {SECRET}.", f"It waits: {SECRET}"]
+    assert {place["kind"] for place in listed[0]["places"]} == {"line", "crystal"}
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    for answer in ("n\n", "3\n", "0\n", "\n", "some\n"):
+        monkeypatch.setattr("sys.stdin", Person(answer))
+        assert dreamd("forget", SECRET).status == 2, answer
+    monkeypatch.setattr("sys.stdin", Person("2\n"))
+    assert dreamd("forget", SECRET).status == 0
+    assert SECRET not in here.document.read_text(encoding="utf-8")
+    assert f"It waits: {SECRET}" in here.scratch.read_text(encoding="utf-8")
+
+
+def test_what_is_excepted_by_an_id_stays(dreamd: Caller, here: Workspace) -> None:
+    line, waiting = dreamd("forget", SECRET, "--dry-run", "--json").json["texts"]
+    refused = dreamd("forget", SECRET, "--yes", "--except", "L999")
+    assert (refused.status, "L999: no text of this id would go" in refused.err) == (2, True)
+    ended = dreamd("forget", SECRET, "--yes", "--except", line["places"][0]["id"])
+    assert (ended.status, "nothing of it is left" in ended.out) == (0, True)
+    assert "it will not be learnt again, but for what 1 kept text may say" in ended.out
+    assert SECRET in here.document.read_text(encoding="utf-8")
+    assert_gone(here, waiting["text"])
 
 
 def test_a_dry_run_shows_what_would_go(dreamd: Caller, here: Workspace) -> None:
     before = here.document.read_bytes()
     ended = dreamd("forget", SECRET, "--dry-run")
     assert ended.status == 0
-    assert ended.out.startswith(f"would go:\n  {KEPT}. And {SECRET}.\n")
+    assert ended.out.startswith(f"would go:\n  1. {KEPT}. And {SECRET}.\n     line L")
+    assert f"  2. It waits: {SECRET}\n     note " in ended.out
     assert here.document.read_bytes() == before
-    assert dreamd("forget", SECRET, "--dry-run", "--json").json["would_go"]
 
 
 def test_off_a_terminal_it_wants_a_yes(dreamd: Caller, here: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

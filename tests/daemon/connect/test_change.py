@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,12 @@ def test_a_file_that_was_not_there_is_gone_again(file: AgentFile) -> None:
     json.loads(change.after or "") if file.format == "json" else tomllib.loads(change.after or "")
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_no_agent_waits_for_dreamd_to_start(file: AgentFile) -> None:
+    change, _ = connected(file, None, None)
+    assert "required" not in (change.after or "")
+
+
 def test_every_agent_is_known_to_the_bootstrap_and_to_blocks() -> None:
     names = {agent.name for agent in AGENTS}
     assert names <= READERS.keys()
@@ -190,6 +198,11 @@ def test_a_new_place_of_the_program_replaces_the_old_one_alone() -> None:
         ("python -P -m daemon ingest --hook", True),
         ("/a/dreamd bootstrap -w '/R&D; $x'", True),
         (shlex.join(["dreamd", "bootstrap", "-w", 'Ada\'s "R&D"']), True),
+        (HERE.ingest(), True),
+        (HERE.bootstrap("codex"), True),
+        (f"{HERE.ingest()}; lint", False),
+        (HERE.ingest().replace("true", "lint"), False),
+        ("command -v dreamd", False),
         ("dreamd bootstrap && lint", False),
         ("dreamd bootstrap; lint", False),
         ("dreamd bootstrap\nlint", False),
@@ -203,6 +216,36 @@ def test_a_new_place_of_the_program_replaces_the_old_one_alone() -> None:
 def test_a_hook_is_known_by_what_it_runs(command: str, *, own: bool) -> None:
     assert calls_dreamd(hook(command)) is own
     assert not calls_dreamd({"hooks": [*hook(command)["hooks"], *hook("lint")["hooks"]]})
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash", "zsh", "fish"])
+@pytest.mark.parametrize("name", ["dreamd", 'Ada\'s "own" $tools/dreamd'])
+def test_a_hook_is_silent_and_ends_well_whether_dreamd_is_there_or_not(shell: str, name: str, tmp_path: Path) -> None:
+    if (found := shutil.which(shell)) is None:
+        pytest.skip(f"no {shell} here")
+    program = tmp_path / name
+    here = Place(Scope.PROJECT, ROOT, ROOT, (str(program) if "/" in name else name,), {"HOME": "/home/ada"})
+    written = [one.value for agent in AGENTS for file in agent.files(here, nothing) for one in file.settings]
+    hooks = {one for value in written for one in commands_in(value) if one.startswith("command -v")}
+    assert len(hooks) == 5  # the end of a session is the same for all, and each agent has a beginning of its own
+
+    def ran(command: str) -> tuple[int, bytes, bytes]:
+        ended = subprocess.run([found, "-c", command], capture_output=True, check=False, env={"PATH": str(tmp_path)})
+        return ended.returncode, ended.stdout, ended.stderr
+
+    assert {ran(command) for command in hooks} == {(0, b"", b"")}
+    program.parent.mkdir(exist_ok=True)
+    for status in (0, 2):
+        program.write_text(f"#!/bin/sh\necho $1 $3\nexit {status}\n")
+        program.chmod(0o755)
+        expected = {(0, f"{word} {ROOT}\n".encode(), b"") for word in ("bootstrap", "ingest")}
+        assert {ran(command) for command in hooks} == expected
+
+
+def commands_in(value: object) -> list[str]:
+    """Every hook's command in a setting, in each agent's form."""
+    inner = value.get("hooks", [value]) if isinstance(value, dict) else []
+    return [one["command"] for one in inner if isinstance(one.get("command"), str)]
 
 
 @pytest.mark.full

@@ -142,7 +142,7 @@ def test_what_is_forgotten_is_no_search_any_more(tmp_path: Path) -> None:
         recall(store, "which port has the deployment that runs")
         assert len(store.ledger.searches()) == 3
         store.ledger.record_recall("some", Recall(1, 1, 0, (f"{PORT} and more",)), AT)
-        forget(store, ForgetRequest(PORT, Cut.SENTENCES, derived=False), utc_now())
+        forget(store, ForgetRequest(PORT, Cut.SENTENCES), utc_now())
         assert [query for query, _ in store.ledger.searches()] == ["what does Ada prefer, tea or coffee"]
         left = store.ledger.recall("some")
         assert left is not None

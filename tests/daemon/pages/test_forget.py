@@ -1,5 +1,6 @@
 """The page of forgetting: what would go, the receipt, what stays forgotten; its words stay in the body of a form."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote_plus
@@ -58,11 +59,18 @@ def assert_nowhere(answer: Answer) -> None:
     assert "falconer" not in unquote_plus(str(answer.headers.items())).lower()
 
 
+def listed(answer: Answer) -> list[tuple[str, str]]:
+    """The id and text of each ticked box."""
+    box = r'name="listed" value="([^"]+)"><label><input type="checkbox" name="ticked" value="\1" checked> <span[^>]*>'
+    box += "([^<]+)<"
+    return re.findall(box, answer.body.decode())
+
+
 @WAYS
 def test_a_preview_says_what_would_go_and_changes_nothing(
     browser: Browser, served: Running, noted: str, headers: dict[str, str]
 ) -> None:
-    answer = browser.act(f"/w/{noted}/forget/preview", {"text": CREW, "derived": "true"}, headers)
+    answer = browser.act(f"/w/{noted}/forget/preview", {"text": CREW}, headers)
     assert answer.status == 200
     assert_nowhere(answer)
     text = text_of(answer)
@@ -73,7 +81,8 @@ def test_a_preview_says_what_would_go_and_changes_nothing(
     assert (b"<!doctype html>" in answer.body) is (headers == {})
     assert b'hx-confirm="Erase this? It cannot be brought back."' in answer.body
     (erase,) = fields_of(answer, f"/w/{noted}/forget/erase")
-    assert (erase["text"], erase["derived"], "words" in erase) == (CREW, "true", False)
+    assert (erase["text"], "words" in erase) == (CREW, False)
+    assert [text for _, text in listed(answer)] == [f"Bo said {CREW}"]
     assert remembered(served, noted)
     assert ledger(served, noted) == []
 
@@ -107,10 +116,25 @@ def test_what_is_erased_has_a_receipt_and_stays_forgotten(
     assert KEPT in str(served.ask("POST", f"/v1/workspaces/{noted}/search", {"query": "tea"}).json["hits"])
 
 
+def test_what_is_unticked_stays_and_what_stays_ticked_goes(browser: Browser, served: Running, noted: str) -> None:
+    assert served.ask("POST", f"/v1/workspaces/{noted}/notes", {"note": f"As before: {CREW}!"}).status == 200
+    preview = browser.act(f"/w/{noted}/forget/preview", {"text": CREW})
+    (one, other), texts = zip(*listed(preview), strict=True)
+    assert set(texts) == {f"Bo said {CREW}", f"As before: {CREW}!"}
+    gone, kept = (one, other) if texts[0].startswith("Bo") else (other, one)
+    fields = {"text": CREW, "listed": [gone, kept], "ticked": [gone]}
+    text = text_of(browser.act(f"/w/{noted}/forget/erase", fields))
+    assert "nothing is left" in text
+    assert "1 text kept, and what it says may be learnt again" in text
+    hits = served.ask("POST", f"/v1/workspaces/{noted}/search", {"query": "launch crew"}).json["hits"]
+    assert [hit["text"] for hit in hits if "crew" in hit["text"]] == [f"As before: {CREW}!"]
+
+
 def test_only_the_words_go_if_that_is_chosen(browser: Browser, served: Running, noted: str) -> None:
     preview = browser.act(f"/w/{noted}/forget/preview", {"text": "project Falconer", "words": "true"}, HTMX)
     (erase,) = fields_of(preview, f"/w/{noted}/forget/erase")
     assert erase["words"] == "true"
+    erase["ticked"] = erase["listed"]
     assert "cut by words" in text_of(browser.act(f"/w/{noted}/forget/erase", erase, HTMX))
     hits = served.ask("POST", f"/v1/workspaces/{noted}/search", {"query": "launch crew"}).json["hits"]
     assert any("launch crew of [forgotten]" in hit["text"] for hit in hits)

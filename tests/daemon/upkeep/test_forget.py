@@ -53,9 +53,9 @@ def plain_one(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return little(tmp_path_factory.mktemp("plain") / "w", SECRET)
 
 
-def forget_quickly(workspace: Workspace, text: str, cut: Cut = Cut.SENTENCES, *, derived: bool = False) -> Receipt:
+def forget_quickly(workspace: Workspace, text: str, cut: Cut = Cut.SENTENCES) -> Receipt:
     with quick(workspace) as store:
-        return forget(store, ForgetRequest(text, cut, derived), utc_now())
+        return forget(store, ForgetRequest(text, cut), utc_now())
 
 
 def content(workspace: Workspace) -> dict[str, bytes]:
@@ -140,7 +140,8 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_p
     with opened(workspace) as store:
         receipt = preview_forget(store, ForgetRequest(SECRET), utc_now())
     assert (content(workspace), rows(workspace)) == (before, told)
-    assert f"Also {SECRET}" in receipt.would_go
+    assert f"Also {SECRET}" in [said.text for said in receipt.texts]
+    assert {place.kind for said in receipt.texts for place in said.places} == {"line", "note", "crystal", "memory"}
     done = forgotten(workspace)
     # A rehearsal does not end the dream that was cut off, and the log's word of it is another one.
     assert {trace.place for trace in receipt.traces} == {trace.place for trace in done.traces}
