@@ -127,7 +127,7 @@ def _unread(store: Store) -> tuple[list[Note], Marks] | None:
 def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
     """Whether any of these notes holds what is forgotten."""
     tombstones = store.crystals.forgotten.tombstones().anywhere
-    return bool(tombstones) and any(tombstones.found(note.text) for note in notes)
+    return bool(tombstones) and any(tombstones.found(text) for note in notes for text in note.texts)
 
 
 def blank(store: Store, file: PendingFile) -> None:
