@@ -50,7 +50,14 @@ pieces = st.sampled_from([*controls, *marks, "é", "🌋", "word", "---", HEADER
 texts = st.lists(st.one_of(pieces, st.text(max_size=8)), max_size=12).map("".join)
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=zones)
-notes = st.builds(Note, text=texts, at=moments, importance=st.floats(0, 1), auto=st.booleans(), replaces=texts.map(lambda text: text[:900]))
+notes = st.builds(
+    Note,
+    text=texts,
+    at=moments,
+    importance=st.floats(0, 1),
+    auto=st.booleans(),
+    replaces=texts.map(lambda text: text[:900]),
+)
 real_notes = notes.filter(lambda note: bool(plain_text(note.text)))
 
 
