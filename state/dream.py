@@ -62,7 +62,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One input of a synthesis, cited by `id`. `crystal` is the crystal that keeps it (empty: none does)."""
+    """One input of a synthesis, cited by `id`. `crystal` is the crystal that keeps it (empty: none does).
+
+    `replaces` are the ids of the lines, or of the crystals, that a note says it replaces; `heard` is its crystal's.
+    """
 
     id: str
     kind: Kind
@@ -72,6 +75,8 @@ class Evidence:
     at: datetime
     crystal: str = ""
     about: str = ""
+    replaces: tuple[str, ...] = ()
+    heard: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from state.scratch import Note
 from state.signals.curiosity import Cause, questions_in
 from state.signals.event_lexicon import feelings_in
 from state.signals.hormones import valence
+from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
@@ -52,6 +53,7 @@ def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
         trust=Trust.AGENT,
         source=Source(file, note.first_line, note.last_line, digest) if file else None,
         valence=valence(store.feelings.levels(now)),
+        heard="" if note.auto else heard_before(store.crystals.connection, note.at),
     )
 
 

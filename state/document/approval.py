@@ -16,6 +16,14 @@ class Approval(StrEnum):
     NEVER = "never"
 
 
+class Heard(StrEnum):
+    """What a dream does with what an agent noted after it had read a page or a tool's answer."""
+
+    MARK = "mark"
+    ASK = "ask"
+    LEAVE = "leave"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule of a policy that concerns an operation; `name` is its key below `dream.approve`."""
@@ -48,6 +56,7 @@ class Policy:
     by_hand: Approval = Approval.AUTO
     sections: tuple[SectionRule, ...] = ()
     ask_newer: bool = True
+    heard: Heard = Heard.MARK
 
     def rule_of(
         self,
@@ -86,4 +95,4 @@ class Policy:
 
         kinds = {name: told(getattr(self, name)) for name in (*Action, "doubtful", "by_hand")}
         sections = tuple(replace(one, approval=told(one.approval)) for one in self.sections)
-        return Policy(**kinds, sections=sections, ask_newer=self.ask_newer)
+        return replace(self, **kinds, sections=sections)

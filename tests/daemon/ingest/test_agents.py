@@ -159,12 +159,12 @@ def test_codex_rollouts_are_read_and_their_noise_is_not(tmp_path: Path) -> None:
         item(type="web_search_call", action={"type": "search", "query": "relay"}),
         item(**text("assistant", "Done.")),
     )
-    assert [(turn.text, turn.speaker, turn.trust) for turn in found] == [
-        ("Fix the bridge", "user", Trust.OWNER),
-        ("shell: bash -lc ls -la", "assistant", Trust.AGENT),
-        ("README", "shell", Trust.TOOL),
-        ("web_search: relay", "assistant", Trust.AGENT),
-        ("Done.", "assistant", Trust.AGENT),
+    assert [(turn.text, turn.speaker, turn.trust, turn.heard) for turn in found] == [
+        ("Fix the bridge", "user", Trust.OWNER, ""),
+        ("shell: bash -lc ls -la", "assistant", Trust.AGENT, ""),
+        ("README", "shell", Trust.TOOL, ""),
+        ("web_search: relay", "assistant", Trust.WEB, ""),
+        ("Done.", "assistant", Trust.AGENT, "web"),
     ]
     assert {turn.session for turn in found} == {"c1"}
 
