@@ -63,12 +63,11 @@ def doubt(store: Store, value: str) -> str:
 
     What was written into MEMORY.md by hand, and notes that were not looked at yet, count as well.
     """
-    key = normalise(value)
-    if named(store, store.lineage.current_lines(), value):
-        return ""
-    new = [block.key for part in parse(read_document(store)[0]).parts for block in part.lines]
-    new += [normalise(note.text) for note in store.segments.newest().notes if note.replaces != value]
-    if any(key in text for text in new):
+    key, lines = normalise(value), store.lineage.current_lines()
+    known = {normalise(line.text) for line in lines}
+    new = {block.key for part in parse(read_document(store)[0]).parts for block in part.lines} - known
+    new |= {normalise(note.text) for note in store.segments.newest().notes if note.replaces != value}
+    if named(store, lines, value) or any(key in text for text in new):
         return ""
     return f"{value!r:.80} names no line and no memory, or several: the note is kept, and replaces nothing"
 

@@ -42,9 +42,7 @@ class TakeNote(Request):
     )
     importance: float = Field(default=DEFAULT_IMPORTANCE, ge=0, le=1, description="0 to 1; 0.7 and more is kept")
     replaces: str = Field(
-        default="",
-        max_length=MAX_REPLACES,
-        description="The line or memory that this note replaces: its id, or words of it",
+        default="", max_length=MAX_REPLACES, description="The line or memory that this note replaces: id or words"
     )
 
 
