@@ -111,7 +111,7 @@ class ApproveSection(_Section):
             for name, rules in self.sections.items()
             for action in Action
         )
-        return Policy(**kinds, sections=sections, ask_newer=self.ask_newer)
+        return Policy(**kinds, sections=sections, ask_newer=self.ask_newer, heard=Heard.MARK)
 
 
 class DreamSection(_Section):

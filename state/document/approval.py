@@ -95,4 +95,4 @@ class Policy:
 
         kinds = {name: told(getattr(self, name)) for name in (*Action, "doubtful", "by_hand")}
         sections = tuple(replace(one, approval=told(one.approval)) for one in self.sections)
-        return replace(self, **kinds, sections=sections)
+        return Policy(**kinds, sections=sections, ask_newer=self.ask_newer, heard=self.heard)

@@ -127,12 +127,12 @@ def heard_before(connection: sqlite3.Connection, at: datetime) -> str:
         (to_text(at - _SESSION_HOURS), upto, Origin.SESSION),
     ).fetchone()
     turns = connection.execute(
-        "SELECT o.at, o.position, trust FROM occurrences o JOIN crystals ON key = o.crystal"
-        " WHERE o.session = ? AND o.at < ? AND origin = ? ORDER BY o.at DESC, o.position DESC LIMIT ?",
+        "SELECT o.position, trust FROM occurrences o JOIN crystals ON key = o.crystal"
+        " WHERE o.session = ? AND o.at < ? AND origin = ? ORDER BY o.position DESC LIMIT ?",
         (last["session"] if last else "", upto, Origin.SESSION, _MOST_TURNS),
     )
     heard = [""]
-    for _, turn in groupby(turns, key=lambda row: (row["at"], row["position"])):
+    for _, turn in groupby(turns, key=lambda row: row["position"]):
         trust = least_trust([Trust(row["trust"]) for row in turn])
         if trust is Trust.OWNER:
             break
