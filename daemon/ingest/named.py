@@ -1,5 +1,6 @@
 """Named: which line or memory the `replaces` of a note means: an id, or words that only one of them has."""
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
@@ -34,10 +35,11 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
     crystals = [] if life else [one for one in _with_id(store, value) if one.id != note]
     if life is None and not crystals and key:
         exact = [line for line, text in texts.items() if text == key]
-        within = [line for line, text in texts.items() if key in text]
+        within = [line for line, text in texts.items() if _has(text, key)]
         if exact or within:
             return tuple(exact or within) if exact or len(within) == 1 else ()
-        past = store.lineage.lives(value, 2)
+        past = [one for one in store.lineage.lives(value) if _has(normalise(one.text), key)]
+        past = [one for one in past if normalise(one.text) == key][:1] or past
         life = past[0] if len(past) == 1 else None
         crystals = _with_words(store, value, note) if not past else []
     if life is not None:
@@ -67,7 +69,7 @@ def doubt(store: Store, value: str) -> str:
     known = {normalise(line.text) for line in lines}
     new = {block.key for part in parse(read_document(store)[0]).parts for block in part.lines} - known
     new |= {normalise(note.text) for note in store.segments.newest().notes if note.replaces != value}
-    if named(store, lines, value) or any(key in text for text in new):
+    if named(store, lines, value) or any(_has(text, key) for text in new):
         return ""
     return f"{value!r:.80} names no line and no memory, or several: the note is kept, and replaces nothing"
 
@@ -86,12 +88,18 @@ def _with_words(store: Store, value: str, note: str) -> list[Crystal]:
     if exact := store.crystals.get({crystal_id(origin, value) for origin in Origin} - {note}):
         return exact
     rows = store.crystals.connection.execute(
-        "SELECT id FROM crystals WHERE origin IN (?, ?) AND merged_into IS NULL AND id <> ?"
-        " AND instr(lower(text), ?) LIMIT 2",
+        "SELECT id, text FROM crystals WHERE origin IN (?, ?) AND merged_into IS NULL AND id <> ?"
+        " AND instr(lower(text), ?)",
         # SQLite folds ASCII alone.
         (Origin.SCRATCH, Origin.WORKING, note, "".join(one.lower() if one.isascii() else one for one in value)),
-    ).fetchall()
-    return store.crystals.get(row["id"] for row in rows) if len(rows) == 1 else []
+    )
+    found = [row["id"] for row in rows if _has(normalise(row["text"]), normalise(value))]
+    return store.crystals.get(found) if len(found) == 1 else []
+
+
+def _has(text: str, words: str) -> bool:
+    """Return whether a text has these words, not as a part of longer ones: "tea" is not in "steak"."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None
 
 
 def _latest(store: Store, life: LineLife) -> tuple[LineLife, list[Crystal]]:

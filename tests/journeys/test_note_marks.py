@@ -74,10 +74,10 @@ def test_what_is_named_by_words_of_two_lines_or_of_none_replaces_nothing(
     for text in (TOM, OTHER):
         note(dreamd, workspace, text)
     assert dreamd("dream", workspace.root).status == 0
-    for value in ("Tom", "Nobody knows", "L99", "0123456789ab"):
+    for value in ("Tom", "jaz", "Nobody knows", "L99", "0123456789ab"):
         told = note(dreamd, workspace, f"not {value}", "--replaces", value)
         assert told.startswith(f"notice: {value!r} names no line and no memory, or several")
-    assert names(workspace) == [()] * 4
+    assert names(workspace) == [()] * 5
 
 
 def test_a_note_names_a_note_that_no_line_rests_on(dreamd: Caller, workspace: Workspace) -> None:
@@ -173,3 +173,25 @@ def test_notes_and_turns_after_a_page_have_heard_it_until_the_owner_speaks(
     assert dreamd("dream", workspace.root).status == 0
     assert "heard: web" in dreamd("why", "-w", workspace.root, "noted page").out
     assert "heard" not in dreamd("why", "-w", workspace.root, "noted after").out
+
+
+def test_a_note_names_what_a_line_has_become_or_the_memory_of_one_that_is_gone(
+    dreamd: Caller, workspace: Workspace
+) -> None:
+    for text in (TOM, OTHER):
+        note(dreamd, workspace, text)
+    assert dreamd("dream", workspace.root).status == 0
+    with opened(workspace) as store:
+        tom, other = (store.lineage.lives(text)[0].id for text in (TOM, OTHER))
+        connection = store.crystals.connection
+        connection.execute(
+            "INSERT INTO lines (id, section, text, importance, trust, born_in, born_at, crystal)"
+            " VALUES ('L9', 'The Bond', ?, .7, 'agent', 2, ?, '')",
+            (INES, to_text(datetime.now(UTC))),
+        )
+        connection.execute("UPDATE lines SET died_in = 2, fate = 'revised', successor = 'L9' WHERE id = ?", (tom,))
+        connection.execute("UPDATE lines SET died_in = 2, fate = 'deleted' WHERE id = ?", (other,))
+    for value in (tom, TOM, "ask him"):
+        note(dreamd, workspace, f"Bob owns it, not {value}.", "--replaces", value)
+    note(dreamd, workspace, "Tom hates music.", "--replaces", other)
+    assert names(workspace) == [(INES,)] * 3 + [(f"crystal: {OTHER}",)]
