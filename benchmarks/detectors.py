@@ -16,13 +16,13 @@ from state.crystals.duplicates import says_the_same
 from state.crystals.salience import salience
 from state.forgetting.matching import Target
 from state.forgetting.tombstones import Tombstones
-from state.injection.defang import defang, quote, reads_as_instruction
 from state.scratch import parse_notes
 from state.secrets.redaction import redact
 from state.signals.curiosity import questions_in
 from state.signals.event_lexicon import feelings_in
 from state.stores.database.tombstones import tombstones_of
 from state.text.chunks import chunk
+from state.text.line import as_line
 from state.text.words import content_terms
 from state.trust import Trust
 from tests.state.detectors.shapes import SHAPES
@@ -57,9 +57,7 @@ def stages() -> dict[str, Detector]:
         "forgotten without": forgotten.without,
         "questions_in": questions_in,
         "feelings_in": feelings_in,
-        "reads_as_instruction": reads_as_instruction,
-        "defang": defang,
-        "quote": lambda text: quote(text, Trust.WEB),
+        "as_line": as_line,
         "chunk": chunk,
         "content_terms": content_terms,
         "says_the_same": lambda text: [says_the_same(text, line) for line in lines],

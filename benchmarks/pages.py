@@ -23,7 +23,7 @@ from benchmarks.workload import Workload
 from daemon import sessions
 from daemon.api.access import LocalAccess
 from daemon.config.registry import name_of
-from daemon.config.settings import ApproveSection, Config, DreamSection
+from daemon.config.settings import Config
 from daemon.dream.consolidation import compare
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views.table import PAGES
@@ -93,7 +93,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
 
 def ask_about(store: Store) -> None:
     """Two dreams of which the second would change lines of The Bond, and has to ask."""
-    store.config = Config(dream=DreamSection(approve=ApproveSection(ask_newer=True)))
+    store.config = Config()
     for drink in ("tea", "coffee"):
         for name in NAMES:
             store.segments.append(Note(f"{name} prefers {drink} in the morning", utc_now(), 0.8))

@@ -1,7 +1,8 @@
 """Approval: sorts operations by the owner's policy into what applies, waits or is refused; carries out what waited.
 
 What waits does not stop the rest: each operation stands for itself. Lines that the program counts (The Niche,
-Emerging Skills) and what it evicts to fit the budget are no operations of a synthesis, and nobody is asked.
+Emerging Skills) and what it evicts to fit the budget are no operations of a synthesis, and nobody is asked. Changes
+that apply are shown as well, for the owner to undo.
 
 What the owner approves, or undoes, is a small dream of its own. Only the guards that protect are asked then (pins,
 vetoes, what is forgotten, a line stands once): the owner has judged the evidence. A change whose lines are gone or
@@ -12,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from graphs.eviction import Archive, evict
-from graphs.evidence.conflicts import conflicts
 from graphs.extractive import counted_operations
-from graphs.guards import Verdict
+from graphs.guard import PROTECTING, SAID_ALREADY, Verdict, check_operations
 from graphs.input_budget import numbered
-from graphs.operation_checks import PROTECTING, check_operations
 from graphs.working_copy import WorkingCopy
 from state.document.approval import Approval, Rule
 from state.document.operations import Action, Birth, Fate, Operation, Refusal
@@ -32,21 +31,22 @@ from state.dream import (
     StagedChange,
     Usage,
 )
-from state.injection.defang import defang, spoken_trust
+from state.text.line import as_line
 from state.text.words import normalise
 from state.trust import Trust
 
 GUARD = "approval"
 AUTHOR = "owner"
 OWNERS_IMPORTANCE = 0.8
-_SAID_ALREADY = "says so already"
+# So many changes of one dream are shown as applied; `dreamd history` has them all.
+MOST_SHOWN = 50
 
 _HELD = {Decision.WAITING: "waits for the owner", Decision.DECLINED: "was declined by the owner"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """The verdict without what does not apply; what is staged; a refusal for each of the others."""
+    """The verdict without what does not apply, the staged changes (those that apply as well), and the refusals."""
 
     verdict: Verdict
     staged: tuple[StagedChange, ...]
@@ -54,14 +54,13 @@ class Sorted:
 
 
 def sort_by_policy(snapshot: Snapshot, verdict: Verdict) -> Sorted:
-    """Which operations of a verdict apply, which wait for the owner, and which the policy refuses.
+    """Sort the operations of a verdict into those that apply, wait for the owner, or are refused by policy.
 
     An operation that waits already, or that the owner declined, is not staged again; nor is one whose inputs have
     all waited before and were not decided.
     """
-    counted = {replace(one, text=defang(one.text)) for one in counted_operations(snapshot)}
-    doubts = {one.operation: one.figures for one in verdict.doubts}
-    newer = {(one.line.id, one.piece.id) for one in conflicts(snapshot) if one.is_as_trusted}
+    counted = {replace(one, text=as_line(one.text)) for one in counted_operations(snapshot)}
+    asks = dict(verdict.asks)
     applying: list[Operation] = []
     staged: list[StagedChange] = []
     refused: list[Refusal] = []
@@ -69,29 +68,24 @@ def sort_by_policy(snapshot: Snapshot, verdict: Verdict) -> Sorted:
         if operation in counted:
             applying.append(operation)
             continue
-        updates = operation.action is not Action.EVICT and any(
-            (line, cite) in newer for line in operation.lines for cite in operation.cites
-        )
-        rule = _rule(snapshot, operation, doubtful=operation in doubts, updates=updates)
+        rule = _rule(snapshot, operation)
+        why = asks.get(operation) or f"dream.approve.{rule.name}: {rule.approval}"
+        if operation in asks and rule.approval is Approval.AUTO:
+            rule = replace(rule, approval=Approval.ASK)
         figures = _held(snapshot, operation, rule)
         if figures:
             refused.append(Refusal(GUARD, "operation", figures, operation))
         elif rule.approval is Approval.ASK:
-            why = "; ".join(filter(None, (f"dream.approve.{rule.name}: {rule.approval}", doubts.get(operation))))
             staged.append(staged_change(snapshot, operation, why))
         else:
             applying.append(operation)
-    left = replace(
-        verdict,
-        operations=tuple(applying),
-        doubts=tuple(one for one in verdict.doubts if one.operation in applying),
-    )
-    shown = [staged_change(snapshot, one.operation, one.figures, applied=True) for one in left.doubts]
-    return Sorted(left, (*staged, *shown), tuple(refused))
+    changes = [one for one in applying if one.lines and one not in counted][:MOST_SHOWN]
+    shown = [staged_change(snapshot, one, "", applied=True) for one in changes]
+    return Sorted(replace(verdict, operations=tuple(applying)), (*staged, *shown), tuple(refused))
 
 
 def staged_change(snapshot: Snapshot, operation: Operation, figures: str, *, applied: bool = False) -> StagedChange:
-    """The operation with its lines and evidence as this dream has read them."""
+    """Return the operation with its lines and evidence as this dream has read them."""
     lines = {line.id: line for line in snapshot.lines}
     return StagedChange(
         operation,
@@ -103,20 +97,15 @@ def staged_change(snapshot: Snapshot, operation: Operation, figures: str, *, app
     )
 
 
-def _rule(snapshot: Snapshot, operation: Operation, *, doubtful: bool, updates: bool) -> Rule:
-    """What the policy says; `updates`: somebody who is trusted as the line is says a newer value of it."""
+def _rule(snapshot: Snapshot, operation: Operation) -> Rule:
+    """What the policy says of this operation."""
     old = [line for line in snapshot.lines if line.id in operation.lines]
-    by_owner = any(
-        piece.id in operation.cites and spoken_trust(piece.text, piece.trust) is Trust.OWNER
-        for piece in snapshot.evidence
-    )
+    cited = [piece for piece in snapshot.evidence if piece.id in operation.cites]
     return snapshot.policy.rule_of(
         operation.action,
         (operation.section, *(line.section for line in old)),
-        doubtful=doubtful,
         by_hand=any(line.id in snapshot.handwritten for line in old),
-        by_owner=by_owner,
-        newer=updates,
+        by_owner=any(piece.trust is Trust.OWNER for piece in cited),
     )
 
 
@@ -191,10 +180,10 @@ def carry_out(snapshot: Snapshot, wishes: Sequence[Wish], archive: Archive) -> C
         if plan.removed is not None and plan.removed.id in taken:
             outdated.append(wish.number)
             continue
-        operations, refusals, *_ = check_operations(
+        operations, refusals = check_operations(
             snapshot, plan.operations, by_code=True, after=before, checks=PROTECTING
         )
-        if any(one.figures.endswith(_SAID_ALREADY) for one in refusals):
+        if any(one.figures.endswith(SAID_ALREADY) for one in refusals):
             outdated.append(wish.number)
         elif refusals:
             refused.append((wish.number, refusals[0]))
@@ -249,7 +238,7 @@ def _with_evidence(snapshot: Snapshot, wishes: Sequence[Wish]) -> tuple[Snapshot
         operation = wish.change.operation
         cites = tuple(names.get(cite, cite) for cite in operation.cites)
         renamed.append(replace(wish, change=replace(wish.change, operation=replace(operation, cites=cites))))
-    return replace(snapshot, evidence=tuple(pieces), seeds=(), notes=(), segments=(), near=()), renamed
+    return replace(snapshot, evidence=tuple(pieces), seeds=(), notes=(), segments=()), renamed
 
 
 def _plan(snapshot: Snapshot, wish: Wish) -> _Plan | None:

@@ -7,30 +7,25 @@ retire: their crystals stay, found by search.
 
 Each section has a share of the room that nothing takes from it, whatever the mood. What a section does not use is
 there for the others: first for what lasts (The Phenotype, The Bond), then for pointers, then for Active Context.
-The owner's text from before the first dream stays where it is, within a share of its own. No eviction lets The Bond
-drift: other lines leave, or the file stays too long and says so.
+The owner's text from before the first dream stays where it is, within a share of its own.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol
 
-from graphs.evidence.voices import strangers
-from graphs.guards import bond_drift
 from graphs.ports import Trial
 from graphs.working_copy import MAX_OLD_LINES, WorkingCopy
-from state.attribution.sources import foreign
 from state.crystals.crystal import Crystal
 from state.document.document import SectionName, render
 from state.document.operations import Action, Fate, Operation, Refusal
 from state.document.pointer import (
     FIRST,
     MAX_POINTERS,
-    TOPIC_CHARACTERS,
     attempts,
     candidates,
     choose,
@@ -40,11 +35,9 @@ from state.document.pointer import (
 )
 from state.document.seed import split_seed
 from state.dream import CurrentLine, PointerLine, Snapshot
-from state.injection.defang import is_quoted, quote, reads_as_instruction, spoken_trust, unquoted
 from state.search.query import content_words
 from state.signals.hormones import section_weight
-from state.text.words import content_terms, terms
-from state.trust import Trust
+from state.text.words import terms
 
 MAX_ROUNDS = 6
 # Of the room for lines: what a section may count on as long as it has lines for it.
@@ -60,7 +53,7 @@ SHARES: Mapping[SectionName, float] = MappingProxyType(
     }
 )
 # Pointers are to leave most of the file to lines, also where nothing else needs the room.
-POINTERS_SHARE = 0.25
+POINTERS_SHARE = 0.1
 POINTER_CHARACTERS = 80
 # Nor are the owner's own text and pinned lines to push every other line out.
 LEAST_SHARE = 0.25
@@ -119,8 +112,7 @@ def evict(snapshot: Snapshot, copy: WorkingCopy, operations: Sequence[Operation]
     """
     wanted = {one.lines[0]: one.text for one in operations if one.action is Action.EVICT}
     leaving = [line for line in copy.lines if line.id in wanted]
-    topics = {line.id: trusted_topic(snapshot, line, wanted[line.id]) for line in leaving}
-    _point(snapshot, copy, leaving, archive, topics)
+    _point(snapshot, copy, leaving, archive, wanted)
     _point(snapshot, copy, spare_old_text(snapshot, copy), archive)
     room = room_for(snapshot, copy)
     for turn in Turn:
@@ -163,53 +155,21 @@ def spare_old_text(snapshot: Snapshot, copy: WorkingCopy) -> list[CurrentLine]:
     return spare
 
 
-def topic_for(line: CurrentLine, said: str = "") -> str:
-    """The topic of a line's pointer: what was said, when it names the line and orders nothing, else the line's own.
-
-    An order that is not the owner's stands in the topic as a quotation, as it does in the line, and so does what a
-    page or a program said.
-    """
-    named = content_terms(said) & content_terms(line.text) and reads_as_instruction(said) is None
-    inner, speaker = unquoted(line.text)
-    trust = spoken_trust(line.text, line.trust)
-    for text in (said, line.text) if named else (line.text,):
-        topic = topic_of(text)
-        if trust is Trust.OWNER:
-            return topic
-        if trust is Trust.AGENT and not (is_quoted(text) or speaker or reads_as_instruction(topic)):
-            return topic
-    return quote(inner, trust, TOPIC_CHARACTERS)
-
-
-def redacted_line(snapshot: Snapshot, line: CurrentLine) -> CurrentLine:
-    """The line as it may be spoken of in the place where it stood: without the secrets that its owner wrote."""
-    return replace(line, text=snapshot.redaction.of(line.text))
-
-
-def trusted_topic(snapshot: Snapshot, line: CurrentLine, said: str) -> str:
-    """A topic that a model gives, unless a word of it comes from a page or a program rather than from the line."""
-    strange, news = strangers(snapshot), content_terms(said) - content_terms(line.text)
-    taken = any(news & content_terms(voice.text) for voice in strange) or foreign(said, [line.text], strange)
-    return "" if taken else said
-
-
 def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[CurrentLine]:
-    """The lines in the order in which they may leave.
+    """Return the lines in the order in which they may leave; pinned lines and pointers are not among them.
 
-    In the turn of their section; then by importance within the hormones' weight of their section, then the oldest
-    first; last what the owner wrote by hand. Pinned lines and pointers are not among them.
+    In the turn of their section; then by importance (within the hormones' weight of their section) plus youth, which
+    rises from 0 for the oldest line to 1 for the newest; last what the owner wrote.
     """
     free = [line for line in lines if not line.pinned and line.section is not SectionName.POINTERS]
+    by_age = sorted(free, key=lambda line: (line.born_at, len(line.id), line.id))
+    youth = {line.id: at / len(free) for at, line in enumerate(by_age)}
+
+    def worth(line: CurrentLine) -> float:
+        return round(line.importance * section_weight(snapshot.hormones, line.section.value) + youth[line.id], 4)
+
     return sorted(
-        free,
-        key=lambda line: (
-            line.id in snapshot.handwritten,
-            _TURNS[line.section],
-            round(line.importance * section_weight(snapshot.hormones, line.section.value), 2),
-            line.born_at,
-            len(line.id),
-            line.id,
-        ),
+        free, key=lambda line: (line.id in snapshot.handwritten, _TURNS[line.section], worth(line), youth[line.id])
     )
 
 
@@ -237,7 +197,7 @@ def _enough(snapshot: Snapshot, room: Room, copy: WorkingCopy, turn: Turn) -> li
         if excess <= 0:
             break
         spare = used[line.section] > SHARES[line.section] * room.lines and _TURNS[line.section] is turn
-        if not (spare or turn is Turn.SHARES) or line.id in stays or _held(snapshot, copy, line, chosen):
+        if not (spare or turn is Turn.SHARES) or line.id in stays:
             continue
         chosen.append(line)
         used[line.section] -= _length(line)
@@ -263,16 +223,6 @@ def _established(room: Room, lines: Sequence[CurrentLine]) -> set[str]:
     return kept
 
 
-def _held(snapshot: Snapshot, copy: WorkingCopy, line: CurrentLine, chosen: Sequence[CurrentLine]) -> bool:
-    """Whether The Bond would drift without this line and those that were chosen before."""
-    if line.section is not SectionName.BOND:
-        return False
-    leaving = {line.id, *(one.id for one in chosen)}
-    before = [one.text for one in snapshot.lines if one.section is SectionName.BOND]
-    after = [one.text for one in copy.lines if one.section is SectionName.BOND and one.id not in leaving]
-    return bond_drift(before, after) is not None
-
-
 def _point(
     snapshot: Snapshot,
     copy: WorkingCopy,
@@ -289,7 +239,7 @@ def _point(
         tried_first = (next(attempts(words, terms(text)), None) for words, text in zip(ranked, texts, strict=True))
         trial.expect([keywords for keywords in tried_first if keywords])
         moved = [
-            _to_pointer(copy, line, topic_for(redacted_line(snapshot, line), topics.get(line.id, "")), words, trial)
+            _to_pointer(copy, line, topic_of(topics.get(line.id) or snapshot.redaction.of(line.text)), words, trial)
             for line, words in zip(leaving, ranked, strict=True)
         ]
     return any(moved)

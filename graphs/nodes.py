@@ -6,16 +6,14 @@ from datetime import datetime
 from graphs import extractive, reflection, synthesis
 from graphs.approval import sort_by_policy
 from graphs.eviction import evict as fade
-from graphs.evidence.conflicts import conflicts, unsettled
 from graphs.graph_state import Dreaming, Step
-from graphs.guards import ALL_REFUSED, Verdict, bond_drift, bond_of, erosion, judge, mass_drop, settle
+from graphs.guard import ALL_REFUSED, Verdict, erosion, judge
 from graphs.input_budget import capped
-from graphs.ports import Answer, Cosine, Model, Ports, Request, unknown
+from graphs.ports import Answer, Model, Ports, Request
 from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal
-from state.document.document import SectionName
-from state.document.operations import Fate, Refusal
+from state.document.operations import Refusal
 from state.dream import Draft, Dream, Evidence, Kind, Reason, Snapshot, Usage
 from state.errors import CeilingError, ModelError, ReplyError
 
@@ -82,18 +80,9 @@ def synthesize(state: Dreaming, *, ports: Ports) -> Step:
 
 
 def guard(state: Dreaming, *, ports: Ports) -> Step:
-    """Let through what may be written; a whole draft that is refused goes back with the reasons, twice at most.
-
-    So does, once, one that leaves a line standing beside what supersedes it; then that is settled here.
-    """
+    """Let through what may be written; a whole draft that is refused goes back with the reasons, twice at most."""
     snapshot, draft = decode(Snapshot, state["snapshot"]), decode(Draft, state["draft"] or "")
-    verdict = judge(snapshot, draft, _near(snapshot, draft, ports))
-    if verdict.refusal is None:
-        found = conflicts(snapshot)
-        left = unsettled(found, verdict.operations)
-        if left and draft.author != extractive.AUTHOR and state["attempt"] == 1:
-            return {"verdict": encode(verdict), "feedback": [str(one) for one in left], "outcome": "again"}
-        verdict = settle(snapshot, verdict, found) if left else verdict
+    verdict = judge(snapshot, draft)
     refusals = [*state.get("refusals", []), *(encode(one) for one in _every(verdict))]
     step: Step = {"verdict": encode(verdict), "refusals": refusals, "feedback": list(verdict.reasons)}
     last = state["attempt"] >= MAX_ATTEMPTS
@@ -119,7 +108,7 @@ def evict(state: Dreaming, *, ports: Ports) -> Step:
     insights = decode(tuple[Crystal, ...], state["insights"])
     # What a person wrote is not taken apart by rules.
     takes_in = verdict.author != extractive.AUTHOR
-    copy = WorkingCopy(snapshot, verdict.operations, insights, verdict.doubts, takes_in=takes_in)
+    copy = WorkingCopy(snapshot, verdict.operations, insights, takes_in=takes_in)
     fade(snapshot, copy, verdict.operations, ports.memory)
     refusal = _last_look(snapshot, copy, ports)
     held = [encode(one) for one in by_policy.refused]
@@ -133,7 +122,10 @@ def evict(state: Dreaming, *, ports: Ports) -> Step:
         decode(Usage, state["usage"]),
         spent,
     )
-    return {"record": encode(replace(dream, staged=by_policy.staged)), "refusals": refusals, "outcome": "ready"}
+    dream = replace(dream, staged=by_policy.staged)
+    if not _took_in(snapshot, verdict):
+        dream = replace(dream, segments=(), dreamt=(), crystals=(), notes=0)
+    return {"record": encode(dream), "refusals": refusals, "outcome": "ready"}
 
 
 def commit(state: Dreaming, *, ports: Ports) -> Step:
@@ -160,22 +152,18 @@ def after_evict(state: Dreaming) -> str:
     return "commit" if state["outcome"] == "ready" else "refused"
 
 
+def _took_in(snapshot: Snapshot, verdict: Verdict) -> bool:
+    """Whether an answer cites or names anything: one that does not leaves its notes pending."""
+    said = {*verdict.consumed, *(cite for one in verdict.operations for cite in one.cites)}
+    notes = [piece for piece in snapshot.evidence if piece.kind is Kind.NOTE]
+    return verdict.author == extractive.AUTHOR or not notes or any(piece.id in said for piece in snapshot.evidence)
+
+
 def _not_asked(snapshot: Snapshot) -> Refusal:
     count = len(snapshot.unasked)
     what = "1 input counts" if count == 1 else f"{count} inputs count"
     figures = f"{what} as taken in without the model, which was refused over them in three dreams"
     return Refusal("refused before", "inputs", figures)
-
-
-def _near(snapshot: Snapshot, draft: Draft, ports: Ports) -> Cosine:
-    """How near the operations are to what they cite and change; what is said without a model says just that."""
-    if draft.author == extractive.AUTHOR:
-        return unknown
-    named = {name for one in draft.operations for name in (*one.cites, *one.lines)}
-    texts = [one.text for one in draft.operations]
-    texts += [line.text for line in snapshot.lines if line.id in named]
-    texts += [piece.text for piece in snapshot.evidence if piece.id in named]
-    return ports.memory.near(texts)
 
 
 def _learnable(
@@ -215,17 +203,7 @@ def _every(verdict: Verdict) -> tuple[Refusal, ...]:
 
 
 def _last_look(snapshot: Snapshot, copy: WorkingCopy, ports: Ports) -> Refusal | None:
-    """The guards on the document as it will be written, now that the pointers are known to resolve."""
-    # Long paragraphs from before the first dream become short lines: that is no loss of mass, they are crystals.
-    old = {line.text for line in snapshot.old_text}
-    away = {death.text for death in copy.deaths if death.fate is Fate.EVICTED or death.text in old}
-    changed = {death.text for death in copy.deaths}
-    kept = sum(map(len, away))
+    """Refuse a document that has lost too much over many dreams, now that the pointers are known to resolve."""
     pointers = (*copy.pointers, *copy.retired, *ports.memory.known_pointers())
-    resolving = {pointer.keywords for pointer in pointers}
-    bond = [line.text for line in snapshot.lines if line.section is SectionName.BOND]
-    return (
-        bond_drift(bond, bond_of(copy.document))
-        or mass_drop(snapshot, copy.document, kept)
-        or erosion(snapshot.best, copy.document, changed, resolving)
-    )
+    changed = {death.text for death in copy.deaths}
+    return erosion(snapshot.best, copy.document, changed, {pointer.keywords for pointer in pointers})

@@ -1,6 +1,6 @@
 """Ports: what a dream needs of the world, as protocols. `daemon/` supplies them; tests may supply others."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -49,14 +49,6 @@ class Model(Protocol):
         ...
 
 
-Cosine = Callable[[str, str], float | None]
-"""How near in meaning two texts are; None when that is not known."""
-
-
-def unknown(_one: str, _other: str) -> None:
-    """The cosine of any two texts where there is no embedding model."""
-
-
 class Trial(Protocol):
     """The crystals as they would be with some more of them: nothing is written."""
 
@@ -82,10 +74,6 @@ class Memory(Protocol):
 
     def trial(self, crystals: Sequence[Crystal]) -> AbstractContextManager[Trial]:
         """Search as if these crystals were stored."""
-        ...
-
-    def near(self, texts: Collection[str]) -> Cosine:
-        """How near in meaning these texts are to each other; unknown without an embedding model."""
         ...
 
     def commit(self, dream: Dream) -> Dream:

@@ -2,21 +2,18 @@
 
 from collections.abc import Sequence
 
-from graphs.evidence.numbers import invented
-from graphs.evidence.voices import strangers, vouchers
 from graphs.input_budget import numbered
 from graphs.ports import Request
 from graphs.synthesis import label
 from prompts import Prompt, load, render
 from prompts.replies import REFLECTION_SCHEMA, read_reflection
-from state.attribution.sources import foreign
 from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.crystals.crystal import Kind as CrystalKind
 from state.dream import Evidence, Kind, Snapshot
-from state.injection.defang import defang, reads_as_instruction, spoken_trust
 from state.signals.hormones import valence
+from state.text.line import as_line
 from state.text.words import content_terms, jaccard
-from state.trust import Trust, least_trust
+from state.trust import least_trust
 
 LEAST_PIECES = 12
 LEAST_IN_GROUP = 2
@@ -69,21 +66,16 @@ def request(snapshot: Snapshot, clusters: Sequence[Sequence[Evidence]]) -> Reque
 
 
 def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[Crystal, ...]]:
-    """The insights of an answer, as inputs and as crystals. Raises ReplyError.
+    """Return the insights of an answer, as inputs and as crystals; without those that cite fewer than two inputs.
 
-    An insight that cites fewer than two inputs, shares no term with them, names a number that none of them says, or
-    reads as an order is left out.
+    Raise ReplyError for an answer that cannot be read.
     """
     pieces = {piece.id: piece for piece in snapshot.evidence}
-    clusters = [cluster[:MAX_SHOWN] for cluster in groups(snapshot)]
     evidence, crystals = [], []
     for said in read_reflection(answer):
         cited = [pieces[name] for name in dict.fromkeys(said.cites) if name in pieces]
-        text = defang(snapshot.redaction.of(said.text))
-        grounds = frozenset().union(*(content_terms(piece.text) for piece in cited))
-        if len(cited) < LEAST_IN_GROUP or not content_terms(text) & grounds or reads_as_instruction(text):
-            continue
-        if invented(text, [(piece.text, piece.at) for piece in cited]):
+        text = as_line(snapshot.redaction.of(said.text))
+        if len(cited) < LEAST_IN_GROUP or not text:
             continue
         crystal = Crystal(
             text=text,
@@ -91,7 +83,7 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
             created_at=snapshot.now,
             kind=CrystalKind.INSIGHT,
             importance=IMPORTANCE,
-            trust=_trust(text, cited, clusters, snapshot),
+            trust=least_trust([piece.trust for piece in cited]),
             parents=tuple(piece.crystal for piece in cited if piece.crystal),
             lifecycle=Lifecycle.GENERATED,
             valence=valence(snapshot.hormones),
@@ -101,12 +93,3 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
             Evidence("", Kind.INSIGHT, text, IMPORTANCE, crystal.trust, snapshot.now, crystal.id, "insight")
         )
     return numbered(Kind.INSIGHT, evidence[:MAX_INSIGHTS]), tuple(crystals[:MAX_INSIGHTS])
-
-
-def _trust(text: str, cited: Sequence[Evidence], clusters: Sequence[Sequence[Evidence]], snapshot: Snapshot) -> Trust:
-    """The least trust of what an insight cites, of what was shown with that, and of whom its words are."""
-    beside = [piece for cluster in clusters if not set(cited).isdisjoint(cluster) for piece in cluster]
-    trusts = [spoken_trust(piece.text, piece.trust) for piece in (*cited, *beside)]
-    named = {piece.id for piece in cited}
-    theirs = foreign(text, vouchers(snapshot, named), strangers(snapshot, named))
-    return least_trust([*trusts, *([theirs.trust] if theirs else [])])

@@ -10,8 +10,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
-from graphs.evidence.claim import is_among
-from graphs.evidence.conflicts import conflicts
 from graphs.ports import Request
 from prompts import Prompt, load, render
 from prompts.replies import SYNTHESIS_SCHEMA, read_synthesis
@@ -75,7 +73,6 @@ def request(snapshot: Snapshot, feedback: Sequence[str]) -> Request:
                 {"id": piece.id, "label": label(piece, snapshot.now), "text": redaction.of(piece.text)}
                 for piece in shown
             ],
-            "conflicts": [str(conflict) for conflict in conflicts(snapshot)],
             "removed": [redaction.of(text) for text in snapshot.tombstones[-MAX_REMOVED_SHOWN:]],
             "feedback": [redaction.of(text) for text in feedback],
         },
@@ -84,10 +81,13 @@ def request(snapshot: Snapshot, feedback: Sequence[str]) -> Request:
 
 
 def label(piece: Evidence, now: datetime) -> str:
-    """How an input is introduced: kind, importance, who said it, how long ago."""
+    """Introduce an input: kind, importance, who said it, how long ago, and its marks."""
     hours = max(0.0, (now - piece.at).total_seconds() / 3600)
     age = f"{hours:.0f} h ago" if hours < 48 else f"{hours / 24:.0f} days ago"
-    return f"{_NAMES[piece.kind]}, importance {piece.importance:.1f}, from {piece.trust.value}, {age}"
+    marks = [f"replaces {', '.join(piece.replaces)}"] if piece.replaces else []
+    marks += [f"heard {piece.heard}"] if piece.heard else []
+    said = f"{_NAMES[piece.kind]}, importance {piece.importance:.1f}, from {piece.trust.value}, {age}"
+    return ", ".join((said, *marks))
 
 
 def read(answer: str, snapshot: Snapshot, author: str, *, complete: bool) -> Draft:
@@ -221,7 +221,7 @@ def _support(snapshot: Snapshot, text: str, old: Sequence[CurrentLine]) -> tuple
 
 def _share(wanted: Collection[str], text: str) -> float:
     known = _terms(text)
-    return sum(is_among(term, known) for term in wanted) / max(1, len(wanted))
+    return sum(term in known for term in wanted) / max(1, len(wanted))
 
 
 def _topic(line: CurrentLine, pointers: Sequence[str]) -> str:

@@ -4,26 +4,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from graphs.evidence.support import LEAST_OF_MERGED
-from graphs.evidence.voices import trust_of_line
-from graphs.extractive import REPEATS
-from graphs.guards import apply
-from state.crystals.contradiction import contradicts
+from graphs.guard import apply
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import Edit, SectionName, render, stamped
 from state.document.editing import edited
-from state.document.operations import Action, Birth, Death, Doubt, Fate, Operation, Refusal
+from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
 from state.document.pointer import render_pointer
 from state.document.seed import split_seed
 from state.dream import CurrentLine, Dream, Evidence, PointerLine, Snapshot, Usage
-from state.injection.defang import spoken_trust
 from state.signals.hormones import mood, valence
-from state.text.identity import SAME, compare
-from state.text.words import content_terms, jaccard
-from state.trust import Trust
+from state.text.words import normalise
+from state.trust import Trust, least_trust
 
 # Text from before the first dream leaves gradually.
 MAX_OLD_LINES = 20
+# A line takes in old lines of which it has this share of the characters.
+LEAST_TAKEN_IN = 0.25
 
 
 class WorkingCopy:
@@ -37,12 +33,10 @@ class WorkingCopy:
         snapshot: Snapshot,
         operations: Sequence[Operation],
         insights: Sequence[Crystal],
-        doubts: Sequence[Doubt] = (),
         *,
         takes_in: bool = True,
     ) -> None:
         self._snapshot = snapshot
-        self._doubts = tuple(doubts)
         self._operations = tuple(operations)
         self._next = snapshot.next_line
         self.document, self.edits = apply(snapshot, [one for one in operations if one.action is not Action.EVICT])
@@ -63,8 +57,9 @@ class WorkingCopy:
         for operation in self._operations:
             self._carry_out(operation)
         for line in tuple(self.lines):
-            if line.id in snapshot.answered:
-                self.remove(line, Fate.ANSWERED, self.crystal_of(line))
+            # Written by an earlier release, which quoted what a page or a tool said. Search still shows it.
+            if line.trust.rank < Trust.AGENT.rank and not line.pinned and line.id not in snapshot.handwritten:
+                self.remove(line, Fate.EVICTED, self.crystal_of(line))
         if takes_in:
             self._take_in_old_text()
 
@@ -102,7 +97,7 @@ class WorkingCopy:
     def remove(self, line: CurrentLine, fate: Fate, crystal: Crystal, successor: str = "") -> None:
         """A line leaves; its text is kept as a crystal."""
         old = line in self.old_text
-        if fate in {Fate.EVICTED, Fate.ANSWERED, Fate.DELETED}:
+        if fate in {Fate.EVICTED, Fate.DELETED}:
             self._edit(Edit(None if old else line.section, (line.text,), None))
         if old:
             self.old_text.remove(line)
@@ -178,7 +173,6 @@ class WorkingCopy:
             notes=sum(piece.id.startswith("N") for piece in snapshot.evidence),
             seconds=seconds,
             problems=snapshot.problems,
-            doubts=self._doubts,
             newest=snapshot.newest,
             waiting=snapshot.waiting,
         )
@@ -211,7 +205,7 @@ class WorkingCopy:
         touched = [line for line in self.lines if line.id in operation.lines]
         importance = max([piece.importance for piece in pieces] + [line.importance for line in touched], default=0.5)
         said: list[Evidence | CurrentLine] = [*pieces, *lines, *touched]
-        trust = trust_of_line(operation.text, [spoken_trust(one.text, one.trust) for one in said])
+        trust = least_trust([one.trust for one in said])
         evidence = tuple(dict.fromkeys(piece.crystal for piece in pieces if piece.crystal))
         born = self._write(operation.section, operation.text, importance, trust, evidence, operation.lines)
         self._written.append((operation, self.births[-1]))
@@ -220,17 +214,21 @@ class WorkingCopy:
             self.remove(line, fate, self.crystal_of(line), born)
 
     def _take_in_old_text(self) -> None:
-        """Text from before the first dream leaves its old place once a section has it: of what this dream was given.
+        """Remove text from before the first dream where a new line cites it and is not much shorter, or repeats it.
 
-        A line that cites it keeps a share of its terms, or says the same, or says otherwise and is newer. Its own
-        text is a crystal, and the ledger knows where it went. A heading under which nothing is left goes too.
+        Its own text is a crystal, and the ledger knows where it went. A heading under which nothing is left goes too.
         """
-        written = {cite: birth for operation, birth in self._written for cite in operation.cites}
+        sizes = {old.id: len(old.text) for old in self.old_text}
+        written = {
+            cite: birth
+            for operation, birth in self._written
+            for cite in operation.cites
+            if LEAST_TAKEN_IN * sum(sizes.get(one, 0) for one in operation.cites) <= len(birth.text)
+        }
         given = {piece.id for piece in self._snapshot.evidence}
         for old in tuple(self.old_text):
-            taker = written.get(old.id)
-            if taker is None or not keeps_enough(taker.text, old.text):
-                taker = next((birth for birth in self.births if takes_in(birth.text, old.text)), None)
+            key = normalise(old.text)
+            taker = written.get(old.id) or next((one for one in self.births if normalise(one.text) == key), None)
             if old.pinned or old.id not in given or self.old_left >= MAX_OLD_LINES or taker is None:
                 continue
             self._edit(Edit(None, (old.text,), None))
@@ -274,15 +272,3 @@ class WorkingCopy:
     @property
     def _now(self) -> datetime:
         return self._snapshot.now
-
-
-def takes_in(line: str, old: str) -> bool:
-    """Whether a line of a section makes an old line superfluous: it repeats it, or supersedes it."""
-    alike = jaccard(content_terms(line), content_terms(old)) >= REPEATS
-    return (alike and compare(old, line).same >= SAME) or contradicts(line, old)
-
-
-def keeps_enough(line: str, old: str) -> bool:
-    """Whether a line keeps as much of an old one as a merge has to."""
-    terms = content_terms(old)
-    return len(terms & content_terms(line)) >= LEAST_OF_MERGED * len(terms)

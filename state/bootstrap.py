@@ -9,7 +9,6 @@ from functools import cache
 
 from state.scratch import Note
 from state.secrets.policy import DEFAULT, Redaction
-from state.trust import Trust
 
 # Context window of the reading model, in tokens, and the characters that MEMORY.md may have for it.
 BUDGETS = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
@@ -334,8 +333,7 @@ def _row(note: Note) -> str:
 
 
 def _shown(text: str) -> str:
-    """A pending note as a dream would write it: the agent's, quoted when it reads as an order."""
-    # Without pending notes a session start does not wait for these.
-    from state.injection.defang import attributed, defang
+    """A pending note as a dream would write it."""
+    from state.text.line import as_line  # without pending notes a session start does not wait for it
 
-    return attributed(defang(text, NOTE_CHARACTERS), Trust.AGENT)
+    return as_line(text, NOTE_CHARACTERS)

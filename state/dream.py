@@ -15,7 +15,7 @@ from state.codec import decode, encode
 from state.crystals.crystal import Crystal
 from state.document.approval import Policy
 from state.document.document import Edit, SectionName
-from state.document.operations import Birth, Death, Doubt, Operation, Refusal
+from state.document.operations import Birth, Death, Operation, Refusal
 from state.errors import StorageError
 from state.forgetting.tombstones import NOTHING, Tombstones
 from state.secrets.policy import DEFAULT, Redaction
@@ -64,7 +64,8 @@ class Kind(StrEnum):
 class Evidence:
     """One input of a synthesis, cited by `id`. `crystal` is the crystal that keeps it (empty: none does).
 
-    `replaces` are the ids of the lines, or of the crystals, that a note says it replaces; `heard` is its crystal's.
+    `replaces` are the ids of the lines, or of crystals, that it says it replaces, `heard` what its session had read
+    since its owner's last word: a page ("web"), a tool's output ("tool"), or neither.
     """
 
     id: str
@@ -130,24 +131,15 @@ class PointerLine:
     uses: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """Two texts that are near in meaning: the ids of a line or an input, and of an input, with their cosine."""
-
-    one: str
-    other: str
-    cosine: float
-
-
 class Decision(StrEnum):
     """What became of a change that the owner is to look at.
 
-    It waits, or applied and is doubtful; the owner approved or declined it, or accepted or undid what had applied;
-    nobody decided in time (expired), or its lines are no longer what they were (outdated).
+    It waits, or it applied and can be undone; the owner approved or declined it, or accepted or undid what had
+    applied; nobody decided in time (expired), or its lines are no longer what they were (outdated).
     """
 
     WAITING = "waiting"
-    DOUBTFUL = "doubtful"
+    APPLIED = "applied"
     APPROVED = "approved"
     DECLINED = "declined"
     ACCEPTED = "accepted"
@@ -161,7 +153,7 @@ class StagedChange:
     """A change of lines that the owner is to look at, with all that is needed to judge it and to carry it out later.
 
     `lines` are the old lines as they stood, `evidence` and `beside` the inputs and the other lines that the operation
-    cites; `figures` say why it is shown. `applied`: it stands in MEMORY.md already, in doubt.
+    cites; `figures` say why it waits. `applied`: it is in MEMORY.md already and can be undone.
     """
 
     operation: Operation
@@ -206,17 +198,14 @@ class Snapshot:
     the characters that the new one may have. `lines` stand in the seven sections, `old_text` above them from before
     the first dream; `seeds` are the ids of its crystals, as long as no dream has seen them. `by_hand` are the ids of
     the lines that the owner wrote since the last version, `deleted` the lines that the owner removed, and `corrected`
-    says which new line stands in the place of which of these (ids, old and new). `notes` are the
-    crystals of the scratch notes, `pointed` those behind the pointers of the file, `twins` those that have the very
-    text of a line. `best` are the lines of the best
-    of the last ten versions. `redaction` says what of all this a model, or a crystal, may be given;
-    `forgotten` what no line may hold. `near` says of which lines and inputs an input may speak, as far as there is an
-    embedding model; `superseded` which line rests on what which input has superseded (their ids). `policy` says what
-    waits for the owner, `handwritten` are the ids of all lines that stand as the owner wrote them, `earlier` the
-    changes that wait or were declined, and `undecided` the crystals of those inputs that waited once and were not
-    decided. `newest` is the last crystal's row, and `waiting` counts the pending notes that are not among
-    `notes` (a thousand at most): both as they were when this was read. `unasked` are the ids of inputs of which no
-    model is asked any more, `answered` those of lines whose questions have found an answer.
+    says which new line stands in the place of which of these (ids, old and new). `notes` are the crystals of the
+    scratch notes, `pointed` those behind the pointers of the file, `twins` those that have the very text of a line.
+    `best` are the lines of the best of the last ten versions. `redaction` says what of all this a model, or a
+    crystal, may be given; `forgotten` what no line may hold. `policy` says what waits for the owner, `handwritten`
+    are the ids of all lines that stand as the owner wrote them, `earlier` the changes that wait or were declined, and
+    `undecided` the crystals of those inputs that waited once and were not decided. `newest` is the last crystal's
+    row, and `waiting` counts the pending notes that are not among `notes` (a thousand at most): both as they were
+    when this was read. `unasked` are the ids of inputs of which no model is asked any more.
     """
 
     dream: str
@@ -247,8 +236,6 @@ class Snapshot:
     problems: tuple[str, ...] = ()
     redaction: Redaction = DEFAULT
     forgotten: Tombstones = NOTHING
-    near: tuple[Near, ...] = ()
-    superseded: tuple[tuple[str, str], ...] = ()
     policy: Policy = field(default_factory=Policy)
     handwritten: tuple[str, ...] = ()
     earlier: tuple[EarlierChange, ...] = ()
@@ -256,7 +243,6 @@ class Snapshot:
     newest: int = 0
     waiting: int = 0
     unasked: tuple[str, ...] = ()
-    answered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +289,8 @@ class Dream:
     """All that a dream will change, and why: the record in the journal.
 
     Applying `edits` to `before` and stamping it gives `after`; a MEMORY.md that a human changed meanwhile gets the
-    same edits. Committing the same dream again changes nothing. `doubts` are those of its operations that somebody
-    should look at; `staged` the changes that wait for the owner and those in doubt, with all that is known of them;
+    same edits. Committing the same dream again changes nothing. `staged` are the changes that wait for the owner and
+    those that applied and can be undone, with all that is known of them;
     `decided` what this version makes of changes that were staged before, `corrections` what the owner called wrong.
     `newest` is the row of the last crystal that there was when the dream read (what it passed over up to there is no
     news any more), `waiting` counts the notes that it left for the next one.
@@ -336,7 +322,6 @@ class Dream:
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     merged: str | None = None
-    doubts: tuple[Doubt, ...] = ()
     staged: tuple[StagedChange, ...] = ()
     decided: tuple[Decided, ...] = ()
     newest: int = 0
@@ -354,13 +339,26 @@ class Dream:
         return self.after if self.merged is None else self.merged
 
 
-RECORD_FORMAT = 2
+RECORD_FORMAT = 3
 """The form in which the journal and a proposal keep a dream. What has no number is of before there were any: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
+
+
+def _without_doubts(record: dict[str, Any]) -> dict[str, Any]:
+    """Drop what the readers of former releases doubted; what applied in doubt has just applied."""
+    decided = [
+        {**one, "decision": "applied"} if one.get("decision") == "doubtful" else one
+        for one in record.get("decided", ())
+    ]
+    return {key: value for key, value in record.items() if key != "doubts"} | (
+        {"decided": decided} if decided else {}
+    )
+
+
 # Each makes a record of the next form from one of the form of its place here. The first came with its number alone,
-# the second with fields that may be missing.
-_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict, dict)
+# the second with fields that may be missing, the third without doubts.
+_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict, dict, _without_doubts)
 
 
 def encode_record(dream: Dream) -> str:

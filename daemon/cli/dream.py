@@ -84,8 +84,6 @@ def _show(outcome: "Outcome", config: "Config") -> None:
         out(f"  {row}", style)
     for refusal in outcome.refused:
         out(f"  refused by {refusal.guard} ({refusal.scope}): {refusal.figures}", "yellow")
-    if dream.doubts:
-        out(f"  {counted(len(dream.doubts), 'change')} to look at: 'dreamd review'", "yellow")
     if outcome.changes and outcome.mode == "auto":
         waits = "waits" if outcome.changes == 1 else "wait"
         out(f"  {counted(outcome.changes, 'change')} {waits} for you: 'dreamd review'", "yellow")

@@ -39,15 +39,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     decision.add_argument(
         "--decline", "--reject", action="store_true", help="refuse them; of a proposal the notes wait"
     )
-    decision.add_argument("--accept", action="store_true", help="doubtful changes, which have applied, are right")
-    decision.add_argument("--undo", action="store_true", help="doubtful changes are wrong: the old text comes back")
+    decision.add_argument("--accept", action="store_true", help="changes that applied are right")
     decision.add_argument(
-        "--reopen", action="store_true", help="what was declined waits again, what was accepted is doubtful"
+        "--undo", action="store_true", help="changes that applied are wrong: the old text comes back"
+    )
+    decision.add_argument(
+        "--reopen", action="store_true", help="what was declined waits again, what was accepted can be undone again"
     )
     decision.add_argument("--edit", action="store_true", help="decide in $VISUAL or $EDITOR, line by line")
     decision.add_argument("--from", type=Path, metavar="FILE", dest="file", help="decide by a text that --edit made")
     parser.add_argument("--section", default="", help="every change in this section")
-    parser.add_argument("--all", action="store_true", help="everything that waits, or all that is doubtful")
+    parser.add_argument("--all", action="store_true", help="everything that waits, or all that applied")
     takes_workspace(parser)
 
 
@@ -118,9 +120,9 @@ def _meant(waiting: Waiting, verdict: str, arguments: argparse.Namespace) -> Wai
     """Those that the decision is for: what was named; else all of its kind, if that was said or there is but one."""
     if arguments.names:
         return waiting
-    doubtful = verdict in {"accept", "undo"}
-    changes = tuple(one for one in waiting.changes if (one.decision == "doubtful") is doubtful)
-    proposals = () if doubtful else waiting.proposals
+    applied = verdict in {"accept", "undo"}
+    changes = tuple(one for one in waiting.changes if (one.decision == "applied") is applied)
+    proposals = () if applied else waiting.proposals
     if not proposals and not changes:
         raise NothingToDoError(f"there is nothing to {verdict}", "'dreamd review' shows what waits")
     if len(proposals) + len(changes) > 1 and not (arguments.all or arguments.section):
@@ -271,5 +273,5 @@ def _show(waiting: Waiting, *, as_json: bool) -> None:
             out(row, style)
     if any(one.decision == "waiting" for one in waiting.changes):
         out("'dreamd review --approve 1 2' or --decline decides; --section NAME, --all, or --edit in your editor")
-    if any(one.decision == "doubtful" for one in waiting.changes):
-        out("'dreamd review --accept 1 2' marks what applied in doubt as right, --undo brings the old text back")
+    if any(one.decision == "applied" for one in waiting.changes):
+        out("'dreamd review --undo 1 2' brings back the old text of what applied, --accept takes it from this list")

@@ -95,7 +95,7 @@ def _cut(row: str, at: int) -> tuple[str, int, str]:
 
 def _require_fit(change: "ChangeToReview", word: str, at: int) -> None:
     """Return if a change of this kind can be decided so. Raises UsageError."""
-    possible = ("accept", "undo") if change.decision == "doubtful" else ("approve", "edit", "decline")
+    possible = ("accept", "undo") if change.decision == "applied" else ("approve", "edit", "decline")
     if word not in possible:
         raise UsageError(f"line {at}: change {change.number} cannot be {word!r}", f"it takes {', '.join(possible)}")
 

@@ -33,7 +33,7 @@ def rows_of(change: "ChangeToReview", width: int) -> Iterator[tuple[str, str]]:
 
 def heading(change: "ChangeToReview") -> str:
     """What the change does, where, and until when it waits."""
-    state = "applied, in doubt" if change.decision == "doubtful" else f"waits until {change.until:%Y-%m-%d}"
+    state = "applied" if change.decision == "applied" else f"waits until {change.until:%Y-%m-%d}"
     return f"{change.action} · {change.section} · {state}"
 
 

@@ -122,7 +122,7 @@ def _show(value: "Status") -> None:
         rows += [("held by", str(value.holder))]
     rows += [("proposal", f"{dream} waits; 'dreamd review' shows it") for dream in value.proposals]
     rows += [("block", described(one)) for one in value.blocks if not one.problem]
-    rows += [("review", _to_review(value))] if value.changes.waiting or value.changes.doubtful else []
+    rows += [("review", _to_review(value))] if value.changes.waiting else []
     for name, text in rows:
         out(f"{name:<12} {text}")
     for refusal in value.rejections:
@@ -132,10 +132,9 @@ def _show(value: "Status") -> None:
 
 
 def _to_review(value: "Status") -> str:
-    waiting, doubtful = value.changes.waiting, value.changes.doubtful
-    parts = [f"{counted(waiting, 'change')} {'waits' if waiting == 1 else 'wait'}"] if waiting else []
-    parts += [f"{counted(doubtful, 'doubtful change')} to look at"] if doubtful else []
-    return f"{', '.join(parts)}; 'dreamd review' shows {'it' if waiting + doubtful == 1 else 'them'}"
+    waiting = value.changes.waiting
+    verb, them = ("waits", "it") if waiting == 1 else ("wait", "them")
+    return f"{counted(waiting, 'change')} {verb}; 'dreamd review' shows {them}"
 
 
 def _dream(last: "LastDream | None", now: datetime) -> str:

@@ -60,7 +60,7 @@ class SectionApproval(_Section):
 
 
 def _sections(value: object) -> object:
-    """The sections as they were given, over the defaults; one word is for whatever removes or changes."""
+    """Read the sections as they were given; one word is for whatever removes or changes."""
     if not isinstance(value, dict):
         raise _wrong("it is a table of sections, each with auto, ask or never")
     names, words = [name.value for name in SectionName], [approval.value for approval in Approval]
@@ -72,46 +72,37 @@ def _sections(value: object) -> object:
                 f"for {name} it is {', '.join(words)}, or a table of add, revise, merge, evict: not {given!r:.60}"
             )
     changing = ("revise", "merge", "evict")
-    tables = {n: dict.fromkeys(changing, one) if isinstance(one, str) else one for n, one in value.items()}
-    return _OWNERS_SECTIONS | tables
+    return {n: dict.fromkeys(changing, one) if isinstance(one, str) else one for n, one in value.items()}
 
 
 def _wrong(what: str) -> PydanticCustomError:
     return PydanticCustomError("approval", "{what}", {"what": what})
 
 
-_OWNERS_SECTIONS = {
-    name.value: SectionApproval(revise="ask", merge="ask", evict="ask")
-    for name in (SectionName.PHENOTYPE, SectionName.BOND)
-}
-
-
 class ApproveSection(_Section):
     """What becomes of each operation of a synthesis: auto applies, ask waits for 'dreamd review', never is refused.
 
-    The strictest rule counts. `by_hand` is for the removal or change of lines that the owner wrote. A newer value, by
-    somebody who is trusted as its line is, is no matter of `sections` unless `ask_newer` says so.
+    The strictest rule counts. `by_hand` is for the removal or change of lines that the owner wrote. More than a third
+    of the memory at once waits whatever the rules say.
     """
 
     add: Word = "auto"
     revise: Word = "auto"
     merge: Word = "auto"
     evict: Word = "auto"
-    doubtful: Word = "auto"
     by_hand: Word = "ask"
-    sections: Annotated[dict[str, SectionApproval], BeforeValidator(_sections)] = _OWNERS_SECTIONS
-    ask_newer: bool = False
+    sections: Annotated[dict[str, SectionApproval], BeforeValidator(_sections)] = {}
 
     @property
     def policy(self) -> Policy:
         """The policy, but for what is heard."""
-        kinds = {name: Approval(getattr(self, name)) for name in (*Action, "doubtful", "by_hand")}
+        kinds = {name: Approval(getattr(self, name)) for name in (*Action, "by_hand")}
         sections = tuple(
             SectionRule(SectionName(name), action, Approval(getattr(rules, action.value)))
             for name, rules in self.sections.items()
             for action in Action
         )
-        return Policy(**kinds, sections=sections, ask_newer=self.ask_newer, heard=Heard.MARK)
+        return Policy(**kinds, sections=sections, heard=Heard.MARK)
 
 
 class DreamSection(_Section):

@@ -26,12 +26,12 @@ DECLINED = "by the owner"
 # What may be decided of a change, by what it is.
 DECISIONS: Mapping[Decision, tuple[Decision, ...]] = {
     Decision.WAITING: (Decision.APPROVED, Decision.DECLINED),
-    Decision.DOUBTFUL: (Decision.ACCEPTED, Decision.UNDONE),
+    Decision.APPLIED: (Decision.ACCEPTED, Decision.UNDONE),
 }
 # What a change that is reopened is again. One that applied by its owner's word is taken back by a restore.
 REOPENED: Mapping[Decision, Decision] = {
     Decision.DECLINED: Decision.WAITING,
-    Decision.ACCEPTED: Decision.DOUBTFUL,
+    Decision.ACCEPTED: Decision.APPLIED,
 }
 _WORDS = {
     Decision.APPROVED: "approve", Decision.DECLINED: "decline", Decision.ACCEPTED: "accept", Decision.UNDONE: "undo",
@@ -64,7 +64,7 @@ def decide_changes(
 ) -> Settled:
     """Carry out the owner's decisions; what applies or is undone is one version. `texts` are the owner's own words.
 
-    Those to `reopen` were declined or accepted: they wait, or are doubtful, from now on. Nothing is decided when one
+    Those to `reopen` were declined or accepted: they wait, or can be undone, from now on. Nothing is decided when one
     of them cannot be: raises NotFoundError for a number that is not open, or not known any more, UsageError for a
     decision or a text that it cannot have, and ConflictError for one to reopen whose lines are no longer what they
     were.
@@ -108,7 +108,7 @@ def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
 
 
 def open_changes(store: Store) -> list[tuple[Change, bool]]:
-    """The changes that wait or are doubtful, each with whether it is outdated."""
+    """Return the changes that wait or applied, each with whether it is outdated."""
     waiting = store.changes.open()
     lines = _lines(store, utc_now()) if waiting else ()
     return [(one, is_outdated(one.change, lines)) for one in waiting]
@@ -135,7 +135,7 @@ def _require_possible(change: Change, decision: Decision, text: str | None) -> N
     """Return if this may be decided of the change. Raises UsageError."""
     possible = DECISIONS[change.decision]
     if decision not in possible:
-        how = "waits" if change.decision is Decision.WAITING else "has applied and is doubtful"
+        how = "waits" if change.decision is Decision.WAITING else "has applied"
         raise UsageError(
             f"change {change.number} {how}, so you cannot {_WORDS[decision]} it",
             f"{' or '.join(_WORDS[one] for one in possible)} it",

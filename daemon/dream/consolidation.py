@@ -24,7 +24,6 @@ from state.crystals.supersession import Supersession, one_value_each, sureness_o
 from state.document.document import SectionName
 from state.dream import CurrentLine
 from state.errors import ConfigError
-from state.injection.defang import defang
 from state.search.answering import answers
 from state.signals.curiosity import CONTRADICTION, gap_of_contradiction, question_key
 from state.stores.crystals.duplicates import HiddenDuplicates
@@ -33,6 +32,7 @@ from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.vectors.chroma import VectorIndex
 from state.text.identity import UPDATE
+from state.text.line import as_line
 from state.trust import Trust
 
 COMPARE_BATCH = 64
@@ -269,7 +269,7 @@ def answered_lines(
         for line in lines
         if line.section is SectionName.GAPS and not line.pinned and line.trust is not Trust.OWNER
     ][:_LINES_ASKED]
-    still_open = {question_key(defang(condensed(gap.question))) for gap in store.questions.open(_MOST_OPEN)}
+    still_open = {question_key(as_line(condensed(gap.question))) for gap in store.questions.open(_MOST_OPEN)}
     settled = []
     for line in asked:
         if line.text.startswith(CONTRADICTION):

@@ -1,6 +1,6 @@
 """Memory: the port `graphs.ports.Memory` of a dream over the stores of one workspace: real, dry, or as a proposal."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +11,7 @@ from daemon.workspace.blocks import write_blocks
 from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
-from graphs.ports import Cosine, Trial, unknown
+from graphs.ports import Trial
 from state.crystals.crystal import Crystal
 from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
 from state.scratch import Bite, bite_of
@@ -60,18 +60,6 @@ class WorkspaceMemory:
         stored = self.store.crystals
         shown = {one.id for one in stored.by_keys(stored.keys(one.id for one in crystals).values()).values()}
         return [one for one in learnable(self.store, crystals) if one.id not in shown]
-
-    def near(self, texts: Collection[str]) -> Cosine:
-        """How near in meaning these texts are to each other; unknown without an embedding model."""
-        embedder, named = self.store.embedder(), list(dict.fromkeys(texts))
-        if embedder is None or not named:
-            return unknown
-        vectors = dict(zip(named, embedder.embed(named), strict=True))
-
-        def cosine(one: str, other: str) -> float | None:
-            return float(vectors[one] @ vectors[other]) if one in vectors and other in vectors else None
-
-        return cosine
 
     def commit(self, dream: Dream) -> Dream:
         """Commit the dream to the journal, write it into the files of agents, then embed what is new."""

@@ -111,10 +111,10 @@ def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[SegmentMark, ...], tuple
 
 _BEFORE = {
     Decision.APPROVED: Decision.WAITING,
-    Decision.UNDONE: Decision.DOUBTFUL,
+    Decision.UNDONE: Decision.APPLIED,
     Decision.OUTDATED: Decision.WAITING,  # by a restore, which is taken back
     Decision.WAITING: Decision.APPROVED,
-    Decision.DOUBTFUL: Decision.UNDONE,
+    Decision.APPLIED: Decision.UNDONE,
 }
 
 

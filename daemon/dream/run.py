@@ -272,14 +272,15 @@ def _saved(
 
 
 def _count_refused(store: Store, values: dict[str, Any], refusals: Iterable[Refusal]) -> None:
-    """Count over which inputs a model was refused: all that it was shown, when the whole dream was.
+    """Count over which inputs a model was refused: all that it was shown, when the whole dream was, or took none in.
 
     Else those that come again, though what it said of them was refused: notes and crystals are taken in.
     """
     snapshot = decode(Snapshot, values["snapshot"])
     pieces = [piece for piece in snapshot.evidence if piece.id not in snapshot.unasked]
-    if values.get("outcome") != "refused":
-        applied = {cite for one in decode(Dream, values["record"]).operations for cite in one.cites}
+    record = decode(Dream, values["record"]) if values.get("outcome") != "refused" else None
+    if record is not None and record.dreamt:
+        applied = {cite for one in record.operations for cite in one.cites}
         cited = {cite for one in refusals if one.operation for cite in one.operation.cites} - applied
         pieces = [piece for piece in pieces if piece.id in cited and piece.kind in {Kind.GAP, Kind.OLD_TEXT}]
     if pieces and store.config.model.name is not None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from daemon.dream.consolidation import answered_lines
 from daemon.dream.owner_edits import owner_edits
+from daemon.ingest.named import named_by_notes
 from daemon.sessions.for_dreams import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
@@ -16,23 +16,22 @@ from daemon.workspace.stores import Store
 from graphs.eviction import OLD_TEXT_SHARE
 from graphs.input_budget import numbered
 from graphs.working_copy import MAX_OLD_LINES
-from state.attribution.sources import Voice, repeated
 from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.document.document import Document, SectionName
 from state.document.merge import working
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
-from state.dream import CurrentLine, Evidence, Kind, Near, PointerLine, Reason, SegmentMark, Snapshot
+from state.dream import CurrentLine, Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot
 from state.errors import DreamdError, NotFoundError
 from state.signals import economics
-from state.signals.curiosity import question_key, rank_questions
+from state.signals.curiosity import rank_questions
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
 from state.stores.history.journal import NOTES_LEFT
 from state.stores.history.refused_inputs import RefusedInputs
 from state.text.words import normalise
-from state.trust import Trust, least_trust
+from state.trust import Trust
 
 MAX_CRYSTALS = 50
 MAX_GAPS = 5
@@ -43,10 +42,6 @@ MAX_CONSTRAINTS = 50
 MAX_WORKING = 20
 # The age taken for text from before dreamd, so that whatever is new counts as newer.
 OLD_TEXT_AGE = timedelta(days=30)
-# So near in meaning, and so many to each input, are those with which it is compared.
-NEAR = 0.45
-MOST_NEAR = 12
-_STATEMENTS = frozenset((Kind.NOTE, Kind.CRYSTAL, Kind.INSIGHT))
 # What begins an item of a list. A number without its dot belongs to the text.
 _MARKER = re.compile(r"^(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
 # Crystals of these origins may have exactly the text of a line.
@@ -64,30 +59,31 @@ def snapshot(
 ) -> Snapshot:
     """What a dream over these notes reads; `marks` say what of the segments they are, `waiting` how many are left."""
     newest = store.crystals.newest()
-    read, grounds = _standing(store, dream, reason, now)
+    read = _standing(store, dream, reason, now)
     old_sections = _old_text(store, read.text, now)
     feed, feed_problems = _feed(store, now)
-    evidence, answered = _without_settled(store, _evidence(store, notes, now), read.lines, now)
-    evidence, superseded = _with_superseding(evidence, grounds.newer)
     old_pieces = (_old_piece(store, line) for line in _offered(store, old_sections))
-    near = _near(store, read.lines, evidence, {twin.text: twin.id for twin in read.twins})
-    evidence = (*evidence, *numbered(Kind.FEED, feed), *old_pieces)
+    evidence = (*_evidence(store, notes, now), *numbered(Kind.FEED, feed), *old_pieces)
+    named = named_by_notes(store, read.lines)
+    replaced = set(chain.from_iterable(named.values()))
+    # A note that a later one replaces is consumed, and becomes no line.
+    gone = tuple(piece.crystal for piece in evidence if piece.crystal in replaced)
+    evidence = tuple(
+        replace(piece, replaces=named.get(piece.crystal, ())) for piece in evidence if piece.crystal not in replaced
+    )
     return replace(
         read,
         evidence=evidence,
-        seeds=tuple(store.crystals.unseen_seeds()),
+        seeds=(*store.crystals.unseen_seeds(), *gone),
         notes=tuple(notes),
         segments=marks,
         best=store.lineage.best(),
         problems=(*read.problems, *feed_problems),
-        near=near,
-        superseded=superseded,
         earlier=store.changes.earlier(),
         undecided=store.changes.undecided(),
         newest=newest,
         waiting=waiting,
         unasked=RefusedInputs(store.crystals.connection).enough(evidence),
-        answered=answered,
     )
 
 
@@ -97,11 +93,11 @@ def standing(store: Store, dream: str, now: datetime) -> Snapshot:
     What waits for the next dream is as new to it as it was before.
     """
     left = Meta(store.crystals.connection).get(NOTES_LEFT)
-    return replace(_standing(store, dream, Reason.MANUAL, now)[0], waiting=int(left or 0))
+    return replace(_standing(store, dream, Reason.MANUAL, now), waiting=int(left or 0))
 
 
-def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> tuple[Snapshot, "Grounds"]:
-    """MEMORY.md as its owner left it, with what its owner decides; and what its lines rest on."""
+def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapshot:
+    """Read MEMORY.md as its owner left it, with what its owner decides."""
     text, problems = read_document(store)
     document = working(text)
     edits = owner_edits(store, document, now)
@@ -110,9 +106,9 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> tuple[
     lifted = tuple(one for one in tombstones if normalise(one) in present)
     old_text = tuple(chain.from_iterable(_old_text(store, text, now)))
     pointers = _pointers(store, document)
-    grounds = grounds_of(store, edits.lines)
-    lines = tuple(replace(line, said_at=grounds.said_at.get(line.id)) for line in edits.lines)
-    read = Snapshot(
+    said_at = grounds_of(store, edits.lines).said_at
+    lines = tuple(replace(line, said_at=said_at.get(line.id)) for line in edits.lines)
+    return Snapshot(
         dream=dream,
         now=now,
         reason=reason,
@@ -136,10 +132,9 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> tuple[
         genome=_genome(store),
         redaction=store.config.secrets.redaction,
         forgotten=store.crystals.forgotten.tombstones(),
-        policy=store.config.dream.approve.policy,
+        policy=store.config.dream.policy,
         handwritten=(*edits.written, *sorted(store.lineage.handwritten())),
     )
-    return read, grounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,80 +170,42 @@ def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
     return Grounds(said_at, superseding, since)
 
 
-def _with_superseding(
-    evidence: tuple[Evidence, ...], superseding: Mapping[str, Crystal]
-) -> tuple[tuple[Evidence, ...], tuple[tuple[str, str], ...]]:
-    """The inputs, with what supersedes a line also where an earlier dream took it in; and which input that is."""
-    known = {piece.crystal: piece.id for piece in evidence if piece.crystal}
-    missing = {one.id: one for one in superseding.values() if one.id not in known}
-    first = 1 + sum(piece.kind is Kind.CRYSTAL for piece in evidence)
-    more = numbered(Kind.CRYSTAL, [_piece(crystal, Kind.CRYSTAL) for crystal in missing.values()], first)
-    known |= {piece.crystal: piece.id for piece in more}
-    return (*evidence, *more), tuple((line, known[crystal.id]) for line, crystal in superseding.items())
-
-
 def _twins(store: Store, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
     return tuple(store.crystals.get([crystal_id(origin, line.text) for line in lines for origin in _LINE_ORIGINS]))
 
 
-def _without_settled(
-    store: Store, evidence: Sequence[Evidence], lines: Sequence[CurrentLine], now: datetime
-) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
-    """The inputs without the questions that are answered, and the ids of the lines that ask these."""
-    answered = answered_lines(store, lines, {piece.crystal for piece in evidence}, now)
-    settled = {question_key(line.text) for line in lines if line.id in answered}
-    left = (piece for piece in evidence if piece.kind is not Kind.GAP or question_key(piece.text) not in settled)
-    return tuple(left), answered
-
-
-def _near(
-    store: Store, lines: Sequence[CurrentLine], evidence: Sequence[Evidence], twins: Mapping[str, str]
-) -> tuple[Near, ...]:
-    """Which lines and inputs are near to each input. What has no vector yet is embedded; nothing without a model."""
-    embedder = store.embedder()
-    if embedder is None or not evidence:
-        return ()
-    named = [(line.id, line.text, twins.get(line.text, "")) for line in lines]
-    named += [(piece.id, piece.text, piece.crystal) for piece in evidence if piece.kind in _STATEMENTS]
-    stored = store.crystals.vectors.of(crystal for _, _, crystal in named if crystal)
-    fresh = list(dict.fromkeys(text for _, text, crystal in named if crystal not in stored))
-    made = dict(zip(fresh, embedder.embed(fresh), strict=True)) if fresh else {}
-    vectors = [stored[crystal] if crystal in stored else made[text] for _, text, crystal in named]
-    found = []
-    for at, vector in enumerate(vectors[len(lines) :], len(lines)):
-        cosines = [(float(vector @ other), number) for number, other in enumerate(vectors[:at])]
-        nearest = sorted((pair for pair in cosines if pair[0] >= NEAR), reverse=True)[:MOST_NEAR]
-        found += [Near(named[number][0], named[at][0], round(cosine, 4)) for cosine, number in nearest]
-    return tuple(found)
-
-
 def _piece(crystal: Crystal, kind: Kind) -> Evidence:
     return Evidence(
-        "", kind, crystal.text, crystal.importance, crystal.trust, crystal.created_at, crystal.id, crystal.kind.value
+        "",
+        kind,
+        crystal.text,
+        crystal.importance,
+        crystal.trust,
+        crystal.created_at,
+        crystal.id,
+        crystal.kind.value,
+        heard=crystal.heard,
     )
 
 
 def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Evidence, ...]:
-    """Notes, new crystals, questions and skills with their ids."""
+    """Number the notes, new crystals, questions, skills and open session items that a dream takes in.
+
+    What a page or a tool said is no input: it stays a crystal that a search shows, and nothing can launder it.
+    """
     as_notes = {crystal.id for crystal in notes}
     pending = [file.name for file in store.segments.pending_files()]
     fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes), pending)
-    pages = [Voice(one.text, one.trust) for one in fresh if one.trust.rank < Trust.AGENT.rank]
-    news = [_with_page_trust(_piece(crystal, Kind.CRYSTAL), crystal.origin, pages) for crystal in fresh]
-    news = [piece for piece in news if piece.crystal not in as_notes]
-    return (
+    every = (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in notes]),
-        *numbered(Kind.CRYSTAL, news[:MAX_CRYSTALS]),
+        *numbered(
+            Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
+        ),
         *numbered(Kind.GAP, _gaps(store, now)),
         *numbered(Kind.SKILL, _skills(store, now)),
-        *numbered(Kind.WORKING, [_with_page_trust(piece, Origin.WORKING, pages) for piece in _working(store, now)]),
+        *numbered(Kind.WORKING, _working(store, now)),
     )
-
-
-def _with_page_trust(piece: Evidence, origin: Origin, pages: Sequence[Voice]) -> Evidence:
-    """The piece with the trust of a page that says the same in this dream, when it is an item of a session."""
-    trust = repeated(piece.text, pages) if origin is Origin.WORKING else None
-    return replace(piece, trust=least_trust([piece.trust, trust])) if trust else piece
+    return tuple(piece for piece in every if piece.trust.rank >= Trust.AGENT.rank)
 
 
 def _old_piece(store: Store, line: CurrentLine) -> Evidence:

@@ -50,13 +50,17 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
 
 
 def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tuple[str, ...]]:
-    """Return what the pending notes name, by the ids of the notes' crystals."""
+    """Return what the pending notes name, by the ids of the notes' crystals. None names a note that comes later."""
+    notes = list(islice(store.segments.each_pending(), _MOST_NOTES))
+    if not any(note.replaces for note in notes):
+        return {}
+    ids = [crystal_id(Origin.SCRATCH, redacted(store, note.text)) for note in notes]
     found: dict[str, tuple[str, ...]] = {}
-    for note in islice(store.segments.each_pending(), _MOST_NOTES):
+    for place, (id_, note) in enumerate(zip(ids, notes, strict=True)):
         if note.replaces:
-            crystal = crystal_id(Origin.SCRATCH, redacted(store, note.text))
-            ids = named(store, lines, note.replaces, crystal)
-            found[crystal] = tuple(dict.fromkeys((*found.get(crystal, ()), *ids)))
+            meant = (*found.get(id_, ()), *named(store, lines, note.replaces, id_))
+            later = set(ids[place:]) - set(ids[:place])
+            found[id_] = tuple(one for one in dict.fromkeys(meant) if one not in later)
     return found
 
 

@@ -282,7 +282,7 @@ def condition(reply: Status) -> WorkspaceCondition:
         oldest_note_hours=round(reply.pending.oldest_seconds / 3600, 2),
         crystals=sum(reply.crystals.values()),
         proposals=reply.proposals[:_MOST_LISTED],
-        changes=reply.changes.waiting + reply.changes.doubtful,
+        changes=reply.changes.waiting,
         usd_today=round(reply.spending.usd, 6),
         usd_per_day=reply.spending.usd_per_day,
         breaker=reply.spending.breaker,

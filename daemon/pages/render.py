@@ -86,7 +86,7 @@ def machines_page(status: object, place: Place, now: datetime, *, fragment: bool
 def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
     if info.problem is not None or status is None:
         return info.problem is None
-    return not (status.problems or status.proposals or status.changes.waiting or status.changes.doubtful)
+    return not (status.problems or status.proposals or status.changes.waiting)
 
 
 def login_page(*, used: bool = False) -> str:

@@ -17,7 +17,6 @@ from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
 from state.crystals.supersession import Cause, Supersession
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
-from state.injection.defang import spoken_trust
 from state.sessions.item import Item, State
 from state.sessions.policies.settings import shown
 from state.signals.hormones import valence
@@ -194,7 +193,7 @@ def trust_of(item: Item) -> Trust:
     trusts = [
         Trust.WEB if is_web(one, "") else Trust.TOOL for one in sources if is_web(one, "") or _OF_TOOLS.search(one)
     ]
-    return spoken_trust(item.content, least_trust([Trust.AGENT, *trusts]))
+    return least_trust([Trust.AGENT, *trusts])
 
 
 def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:

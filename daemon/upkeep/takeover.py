@@ -204,7 +204,7 @@ def _discard(connection: Connection) -> None:
         )
         connection.execute("UPDATE proposals SET verdict = 'outdated' WHERE verdict = 'waiting'")
         connection.execute(
-            "UPDATE changes SET decision = 'outdated', decided_at = ? WHERE decision IN ('waiting', 'doubtful')",
+            "UPDATE changes SET decision = 'outdated', decided_at = ? WHERE decision IN ('waiting', 'applied')",
             (to_text(utc_now()),),
         )
         connection.execute("UPDATE calls SET reply = '', request = '', usable = 0")

@@ -20,15 +20,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from graphs.approval import AUTHOR, OWNERS_IMPORTANCE
-from graphs.operation_checks import PROTECTING, check_operations, same_as_deleted, vetoed
+from graphs.guard import PROTECTING, check_operations, same_as_deleted, vetoed
 from graphs.working_copy import WorkingCopy
-from state.crystals.contradiction import changes_value
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Birth, Fate, Operation, Refusal
 from state.document.pointer import parse_pointer
 from state.dream import EDIT, Correction, CurrentLine, Dream, Snapshot, Usage
-from state.injection.defang import unquoted
-from state.text.words import normalise
+from state.text.words import normalise, numbers
 from state.trust import Trust
 
 NOT_TRUE = "It is not true that: "
@@ -95,7 +93,7 @@ def change_lines(snapshot: Snapshot, changes: Sequence[LineChange]) -> ChangedLi
         refusal = _impossible(change) or _twice(change, changes[:place])
         operation = change.operation
         if refusal is None and operation is not None:
-            accepted, refusals, *_ = check_operations(
+            accepted, refusals = check_operations(
                 snapshot, (operation,), by_code=True, after=tuple(written.values()), checks=_CHECKS[change.again]
             )
             refusal = next(iter(refusals), None)
@@ -105,7 +103,7 @@ def change_lines(snapshot: Snapshot, changes: Sequence[LineChange]) -> ChangedLi
             refused[place] = refusal
     if refused:
         return ChangedLines(None, {}, refused)
-    dream = _dream(replace(snapshot, answered=()), changes, written)
+    dream = _dream(snapshot, changes, written)
     texts = {place: operation.text for place, operation in written.items()}
     refused = _without_effect(dream, changes, texts)
     return ChangedLines(None if refused else dream, {} if refused else texts, refused)
@@ -158,7 +156,8 @@ def _dream(snapshot: Snapshot, changes: Sequence[LineChange], written: dict[int,
             _remove(copy, line)
         if change.action is LineAction.WRONG:
             corrections.append(Correction(line.id, said or _denial(copy, line)))
-        if birth is None or change.action is LineAction.WRONG or changes_value(line.text, birth.text):
+        # A line that is only worded otherwise may be worded so again by a dream; what is called wrong may not.
+        if birth is None or change.action is LineAction.WRONG or set(numbers(line.text)) != set(numbers(birth.text)):
             tombstones.append(line.text)
     counted = Counter(_DONE[change.action] for change in changes)
     dream = copy.dream((), AUTHOR, Usage(), 0.0)
@@ -182,7 +181,7 @@ def _by_owner(copy: WorkingCopy, snapshot: Snapshot, birth: Birth) -> str:
 
 
 def _denial(copy: WorkingCopy, line: CurrentLine) -> str:
-    text = f"{NOT_TRUE}{unquoted(line.text)[0]}"
+    text = f"{NOT_TRUE}{line.text}"
     return copy.said_by_hand(replace(line, text=text, importance=OWNERS_IMPORTANCE, trust=Trust.OWNER, said_at=None))
 
 

@@ -15,7 +15,6 @@ from operator import attrgetter
 from state.crystals.crystal import Crystal, Kind
 from state.crystals.duplicates import comparable
 from state.crystals.supersession import SAID, is_statement
-from state.injection.defang import reads_as_instruction
 from state.text.antonyms import calendar, have_alternatives, have_opposites, unspaced_properties, words
 from state.text.languages.loader import table
 from state.text.languages.tables import Contrasts, Phrases
@@ -92,10 +91,8 @@ def disagree(one: Crystal, other: Crystal) -> bool:
     """
     if Kind.EPISODE in (one.kind, other.kind) or not comparable(one, other):
         return False
-    return (
-        all(_is_claim(crystal) for crystal in (one, other))
-        and (contradicts(one.text, other.text) or other_number(one.text, other.text))
-        and not any(reads_as_instruction(crystal.text) for crystal in (one, other))
+    return all(_is_claim(crystal) for crystal in (one, other)) and (
+        contradicts(one.text, other.text) or other_number(one.text, other.text)
     )
 
 

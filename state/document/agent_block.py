@@ -16,7 +16,6 @@ from state.document.document import PIN, Edit, SectionName, parse, render
 from state.document.editing import edited, item
 from state.document.fence import BEGIN, END
 from state.document.merge import working
-from state.document.placement import placed
 from state.trust import Trust
 
 _COMMENT = "<!-- Made by dreamd from MEMORY.md. Edit lines here or there: the next dream takes them over. {} -->"
@@ -168,7 +167,7 @@ def _chosen(lines: Sequence[StandingLine], rows: Sequence[str], room: Cap, newli
 def _changes(gone: Sequence[StandingLine], come: Sequence[ReadLine]) -> list[Edit]:
     """Lines that came where others went: each in the place of one of its section, as far as there are."""
     edits = list[Edit]()
-    places = [line.section or placed(line.text, by_owner=True) for line in come]
+    places = [line.section or SectionName.CONTEXT for line in come]
     for section in dict.fromkeys((*(line.section for line in gone), *places)):
         old = [line for line in gone if line.section is section]
         new = [line for line, place in zip(come, places, strict=True) if place is section]

@@ -43,7 +43,7 @@ class SectionRule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The owner's rules: one for each kind of operation, for doubtful ones, for lines by hand, and for sections.
+    """The owner's rules: one for each kind of operation, for lines written by hand, and for sections.
 
     Of several rules that concern an operation the strictest counts.
     """
@@ -52,10 +52,8 @@ class Policy:
     revise: Approval = Approval.AUTO
     merge: Approval = Approval.AUTO
     evict: Approval = Approval.AUTO
-    doubtful: Approval = Approval.AUTO
     by_hand: Approval = Approval.AUTO
     sections: tuple[SectionRule, ...] = ()
-    ask_newer: bool = True
     heard: Heard = Heard.MARK
 
     def rule_of(
@@ -63,21 +61,16 @@ class Policy:
         action: Action,
         sections: Iterable[SectionName],
         *,
-        doubtful: bool,
         by_hand: bool,
         by_owner: bool,
-        newer: bool = False,
     ) -> Rule:
-        """The strictest rule for an operation of this kind on lines of these sections.
+        """Return the strictest rule for an operation of this kind on lines of these sections.
 
-        `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites what the owner said;
-        `newer`: it puts a newer value, by somebody who is trusted as the line is, in the place of an older one, which
-        counts like the owner's word where `ask_newer` is not set.
+        `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites what the owner said.
         """
         rules = [Rule(action.value, Approval(getattr(self, action.value)))]
-        rules += [Rule("doubtful", self.doubtful)] if doubtful else []
         rules += [Rule("by_hand", self.by_hand)] if by_hand else []
-        if not by_owner and (self.ask_newer or not newer):
+        if not by_owner:
             concerned = set(sections)
             rules += [
                 Rule(f"sections.{one.section.value}", one.approval)
@@ -93,6 +86,6 @@ class Policy:
         def told(approval: Approval) -> Approval:
             return Approval.AUTO if approval is Approval.ASK else approval
 
-        kinds = {name: told(getattr(self, name)) for name in (*Action, "doubtful", "by_hand")}
+        kinds = {name: told(getattr(self, name)) for name in (*Action, "by_hand")}
         sections = tuple(replace(one, approval=told(one.approval)) for one in self.sections)
-        return Policy(**kinds, sections=sections, ask_newer=self.ask_newer, heard=self.heard)
+        return Policy(**kinds, sections=sections, heard=self.heard)

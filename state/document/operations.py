@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from state.crystals.salience import is_lasting
 from state.document.document import Edit, SectionName
 from state.trust import Trust
+
+# What the program counts and points to keeps the order in which it comes.
+_IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}
 
 
 class Fate(StrEnum):
@@ -63,14 +65,6 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """An operation that is neither borne out nor ruled out by what it cites, and what is missing. It applies."""
-
-    operation: Operation
-    figures: str
-
-
-@dataclass(frozen=True, slots=True)
 class Birth:
     """A line that this dream wrote. `evidence` names crystals; `replaces` the lines whose place it takes."""
 
@@ -99,8 +93,7 @@ def edits_of(operations: Sequence[Operation], texts: Mapping[str, tuple[SectionN
     """The edits that carry out these operations; `texts` gives section and text of every standing line.
 
     A merge whose lines stand in several sections, or whose new line stands in another one, is an addition where
-    the new line belongs and a removal elsewhere. In Active Context the work of these days stands first, the latest
-    above; what lasts stands at the end.
+    the new line belongs and a removal elsewhere. A new line stands above those of its section: the newest first.
     """
     edits: list[Edit] = []
     for operation in operations:
@@ -111,8 +104,7 @@ def edits_of(operations: Sequence[Operation], texts: Mapping[str, tuple[SectionN
             by_section.setdefault(section, []).append(text)
         here = tuple(by_section.pop(operation.section, ()))
         if here or new is not None:
-            work = not here and operation.section is SectionName.CONTEXT and not is_lasting(operation.text)
-            edits.append(Edit(operation.section, here, new, first=work))
+            first = not here and operation.section not in _IN_THEIR_ORDER
+            edits.append(Edit(operation.section, here, new, first=first))
         edits += [Edit(section, (text,), None) for section, old in by_section.items() for text in old]
-    # Each goes above those before it: the first that is said is to stand on top.
-    return (*(one for one in edits if not one.first), *(one for one in reversed(edits) if one.first))
+    return tuple(edits)

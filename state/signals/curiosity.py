@@ -15,7 +15,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from state.injection.defang import defang, reads_as_instruction
+from state.text.line import as_line
 from state.text.words import content_terms, search_form
 
 if TYPE_CHECKING:
@@ -86,19 +86,19 @@ def questions_in(text: str) -> tuple[str, ...]:
     """
     found: dict[str, str] = {}
     for sentence in islice(filter(_is_meant, _sentences(text)), _MOST_JUDGED):
-        if len(found) < MAX_IN_ONE_TEXT and reads_as_instruction(sentence) is None:
-            found.setdefault(question_key(sentence), defang(sentence, QUESTION_CHARACTERS))
+        if len(found) < MAX_IN_ONE_TEXT:
+            found.setdefault(question_key(sentence), as_line(sentence, QUESTION_CHARACTERS))
     return tuple(found.values())
 
 
 def gap_of_search(query: str) -> str | None:
-    """The question of a search without a good answer; None for a query that asks nothing, or gives orders.
+    """Return the question of a search without a good answer; None for a query that asks nothing.
 
     >>> missed("deploy keys")
     'What is known about: deploy keys?'
     """
-    line = defang(" ".join(query.split()), QUESTION_CHARACTERS).rstrip("?？؟ .")
-    if not content_terms(line) or reads_as_instruction(query):
+    line = as_line(" ".join(query.split()), QUESTION_CHARACTERS).rstrip("?？؟ .")
+    if not content_terms(line):
         return None
     return f"{line}?" if _ASKS.search(query.strip()) else f"What is known about: {line}?"
 
@@ -106,7 +106,7 @@ def gap_of_search(query: str) -> str | None:
 def gap_of_contradiction(one: str, other: str) -> str:
     """The question that two contradicting lines leave open."""
     half = QUESTION_CHARACTERS // 2 - 12
-    return f"{CONTRADICTION}{defang(one, half).rstrip('.')}, or {defang(other, half).rstrip('.')}?"
+    return f"{CONTRADICTION}{as_line(one, half).rstrip('.')}, or {as_line(other, half).rstrip('.')}?"
 
 
 def question_key(question: str) -> str:

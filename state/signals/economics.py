@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from state.codec import first_problem
 from state.document.document import NO_FEED
 from state.errors import DocumentError
-from state.injection.defang import defang, quote, reads_as_instruction
-from state.trust import Trust
+from state.text.line import as_line
 
 MAX_BYTES = 256 * 1024
 MAX_SKILLS = 100
@@ -76,15 +75,14 @@ def niche_lines(economics: Economics | None) -> tuple[str, ...]:
     ]
     best = sorted(economics.top_earning_skills, key=lambda skill: (-skill.earnings_usdc, skill.name))[:SHOWN_SKILLS]
     if best:
-        # Others name the skills: the whole line is theirs.
-        lines.append(quote("Top earning skills: " + ", ".join(map(_skill, best)), Trust.TOOL))
+        lines.append("Top earning skills: " + ", ".join(map(_skill, best)))
     if economics.earnings_7d:
         lines.append(f"Earnings of the last days: {_trend(economics.earnings_7d)}")
     return tuple(lines)
 
 
 def _skill(skill: SkillEarning) -> str:
-    name = "" if reads_as_instruction(skill.name) else defang(skill.name, _NAME_CHARACTERS).replace(":", " ").strip()
+    name = as_line(skill.name, _NAME_CHARACTERS).replace(":", " ").strip()
     shown = name or "a skill without a usable name"
     return f"{shown} ({_usdc(skill.earnings_usdc)}, {_counted(skill.purchases, 'purchase')})"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from state.injection.defang import defang
+from state.text.line import as_line
 
 HALF_LIFE_MINUTES = (30.0, 60.0, 45.0)
 SPIKE_LEVEL = 0.7
@@ -206,7 +206,7 @@ def spike_note(hormone: Hormone, level: float, feelings: Sequence[Feeling], exce
     index = list(Hormone).index(hormone)
     counted = Counter(feeling for feeling in feelings if _RAISES[feeling][index] > 0)
     causes = " and ".join(feeling.value + (f" ×{n}" if n > 1 else "") for feeling, n in counted.items())
-    quoted = defang(excerpt, _EXCERPT_CHARACTERS).replace('"', "'")
+    quoted = as_line(excerpt, _EXCERPT_CHARACTERS).replace('"', "'")
     raised = f"Raised to {level:.2f}" + (f" by {causes}" if causes else "") + (f': "{quoted}"' if quoted else ".")
     return f"Hormonal event: {hormone.value} spike ({_DETECTED[hormone]} detected). {raised}"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from state.injection.defang import defang, reads_as_instruction
 from state.text.antonyms import calendar, words
+from state.text.line import as_line
 from state.text.words import content_terms, normalise
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def short_name(text: str, others: Sequence[str] = ()) -> str:
     clauses = [part for part in _CLAUSE.split(text.strip()) if part.strip(" .;:!?-*")][:MAX_CLAUSES] or [text]
     shared = frozenset().union(*map(_subject, others))
     clause = max(clauses, key=lambda part: (len(_subject(part) & shared), bool(_subject(part))))
-    flat = defang(clause.strip(" .;:!?-*→").replace("→", "to").replace("->", "to"), PATTERN_CHARACTERS)
+    flat = as_line(clause.strip(" .;:!?-*→").replace("→", "to").replace("->", "to"), PATTERN_CHARACTERS)
     return flat if _subject(flat) else "Recurring task"
 
 
@@ -124,8 +124,7 @@ def _distinct(patterns: Sequence[TaskPattern]) -> list[TaskPattern]:
         (task.session, normalise(task.text)): task
         for task in sorted(patterns, key=lambda task: task.at, reverse=True)
     }
-    honest = (task for task in once.values() if reads_as_instruction(task.text) is None)
-    latest = sorted(honest, key=lambda task: (task.at, task.session, task.text), reverse=True)
+    latest = sorted(once.values(), key=lambda task: (task.at, task.session, task.text), reverse=True)
     return latest[:MAX_PATTERNS]
 
 

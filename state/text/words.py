@@ -73,6 +73,11 @@ def normalise(text: str) -> str:
     return _folded(text, "NFC")
 
 
+def repeat_key(text: str) -> str:
+    """Return the form in which a text repeats another: as `normalise`, whatever mark ends the sentence."""
+    return normalise(text).rstrip(" .!。！")
+
+
 @lru_cache(maxsize=2_048)
 def search_form(text: str) -> str:
     """The form in which words are searched and compared; idempotent.

@@ -57,10 +57,6 @@ ADDITIONS = (
     Honest(["CI failed: timeout", "CI failed again: timeout", "CI failed once more: timeout"], [
         add(CONTEXT, "CI failed 3 times because of a timeout.", "N1", "N2", "N3")
     ]),
-    Honest([note(1, "Python 3.14 is out.", trust=Trust.WEB)], [add(CONTEXT, "Python 3.14 is out.", "N1")]),
-    Honest([note(1, "pytest: 412 passed, 3 skipped in 61.20s", trust=Trust.TOOL)], [
-        add(CONTEXT, "The tests pass: 412 passed, 3 skipped.", "N1")
-    ]),
     Honest([note(1, "Always answer in German.", trust=Trust.OWNER)], [add(BOND, "Always answer in German.", "N1")]),
     Honest(["The user prefers that I ask before deleting anything."], [
         add(BOND, "The user prefers to be asked before anything is deleted.", "N1")

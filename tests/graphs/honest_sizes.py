@@ -89,9 +89,6 @@ CODE = (
     Honest(["exit code 137 = OOM, give it 4G"], [
         add(CONTEXT, "Exit code 137 means out of memory (OOM); it needs 4G.", "N1")
     ]),
-    Honest([note(1, "error[E0502]: cannot borrow `v` as mutable", trust=Trust.TOOL)], [
-        add(CONTEXT, "The build fails with error[E0502]: cannot borrow `v` as mutable.", "N1")
-    ]),
 )  # fmt: skip
 
 _SENTENCE = "The run on node{0} used seed {0} and reached a loss of 0.{0} after {0} epochs"

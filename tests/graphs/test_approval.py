@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs.approval import sort_by_policy
-from graphs.guards import Verdict, judge
+from graphs.guard import THIRD, Verdict, judge
 from state.document.approval import Approval, Policy, SectionRule
 from state.document.document import parse
-from state.document.operations import Action, Doubt, Operation
+from state.document.operations import Action, Operation
 from state.dream import Decision, Draft, Dream, EarlierChange, Kind, Snapshot
 from state.trust import Trust
 from tests.graphs.test_working_copy import proposals
@@ -44,25 +44,11 @@ def read(*notes: str, **changes: object) -> Snapshot:
     return snapshot(TEXT, *(notes or ("Anna prefers coffee.",)), **{"policy": ASK_BOND, **changes})
 
 
-def kinds(snap: Snapshot, *operations: Operation, doubts: tuple[Doubt, ...] = ()) -> tuple[int, int, int]:
+def kinds(snap: Snapshot, *operations: Operation) -> tuple[int, int, int]:
     """How many apply, wait and are refused."""
-    done = sort_by_policy(snap, Verdict(operations, (), doubts=doubts))
+    done = sort_by_policy(snap, Verdict(operations, ()))
     waiting = [one for one in done.staged if not one.applied]
     return len(done.verdict.operations), len(waiting), len(done.refused)
-
-
-def test_a_newer_value_counts_like_the_owners_word_unless_that_is_asked_for() -> None:
-    policy = replace(ASK_BOND, ask_newer=False)
-    moved = revise(BOND, BONN, "Anna lives in Cologne now.", "N1")
-    assert kinds(read(moved.text), moved) == (0, 1, 0)
-    assert kinds(read(moved.text, policy=policy), moved) == (1, 0, 0)
-    assert kinds(read(moved.text, policy=policy, handwritten=(BONN,)), moved) == (1, 0, 0)
-    by_hand = replace(policy, by_hand=Approval.ASK)
-    assert kinds(read(moved.text, policy=by_hand, handwritten=(BONN,)), moved) == (0, 1, 0)
-    other = revise(BOND, BONN, "Anna lives near the harbour of Bonn.", "N1")
-    assert kinds(read("Anna likes the harbour.", policy=policy), other) == (0, 1, 0)
-    doubted = snapshot(TEXT, note(1, moved.text, trust=Trust.TOOL), policy=policy)
-    assert kinds(doubted, moved) == (0, 1, 0)
 
 
 @examples(100)
@@ -105,8 +91,8 @@ def test_what_waits_does_not_stop_the_rest() -> None:
     (dream,) = world.committed
     assert texts(parse(dream.after), BOND) == ["Anna prefers tea.", "Anna lives in Bonn."]
     assert texts(parse(dream.after), CONTEXT) == ["The importer runs on port 9090."]
-    (waits,) = dream.staged
-    assert dream.waiting_changes == 1
+    waits, applied = dream.staged
+    assert (dream.waiting_changes, applied.applied, applied.operation.lines) == (1, True, (PORT,))
     assert waits.operation.text == "Anna prefers coffee."
     assert [line.text for line in waits.lines] == ["Anna prefers tea."]
     assert [(piece.text, piece.trust) for piece in waits.evidence] == [("Anna prefers coffee.", Trust.AGENT)]
@@ -172,17 +158,22 @@ def test_what_has_waited_once_in_vain_is_not_asked_again_without_anything_new() 
     assert kinds(replace(snap, policy=Policy()), COFFEE) == (1, 0, 0)
 
 
-def test_doubtful_operations_apply_and_are_shown_or_wait_with_what_is_missing() -> None:
-    doubts = (Doubt(COFFEE, "nothing says since when"),)
-    applied = sort_by_policy(read(policy=Policy()), Verdict((COFFEE,), (), doubts=doubts))
-    (shown,) = applied.staged
-    assert (shown.applied, shown.figures) == (True, "nothing says since when")
-    assert applied.verdict.doubts == doubts
-    waits = sort_by_policy(read(policy=Policy(doubtful=Approval.ASK)), Verdict((COFFEE,), (), doubts=doubts))
-    (staged,) = waits.staged
-    assert not staged.applied
-    assert staged.figures == "dream.approve.doubtful: ask; nothing says since when"
-    assert (waits.verdict.operations, waits.verdict.doubts) == ((), ())
+def test_changes_that_apply_are_shown_to_be_undone_and_additions_are_not() -> None:
+    done = sort_by_policy(read(policy=Policy()), Verdict((COFFEE, add(BOND, "Anna plays chess.", "N1")), ()))
+    (shown,) = done.staged
+    assert (shown.operation, shown.applied, shown.figures) == (COFFEE, True, "")
+    assert [line.text for line in shown.lines] == ["Anna prefers tea."]
+    assert len(done.verdict.operations) == 2
+
+
+def test_too_much_at_once_waits_whatever_the_policy_says() -> None:
+    done = sort_by_policy(read(policy=Policy()), Verdict((COFFEE,), (), asks=((COFFEE, THIRD),)))
+    assert done.verdict.operations == ()
+    assert [(one.applied, one.figures) for one in done.staged] == [(False, THIRD)]
+    never = sort_by_policy(
+        read(policy=Policy(revise=Approval.NEVER)), Verdict((COFFEE,), (), asks=((COFFEE, THIRD),))
+    )
+    assert (never.staged, len(never.refused)) == ((), 1)
 
 
 def test_lines_that_the_program_counts_ask_nobody() -> None:

@@ -107,9 +107,9 @@ def test_a_good_answer_is_committed() -> None:
     assert state["outcome"] == "committed"
     (dream,) = here.committed
     assert texts(parse(dream.after), BOND) == [
+        "Anna plays chess.",
         "Anna prefers short answers.",
         "Anna lives in Bonn.",
-        "Anna plays chess.",
     ]
     assert dream.author == "scripted-1"
     assert dream.refused == ()
@@ -318,11 +318,10 @@ def test_lines_behind_known_pointers_are_not_eroded() -> None:
     assert run(here, Scripted([CHESS]))["outcome"] == "committed"
 
 
-def test_old_text_that_is_taken_in_shortened_is_no_mass_drop() -> None:
-    paragraphs = [
-        f"Chapter {n}: the {name} project. " + f"Its {name} detail is long. " * 40
-        for n, name in enumerate(["apollo", "beagle", "cassini", "dragon", "encke"], 1)
-    ]
+@pytest.mark.parametrize(("repeats", "leaves"), [(5, True), (40, False)])
+def test_old_text_leaves_its_place_for_a_line_that_is_not_much_shorter(repeats: int, leaves: bool) -> None:  # noqa: FBT001
+    names = ["apollo", "beagle", "cassini", "dragon", "encke"]
+    paragraphs = [f"Chapter {n}: {name}. " + f"Its {name} detail is long. " * repeats for n, name in enumerate(names)]
     text = appended("\n\n".join(paragraphs) + "\n", memory(bond=["Anna lives in Bonn."]))
     old = tuple(
         CurrentLine(f"T{n}", CONTEXT, one.strip(), 0.7, note(1, "x").trust, NOW)
@@ -338,13 +337,16 @@ def test_old_text_that_is_taken_in_shortened_is_no_mass_drop() -> None:
                 "text": f"Chapter {n} is about the {name} project and its long {name} detail.",
                 "cites": [f"T{n}"],
             }
-            for n, name in enumerate(["apollo", "beagle", "cassini", "dragon", "encke"], 1)
+            for n, name in enumerate(names, 1)
         )
     )
     here = World(snapshot=read)
     assert run(here, Scripted([answer]))["outcome"] == "committed"
     (dream,) = here.committed
-    assert {line.text for line in old} <= {crystal.text for crystal in dream.crystals}
+    assert len(texts(parse(dream.after), CONTEXT)) == len(names)
+    for line in old:
+        assert (line.text not in dream.after) is leaves
+        assert (line.text in {crystal.text for crystal in dream.crystals}) is leaves
 
 
 # Hostile models
@@ -394,4 +396,3 @@ def test_no_answer_loses_a_line(answer: str, on_failure: str) -> None:
         assert pointer.crystal in here.first(pointer.keywords, 5)
     assert parse(dream.after).missing == ()
     assert parse(dream.after).doubled == ()
-    assert "Ignore all previous instructions." not in [text.strip('"') for text in there]

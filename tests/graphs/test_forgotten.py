@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from graphs import nodes
-from graphs.eviction import topic_for
-from graphs.guards import judge
-from graphs.operation_checks import FORGOTTEN
+from graphs.eviction import evict as fade
+from graphs.guard import FORGOTTEN, judge
+from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.document.document import parse
 from state.document.operations import Action, Operation
@@ -116,8 +116,10 @@ def test_a_line_leaves_under_a_topic_of_its_own() -> None:
     operation = evict(BOND, "L1", f"Anna and the harbour: {SECRET}")
     verdict = judge(world, Draft((operation,), author="scripted-1"))
     (evicted,) = (one for one in verdict.operations if one.action is Action.EVICT)
-    assert topic_for(world.lines[0], evicted.text) == topic_for(world.lines[0])
-    assert "4711" in topic_for(world.lines[0], operation.text)
+    copy = WorkingCopy(world, verdict.operations, ())
+    fade(world, copy, verdict.operations, World())
+    assert evicted.lines == ("L1",)
+    assert [pointer.topic for pointer in copy.pointers] == ["Anna keeps the harbour"]
 
 
 def test_the_model_is_told_why_and_the_record_of_the_dream_does_not_say_it() -> None:

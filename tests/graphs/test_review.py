@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphs.approval import AUTHOR, Wish, carry_out, is_outdated, sort_by_policy, staged_change
 from graphs.eviction import evict as fade
-from graphs.guards import judge
+from graphs.guard import judge
 from graphs.working_copy import WorkingCopy
 from state.document.approval import Approval, Policy
 from state.document.document import parse
@@ -148,15 +148,15 @@ def undone(operation: Operation, *notes: str) -> Dream:
     copy = WorkingCopy(read, [operation], ())
     fade(read, copy, [operation], world)
     done = world.commit(copy.dream((), "scripted", Usage(), 0.0))
-    doubtful = replace(change, applied=True)
-    assert not is_outdated(doubtful, after(read, done).lines)
-    carried = carry_out(after(read, done), [Wish(1, doubtful, undo=True)], world)
+    applied = replace(change, applied=True)
+    assert not is_outdated(applied, after(read, done).lines)
+    carried = carry_out(after(read, done), [Wish(1, applied, undo=True)], world)
     assert carried.dream is not None
-    assert carry_out(after(after(read, done), carried.dream), [Wish(1, doubtful, undo=True)], world).outdated == (1,)
+    assert carry_out(after(after(read, done), carried.dream), [Wish(1, applied, undo=True)], world).outdated == (1,)
     return carried.dream
 
 
-def test_what_applied_in_doubt_is_undone_and_the_old_text_is_the_owners_word() -> None:
+def test_what_applied_is_undone_and_the_old_text_is_the_owners_word() -> None:
     before = sorted(texts(parse(TEXT), BOND))
     for operation in (
         revise(BOND, "L1", "Anna prefers coffee.", "N1"),
@@ -168,7 +168,7 @@ def test_what_applied_in_doubt_is_undone_and_the_old_text_is_the_owners_word() -
         assert {(birth.trust, birth.evidence) for birth in dream.births} == {(Trust.OWNER, ())}
 
 
-def test_a_doubtful_addition_that_is_undone_is_deleted_by_the_owner() -> None:
+def test_an_addition_that_is_undone_is_deleted_by_the_owner() -> None:
     dream = undone(add(BOND, "Anna has a boat.", "N1"), "Anna has a boat?")
     assert "Anna has a boat." not in texts(parse(dream.after), BOND)
     assert [death.fate for death in dream.deaths] == [Fate.DELETED]

@@ -1,13 +1,14 @@
 """An answer becomes operations: as said, or found by comparing a whole document line by line."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.guards import apply, judge
+from graphs.guard import apply, judge
 from graphs.synthesis import compared, label, read, request
 from state.document.document import SectionName, blank, parse, render
 from state.document.operations import Action, Operation
@@ -207,6 +208,11 @@ def test_the_request_says_the_budget_the_mood_and_the_attention() -> None:
 def test_a_label_says_how_long_ago(hours: float, age: str) -> None:
     piece = note(1, "a", 0.9, Trust.TOOL)
     assert label(piece, piece.at + timedelta(hours=hours)) == f"note, importance 0.9, from tool, {age}"
+
+
+def test_a_label_says_what_an_input_replaces_and_what_its_session_had_read() -> None:
+    piece = replace(note(1, "a"), replaces=("L4", "L7"), heard="web")
+    assert label(piece, piece.at) == "note, importance 0.5, from agent, 0 h ago, replaces L4, L7, heard web"
 
 
 def test_a_label_of_the_future_is_now() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphs.eviction import evict as fade
 from graphs.eviction import room_for
-from graphs.guards import judge
+from graphs.guard import judge
 from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.document.document import SectionName, parse, render, stamped
@@ -44,6 +44,8 @@ VOCABULARY = (
 )
 FREE = [name for name in SectionName if name not in {SectionName.POINTERS, SectionName.SKILLS}]
 
+NAMED = ((), (), (), ("L1",), ("L2", "L1"), ("L9", "L2"))  # what a note says it replaces
+
 sentences = st.lists(st.sampled_from(VOCABULARY.split()), min_size=2, max_size=9).map(" ".join)
 importances = st.floats(0, 1)
 
@@ -58,6 +60,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         sections.setdefault(name, []).append(text + draw(st.sampled_from(["", "", "", " 📌"])))
     text = memory(**sections)
     notes = [note(at, said, draw(importances)) for at, said in enumerate(draw(st.lists(sentences, max_size=6)), 1)]
+    notes = [replace(one, replaces=draw(st.sampled_from(NAMED))) for one in notes]
     stood = tuple(replace(line, importance=draw(importances)) for line in standing(working(text)))
     return snapshot(text, *notes, lines=stood, budget=draw(st.sampled_from([700, 900, 1_200, 8_000])))
 
@@ -192,7 +195,7 @@ def test_no_text_forges_a_section_a_pin_a_pointer_or_a_stamp(
     said: list[tuple[Action, SectionName, list[str]]],
 ) -> None:
     text = memory(bond=["Anna plays chess.", "Anna likes 8080. 📌"], context=["The chess club meets at noon."])
-    read = snapshot(text + "## Mine\n\nmy own words\n", "anna chess 8080", note(2, "anna chess", trust=Trust.WEB))
+    read = snapshot(text + "## Mine\n\nmy own words\n", "anna chess 8080", "anna chess")
     lines = {Action.ADD: (), Action.REVISE: ("L1",), Action.EVICT: ("L3",), Action.MERGE: ("L1", "L3")}
     operations = tuple(
         Operation(action, name, " ".join(words), lines[action], ("N1", "N2", *lines[action]))
@@ -268,6 +271,17 @@ def test_what_was_said_lately_weighs_as_much_as_its_weightiest_source_and_is_tru
     )
     _, dream = dreamt(read, Draft((revise(BOND, "L1", "Anna lives in Köln.", "N1", "N2"),), author="scripted-1"))
     assert dream.births[0].importance == 0.9
+
+
+def test_what_a_page_or_a_tool_said_leaves_the_file_and_is_found_by_search() -> None:
+    said = ["Alpha is said.", "Beta is said.", "Gamma is said. 📌", "Delta is said.", "Epsilon is said."]
+    trusts = [Trust.WEB, Trust.TOOL, Trust.WEB, Trust.TOOL, Trust.AGENT]
+    read = snapshot(memory(context=said))
+    lines = tuple(replace(line, trust=trust) for line, trust in zip(read.lines, trusts, strict=True))
+    _, dream = dreamt(replace(read, lines=lines, handwritten=("L4",)), Draft((), author="scripted-1"))
+    assert texts(parse(dream.after), CONTEXT) == ["Gamma is said.", "Delta is said.", "Epsilon is said."]
+    assert [(death.id, death.fate) for death in dream.deaths] == [("L1", Fate.EVICTED), ("L2", Fate.EVICTED)]
+    assert {(one.text, one.trust) for one in dream.crystals} == {(said[0], Trust.WEB), (said[1], Trust.TOOL)}
 
 
 def test_a_pointer_of_the_file_is_kept_with_its_uses() -> None:

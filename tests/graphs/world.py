@@ -2,13 +2,13 @@
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from graphs.ports import Answer, Cosine, Ports, Request, Trial, unknown
+from graphs.ports import Answer, Ports, Request, Trial
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import Document, Edit, SectionName, blank, render
 from state.document.editing import edited
@@ -159,10 +159,6 @@ class World(Library):
         """The snapshot that was put in."""
         assert self.snapshot is not None
         return replace(self.snapshot, dream=dream, reason=reason, now=now)
-
-    def near(self, _texts: Collection[str]) -> Cosine:
-        """Nobody knows."""
-        return unknown
 
     def commit(self, dream: Dream) -> Dream:
         """Keep the dream and its crystals."""

@@ -195,3 +195,18 @@ def test_a_note_names_what_a_line_has_become_or_the_memory_of_one_that_is_gone(
         note(dreamd, workspace, f"Bob owns it, not {value}.", "--replaces", value)
     note(dreamd, workspace, "Tom hates music.", "--replaces", other)
     assert names(workspace) == [(INES,)] * 3 + [(f"crystal: {OTHER}",)]
+
+
+def test_a_dream_replaces_what_a_note_names_and_takes_in_no_note_that_a_later_one_replaces(
+    dreamd: Caller, workspace: Workspace
+) -> None:
+    note(dreamd, workspace, TOM)
+    assert dreamd("dream", workspace.root).status == 0
+    note(dreamd, workspace, INES, "--replaces", "owns Grafana")
+    note(dreamd, workspace, "We use red.", "--replaces", "We use blue.")
+    note(dreamd, workspace, "We use blue.", "--replaces", "We use red.")
+    assert dreamd("dream", workspace.root).status == 0
+    memory = workspace.document.read_text()
+    assert [text in memory for text in (TOM, INES, "We use red.", "We use blue.")] == [False, True, False, True]
+    with opened(workspace) as store:
+        assert store.crystals.undreamt() == []

@@ -167,8 +167,9 @@ def test_secrets_in_memory_are_not_sent() -> None:
 def test_every_input_is_shown_with_its_id_its_kind_and_who_said_it() -> None:
     user = requests()["synthesize"].user
     for row in (
-        "N2 (note, importance 0.4, from web, 1 h ago)",
-        "C1 (crystal, importance 0.7, from tool, 5 days ago)",
+        "N1 (note, importance 0.9, from agent, 1 h ago, replaces L4)",
+        "N2 (note, importance 0.4, from agent, 1 h ago, heard web)",
+        "C1 (crystal, importance 0.7, from owner, 5 days ago)",
     ):
         assert row in user
     assert "L3 (pinned): " in user

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.guards import Verdict
+from graphs.guard import Verdict
 from state.codec import decode, encode, plain
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.document.document import Edit, SectionName
@@ -63,7 +63,9 @@ crystals = st.builds(
 operations = st.builds(Operation, st.sampled_from(Action), sections, texts, tuples(names), tuples(names))
 refusals = st.builds(Refusal, texts, texts, texts, st.none() | operations)
 standing = st.builds(CurrentLine, names, sections, texts, levels, trusts, moments, st.booleans())
-evidence = st.builds(Evidence, names, st.sampled_from(EvidenceKind), texts, levels, trusts, moments, names, texts)
+evidence = st.builds(
+    Evidence, names, st.sampled_from(EvidenceKind), texts, levels, trusts, moments, names, texts, tuples(names), texts
+)
 pointers = st.builds(PointerLine, texts, texts, names, names, counts)
 marks = st.builds(SegmentMark, counts, counts)
 drafts = st.builds(
@@ -76,7 +78,15 @@ drafts = st.builds(
     whole=st.booleans(),
     missing=tuples(sections),
 )
-verdicts = st.builds(Verdict, tuples(operations), tuples(refusals), tuples(names), texts, st.none() | refusals)
+verdicts = st.builds(
+    Verdict,
+    tuples(operations),
+    tuples(refusals),
+    tuples(names),
+    texts,
+    st.none() | refusals,
+    tuples(st.tuples(operations, texts)),
+)
 snapshots = st.builds(
     Snapshot,
     dream=names,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from state.dream import RECORD_FORMAT, Dream, decode_record, encode_record
+from state.dream import RECORD_FORMAT, Decided, Decision, Dream, decode_record, encode_record
 from state.errors import StorageError
 from tests.state.test_codec import dreams
 
@@ -31,6 +31,20 @@ def test_a_record_without_a_number_is_of_before_there_were_any() -> None:
     dream = decode_record(OLDEST, "history/000001.json")
     assert (dream.number, dream.cause, len(dream.crystals)) == (1, "dream", 2)
     assert decode_record(encode_record(dream), "again") == dream
+
+
+def test_what_a_former_release_doubted_has_just_applied() -> None:
+    dream = decode_record(OLDEST, "a record")
+    older = json.loads(encode_record(dream)) | {
+        "format": 2,
+        "doubts": [{"operation": {"action": "add", "section": "The Bond", "text": "a"}, "figures": "no number"}],
+        "decided": [
+            {"dream": "d", "place": 0, "decision": "doubtful"},
+            {"dream": "d", "place": 1, "decision": "undone"},
+        ],
+    }
+    decided = (Decided("d", 0, Decision.APPLIED), Decided("d", 1, Decision.UNDONE))
+    assert decode_record(json.dumps(older), "a record") == replace(dream, decided=decided)
 
 
 def test_each_older_form_is_brought_to_todays_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from state.document.document import NO_FEED, PLACEHOLDER, POINTER_GUIDE, SKILL_GUIDE, TITLE, SectionName
-from state.injection.defang import defang
+from state.text.line import as_line
 
 NEWLINES = ("\n", "\r\n")
 _STAMP = "_Last dream: 2026-03-12T14:30:00Z | Mood: calm_"
@@ -153,10 +153,10 @@ _memory_rows = st.one_of(
 )
 any_text = st.one_of(texts(), memories(), st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 
-# What the dream writes has passed `defang`: one row that can be nothing but a line.
+# What the dream writes has passed `as_line`: one row that can be nothing but a line.
 new_lines = st.one_of(
     sentences,
     st.sampled_from(
         ["a", "b", "c", "A revised line with 42", "Topic → search: `kw`", "1. first", "``code``", "x" * 240]
     ),
-).map(lambda text: text if "search:" in text else defang(text))
+).map(lambda text: text if "search:" in text else as_line(text))

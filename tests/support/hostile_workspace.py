@@ -24,7 +24,7 @@ from graphs.ports import Answer
 from state.codec import encode
 from state.crystals.crystal import Crystal, Origin, Source
 from state.document.document import SectionName
-from state.document.operations import Action, Doubt, Operation, Refusal
+from state.document.operations import Action, Operation, Refusal
 from state.dream import (
     CurrentLine,
     Decision,
@@ -268,7 +268,7 @@ def _history(connection: sqlite3.Connection, texts: Sequence[HostileText], now: 
 
 
 def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
-    """Changes that wait or are in doubt, a proposal, and the record of the last version, full of hostile words."""
+    """Changes that wait or applied, a proposal, and the record of the last version, full of hostile words."""
     connection, at = store.crystals.connection, to_text(now)
     lines = [CurrentLine(*row) for row in _standing(connection)][:1]
     for one in texts:
@@ -280,7 +280,7 @@ def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
             one.label,
             applied=one.number % 5 == 0,
         )
-        decision = Decision.DOUBTFUL if change.applied else Decision.WAITING
+        decision = Decision.APPLIED if change.applied else Decision.WAITING
         connection.execute(
             "INSERT INTO changes (dream, place, at, record, decision) VALUES (?, ?, ?, ?, ?)",
             ("20260101T000000-hostile", one.number, at, encode(change), decision.value),
@@ -295,7 +295,7 @@ def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
 
 
 def _worded(dream: Dream, texts: Sequence[HostileText], lines: Sequence[CurrentLine]) -> Dream:
-    """The dream, with hostile operations, refusals, doubts, problems and names."""
+    """The dream, with hostile operations, refusals, problems and names."""
     operations = tuple(_operation(one, lines) for one in texts)
     return replace(
         dream,
@@ -303,17 +303,12 @@ def _worded(dream: Dream, texts: Sequence[HostileText], lines: Sequence[CurrentL
         author=texts[0].label,
         operations=operations,
         refused=tuple(
-            Refusal(one.operation.text[:60], "operation", one.figures, one.operation) for one in _doubts(texts)
+            Refusal(one.short(60), "operation", one.label, operation)
+            for one, operation in zip(texts, operations, strict=True)
         ),
-        doubts=tuple(_doubts(texts)),
         problems=tuple(one.label for one in texts),
         usage=replace(dream.usage, model=texts[0].label, prompts=tuple(one.label for one in texts[:20])),
     )
-
-
-def _doubts(texts: Sequence[HostileText]) -> Iterator[Doubt]:
-    for one in texts:
-        yield Doubt(Operation(Action.ADD, SectionName.BOND, one.short(_LINE), (), ("N1",)), one.label)
 
 
 def _operation(one: HostileText, lines: Sequence[CurrentLine]) -> Operation:

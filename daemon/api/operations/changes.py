@@ -1,4 +1,4 @@
-"""Operations on single changes that wait for the owner, or that applied in doubt: list them, decide on them."""
+"""Operations on single changes that wait for the owner, or that applied: list them, decide on them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ class SaidBy:
 class ChangeToReview:
     """A change of MEMORY.md to look at. `old` lines become `new` (empty: they become a pointer).
 
-    `decision` is waiting, or doubtful for one that applied already. `why` says by which rule it is here and what the
-    guards found. `outdated`: its lines are no longer what they were. After `until` it becomes a note.
+    `decision` is waiting, or applied for one that can be undone. `why` says by which rule it waits. `outdated`: its
+    lines are no longer what they were. After `until` it becomes a note.
     """
 
     number: int
@@ -59,14 +59,14 @@ class ChangeToReview:
 
 @dataclass(frozen=True, slots=True)
 class ChangesToReview:
-    """The changes that wait or are doubtful, in the order of their numbers."""
+    """The changes that wait or applied, in the order of their numbers."""
 
     changes: tuple[ChangeToReview, ...]
 
 
 @operation("changes", "/changes", method="GET")
 def changes(access: WorkspaceAccess, _: Nothing) -> ChangesToReview:
-    """The changes of single lines that wait for the owner, and the doubtful ones that applied."""
+    """The changes of single lines that wait for the owner, and the latest ones that applied."""
     with access.read() as store:
         return ChangesToReview(tuple(_to_review(store, one, outdated) for one, outdated in open_changes(store)))
 
@@ -111,10 +111,10 @@ class DecideChanges(Request):
 
     approve: Numbers = Field(default=(), description="Changes that wait: they apply, as one version")
     decline: Numbers = Field(default=(), description="Changes that wait: they are not proposed again")
-    accept: Numbers = Field(default=(), description="Doubtful changes that applied: they are right")
-    undo: Numbers = Field(default=(), description="Doubtful changes that applied: the old text comes back")
+    accept: Numbers = Field(default=(), description="Changes that applied: they are right")
+    undo: Numbers = Field(default=(), description="Changes that applied: the old text comes back")
     reopen: Numbers = Field(
-        default=(), description="Changes that were declined or accepted: they wait, or are doubtful, again"
+        default=(), description="Changes that were declined or accepted: they wait, or can be undone, again"
     )
     texts: Annotated[tuple[OwnText, ...], Field(max_length=1_000)] = Field(
         default=(), description="Other words for changes that are approved"
@@ -140,7 +140,7 @@ class ChangesDecided:
 
 @operation("decide_changes", "/changes/decision", long=True)
 def decide(access: WorkspaceAccess, request: DecideChanges) -> ChangesDecided:
-    """Approve or decline changes that wait, accept or undo doubtful ones that applied; take such a decision back."""
+    """Approve or decline changes that wait, accept or undo those that applied; take such a decision back."""
     decisions = _once(
         (
             *((number, Decision.APPROVED) for number in request.approve),
@@ -164,7 +164,7 @@ def decide(access: WorkspaceAccess, request: DecideChanges) -> ChangesDecided:
         declined=by_decision[Decision.DECLINED],
         accepted=by_decision[Decision.ACCEPTED],
         undone=by_decision[Decision.UNDONE],
-        reopened=tuple(sorted((*by_decision[Decision.WAITING], *by_decision[Decision.DOUBTFUL]))),
+        reopened=tuple(sorted((*by_decision[Decision.WAITING], *by_decision[Decision.APPLIED]))),
         outdated=done.outdated,
         refused=done.refused,
     )

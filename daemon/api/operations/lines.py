@@ -11,9 +11,9 @@ from daemon.api.operations.operation import FieldsError, Request, operation
 from daemon.dream.lines.change import LineWish, change
 from daemon.dream.lines.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.workspace.stores import utc_now
-from graphs.operation_checks import MAX_LINE_CHARACTERS
 from graphs.owner.lines import LineAction
 from state.document.document import SectionName
+from state.text.line import LINE_CHARACTERS
 
 MOST_CHANGES = 100
 _WRITES = (LineAction.EDIT, LineAction.ADD)
@@ -42,7 +42,7 @@ class ChangeOfLine(Request):
     expected: str = Field(
         default="", max_length=SHOWN_CHARACTERS, description="The line's text as you saw it; else nothing changes"
     )
-    text: str = Field(default="", max_length=MAX_LINE_CHARACTERS, description="What it is to say, in one line")
+    text: str = Field(default="", max_length=LINE_CHARACTERS, description="What it is to say, in one line")
     again: bool = Field(default=False, description="Also if you deleted that text before")
 
 

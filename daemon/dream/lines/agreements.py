@@ -24,8 +24,8 @@ from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
+from graphs.guard import same_as_deleted
 from graphs.input_budget import numbered
-from graphs.operation_checks import same_as_deleted
 from state.document.agreement import SECTIONS, Agreement, Statement, agreements, alike, may_be_alike
 from state.document.document import parse
 from state.document.merge import working
@@ -33,7 +33,6 @@ from state.document.operations import Action, Operation
 from state.dream import CurrentLine, Decision, Evidence, Kind, StagedChange
 from state.errors import DreamdError
 from state.forgetting.tombstones import Tombstones
-from state.injection.defang import LINE_CHARACTERS, defang, spoken_trust
 from state.stores.database.connection import open_unmigrated, require_ours, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import tombstones_in
@@ -43,6 +42,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Change
 from state.stores.history.lineage import Lineage, match
 from state.text.identity import SAME, UPDATE, compare
+from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -156,7 +156,7 @@ def _by_owner(workspace: Workspace) -> Iterator[Statement]:
     known_lines = zip(lines, match(current, lines), strict=True)
     said = [(name, text, line) for (name, text), line in known_lines if line is not None and name in SECTIONS]
     for name, text, line in said[:_MOST_OF_ONE]:
-        if line.trust is Trust.OWNER is spoken_trust(text, Trust.OWNER) and len(text) <= LINE_CHARACTERS:
+        if line.trust is Trust.OWNER and len(text) <= LINE_CHARACTERS:
             yield Statement(str(workspace.root), name, text, line.born_at)
 
 
@@ -205,7 +205,7 @@ def _change(agreement: Agreement, older: Sequence[CurrentLine]) -> StagedChange:
     operation = Operation(
         action,
         section,
-        defang(agreement.text),
+        as_line(agreement.text),
         tuple(line.id for line in older),
         tuple(piece.id for piece in evidence),
     )

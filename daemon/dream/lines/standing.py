@@ -35,8 +35,8 @@ class Line:
 
     `cut`: only its beginning is shown. `author`: a model, extractive, owner, restore, or seed for text from before
     the first dream. `evidence` counts the crystals that it rests on. `superseded_by` is the text of what holds now,
-    where all of these are superseded. `doubtful` is the number of the open change that wrote it, `waiting` of one
-    that waits to change it. A pointer has its `keywords` and the id of its `crystal`.
+    where all of these are superseded. `applied` is the number of the change that wrote it and can be undone,
+    `waiting` of one that waits to change it. A pointer has its `keywords` and the id of its `crystal`.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Line:
     evidence: int = 0
     superseded_by: str = ""
     superseded_at: datetime | None = None
-    doubtful: int | None = None
+    applied: int | None = None
     waiting: int | None = None
     keywords: str = ""
     crystal: str = ""
@@ -146,7 +146,7 @@ class _Gutter:
     authors: Mapping[str, Author]
     handwritten: frozenset[str]
     evidence: Mapping[str, tuple[str, ...]]
-    doubtful: Mapping[str, int]
+    applied: Mapping[str, int]
     waiting: Mapping[str, int]
     pointers: Mapping[str, str]
     old_text: frozenset[str]
@@ -154,10 +154,10 @@ class _Gutter:
     @classmethod
     def of(cls, store: Store, lines: Sequence[CurrentLine], text: str, now: datetime) -> "_Gutter":
         open_changes = store.changes.open()
-        doubtful = {
+        applied = {
             normalise(one.change.operation.text): one.number
             for one in open_changes
-            if one.decision is Decision.DOUBTFUL
+            if one.decision is Decision.APPLIED
         }
         found = (
             (line, one.number)
@@ -176,7 +176,7 @@ class _Gutter:
             store.lineage.authors(),
             frozenset(store.lineage.handwritten()),
             store.lineage.evidence(),
-            doubtful,
+            applied,
             waiting,
             {one.keywords: one.crystal for one in store.lineage.pointers(current=True)},
             frozenset(block.key for part in old for block in part.lines),
@@ -195,7 +195,7 @@ class _Gutter:
             line = replace(line, keywords=shown(self.store, parsed[1])[0], crystal=crystal)
         if self.store.workspace.foreign:  # it says of itself what it likes
             line = replace(line, trust=least_trust([line.trust, Trust.WEB]))
-        return replace(line, doubtful=self.doubtful.get(block.key) if part.name else None)
+        return replace(line, applied=self.applied.get(block.key) if part.name else None)
 
     def _known(self, line: Line, known: CurrentLine) -> Line:
         author, newer = self.authors.get(known.id), self.grounds.newer.get(known.id)

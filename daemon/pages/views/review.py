@@ -53,7 +53,7 @@ def _view(replies: Replies, query: FromChange, _: datetime) -> Mapping[str, obje
         "more": len(later),
         "next_number": later[0].number if later else 0,
         "waiting": _sections(every, Decision.WAITING),
-        "doubtful": _sections(every, Decision.DOUBTFUL),
+        "applied": _sections(every, Decision.APPLIED),
         "diffs": diffs,
         "most": _DIFF_CHARACTERS,
     }

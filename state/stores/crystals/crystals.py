@@ -27,10 +27,14 @@ from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, optional_text, to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
+from state.trust import Trust
 
-# What a dream takes in. Its own output is not its input.
+# What a dream takes in. Its own output is not its input, and neither is what a page or a tool said.
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
-_INPUTS = f"dreamt_in IS NULL AND origin IN ({', '.join(repr(origin.value) for origin in INPUT_ORIGINS)})"
+_INPUTS = (
+    f"dreamt_in IS NULL AND origin IN ({', '.join(repr(origin.value) for origin in INPUT_ORIGINS)})"
+    f" AND trust IN ({Trust.AGENT.value!r}, {Trust.OWNER.value!r})"
+)
 # A pending note is input as a note: its crystal has no place in a file then, or one in a file of pending notes.
 _NOT_PENDING = (
     f"(origin <> {Origin.SCRATCH.value!r} OR EXISTS (SELECT 1 FROM occurrences WHERE crystal = key AND file <> ''"

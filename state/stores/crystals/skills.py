@@ -12,6 +12,7 @@ from state.signals.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerg
 from state.stores.database.connection import from_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
+from state.trust import Trust
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,8 +76,9 @@ class Skills:
         """The latest tasks, one per occurrence. A task without a session (a note) gets its day as session."""
         rows = self._connection.execute(
             "SELECT c.text, o.session, o.at, v.vector FROM crystals c JOIN occurrences o ON o.crystal = c.key"
-            " LEFT JOIN vectors v ON v.crystal = c.key WHERE c.kind = ? ORDER BY c.key DESC LIMIT ?",
-            (Kind.TASK_PATTERN.value, MAX_PATTERNS),
+            " LEFT JOIN vectors v ON v.crystal = c.key WHERE c.kind = ? AND c.trust IN (?, ?)"
+            " ORDER BY c.key DESC LIMIT ?",
+            (Kind.TASK_PATTERN.value, Trust.AGENT.value, Trust.OWNER.value, MAX_PATTERNS),
         )
         return [
             TaskPattern(row["text"], row["session"] or row["at"][:10], from_text(row["at"]), _vector(row["vector"]))

@@ -15,7 +15,6 @@ from state.crystals.duplicates import says_the_same
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.operations import Birth, Death, Fate
 from state.dream import RESTORE, REVIEW, Correction, Dream
-from state.injection.defang import unquoted
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text, to_text
 from state.text.identity import PERHAPS, UPDATE, compare, update
@@ -252,7 +251,6 @@ def _pair(row: sqlite3.Row) -> Supersession:
 
 def _says(line: str, text: str, *, alone: bool) -> bool:
     """Whether a line says what a text says, or most of it, or rests `alone` on the one statement that it is."""
-    line = unquoted(line)[0]
     words = content_terms(text)
     covered = len(words & content_terms(line)) >= _MOST_OF_IT * len(words)
     one_statement = sum(bool(piece.strip()) for piece in statements_of(text)) == 1

@@ -12,7 +12,7 @@ from typing import Any
 from state.crystals.crystal import Crystal
 from state.document.document import Block, Document, Part, is_placeholder, is_title, parse, placeholder_of, render
 from state.document.markdown import is_stamp
-from state.document.operations import Birth, Death, Doubt, Operation, Refusal
+from state.document.operations import Birth, Death, Operation, Refusal
 from state.document.pointer import parse_pointer
 from state.document.seed import MARKER
 from state.dream import Dream, PointerLine, StagedChange
@@ -180,7 +180,6 @@ def erased_record(dream: Dream, erasure: Erasure) -> Dream:
         tombstones=tuple(new for one in dream.tombstones if (new := line(one))),
         lifted_tombstones=tuple(new for one in dream.lifted_tombstones if (new := line(one))),
         problems=tuple(new for one in dream.problems if (new := erasure.prose(one))),
-        doubts=tuple(doubt for one in dream.doubts if (doubt := _doubt(one, erasure))),
         corrections=tuple(one for one in dream.corrections if erasure.id(one.crystal)),
         # None of them leaves: a decision names one by its place.
         staged=tuple(erased_change(one, erasure) for one in dream.staged),
@@ -284,11 +283,6 @@ def _operation(operation: Operation, erasure: Erasure) -> Operation | None:
 def _refusal(refusal: Refusal, erasure: Erasure) -> Refusal:
     operation = _operation(refusal.operation, erasure) if refusal.operation else None
     return replace(refusal, figures=erasure.prose(refusal.figures), operation=operation)
-
-
-def _doubt(doubt: Doubt, erasure: Erasure) -> Doubt | None:
-    operation = _operation(doubt.operation, erasure)
-    return replace(doubt, operation=operation, figures=erasure.prose(doubt.figures)) if operation else None
 
 
 def _birth(birth: Birth, erasure: Erasure) -> Birth:

@@ -12,9 +12,11 @@ from state.stores.database.connection import from_text, optional_moment, to_text
 
 # From this place on a change is what several workspaces agree on, and none of its dream's own.
 AGREEMENTS = 10_000
-OPEN = (Decision.WAITING, Decision.DOUBTFUL)
+OPEN = (Decision.WAITING, Decision.APPLIED)
 # A synthesis is compared with the latest of these.
 MOST_EARLIER = 500
+# So many of the latest changes that applied are offered for undoing; `dreamd restore` goes back further.
+MOST_APPLIED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OpenChanges:
-    """How many changes wait for the owner, and how many that applied are doubtful."""
+    """How many changes wait for the owner."""
 
     waiting: int = 0
-    doubtful: int = 0
 
 
 class Changes:
@@ -62,9 +63,14 @@ class Changes:
         self._connection.executemany(
             "INSERT OR IGNORE INTO changes (dream, place, at, record, decision) VALUES (?, ?, ?, ?, ?)",
             [
-                (dream.id, place, at, encode(one), Decision.DOUBTFUL if one.applied else Decision.WAITING)
+                (dream.id, place, at, encode(one), Decision.APPLIED if one.applied else Decision.WAITING)
                 for place, one in enumerate(dream.staged)
             ],
+        )
+        self._connection.execute(
+            "UPDATE changes SET decision = ?, decided_at = ? WHERE decision = ? AND number <= "
+            "(SELECT number FROM changes WHERE decision = ? ORDER BY number DESC LIMIT 1 OFFSET ?)",
+            (Decision.EXPIRED, at, Decision.APPLIED, Decision.APPLIED, MOST_APPLIED),
         )
         for one in dream.decided:
             if one.decision in OPEN:
@@ -89,7 +95,7 @@ class Changes:
         return self._where(rest, (AGREEMENTS, Decision.OUTDATED, MOST_EARLIER))
 
     def open(self) -> list[Change]:
-        """The changes that wait or are doubtful, in the order of their numbers."""
+        """Return the changes that wait, and those that applied and can be undone, in the order of their numbers."""
         return self._where(f"decision IN ({', '.join('?' * len(OPEN))}) ORDER BY number", OPEN)
 
     def get(self, number: int) -> Change:
@@ -111,11 +117,9 @@ class Changes:
         return self._where("dream = ? ORDER BY place", (dream,))
 
     def counts(self) -> OpenChanges:
-        """How many are open."""
-        counted = dict(
-            self._connection.execute("SELECT decision, count(*) FROM changes GROUP BY decision").fetchall()
-        )
-        return OpenChanges(counted.get(Decision.WAITING.value, 0), counted.get(Decision.DOUBTFUL.value, 0))
+        """Count the changes that wait."""
+        query = "SELECT count(*) FROM changes WHERE decision = ?"
+        return OpenChanges(self._connection.execute(query, (Decision.WAITING.value,)).fetchone()[0])
 
     def earlier(self) -> tuple[EarlierChange, ...]:
         """The latest changes that wait or were declined: they are not to be staged again."""
@@ -137,7 +141,7 @@ class Changes:
         )
 
     def reopen(self, number: int, decision: Decision, at: datetime) -> None:
-        """Take back that it was decided: it waits, or is doubtful, from now on."""
+        """Take back that it was decided: it waits, or can be undone, from now on."""
         self._connection.execute(
             "UPDATE changes SET decision = ?, at = ?, decided_at = NULL, note = '' WHERE number = ?",
             (decision.value, to_text(at), number),

@@ -17,6 +17,7 @@ from state.document.operations import Action
 from state.dream import Decision
 from state.errors import UsageError
 from state.trust import Trust
+from tests.support.revising import revises
 from tests.support.running import Caller, Ended, process
 
 AT = datetime(2026, 3, 12, tzinfo=UTC)
@@ -43,7 +44,7 @@ def change(number: int = 3, old: tuple[str, ...] = (TEA,), new: str = COFFEE, **
 
 
 LEAVES = change(5, ("The old desk",), "", action=Action.EVICT)
-DOUBTFUL = change(7, decision=Decision.DOUBTFUL)
+APPLIED = change(7, decision=Decision.APPLIED)
 
 
 # ------------------------------------------------------------ the view
@@ -81,21 +82,21 @@ def test_a_change_is_shown_with_who_said_what_and_why_it_waits() -> None:
         assert part in shown
     assert "agent (Ada), 2026-03-12: Coffee from now on" in shown
     assert "dream.approve.sections.The Bond: ask" in shown
-    assert "applied, in doubt" in next(rows_of(DOUBTFUL, 100))[0]
+    assert "applied" in next(rows_of(APPLIED, 100))[0]
 
 
 # ------------------------------------------------------------ the text to edit
 
 
 def test_an_unchanged_text_decides_nothing() -> None:
-    changes = (change(), LEAVES, DOUBTFUL)
+    changes = (change(), LEAVES, APPLIED)
     assert read(written(changes), changes).is_empty
     assert read("", changes).is_empty
     assert read("\n# nothing but comments\n\n", changes).is_empty
 
 
 def test_a_word_before_a_number_decides() -> None:
-    changes = (change(3), change(4), LEAVES, DOUBTFUL)
+    changes = (change(3), change(4), LEAVES, APPLIED)
     text = written(changes)
     for number, word in ((3, "approve"), (4, "decline"), (5, "approve"), (7, "undo")):
         text = text.replace(f"{KEEP} {number} ", f"{word} {number} ")
@@ -123,12 +124,12 @@ def test_a_word_before_a_number_decides() -> None:
 )
 def test_a_text_that_cannot_be_read_names_its_line(row: str, problem: str) -> None:
     with pytest.raises(UsageError, match=r"line \d+: .*" + re.escape(problem.removeprefix("line 2: "))):
-        read(row, (change(), LEAVES, DOUBTFUL))
+        read(row, (change(), LEAVES, APPLIED))
 
 
 @given(st.text(max_size=200))
 def test_whatever_is_written_is_read_or_refused(text: str) -> None:
-    changes = (change(), LEAVES, DOUBTFUL)
+    changes = (change(), LEAVES, APPLIED)
     try:
         todo = read(text, changes)
     except UsageError:
@@ -142,14 +143,27 @@ def test_whatever_is_written_is_read_or_refused(text: str) -> None:
 @pytest.fixture
 def waits(dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two changes of The Bond wait."""
-    monkeypatch.setenv("DREAMD_DREAM__APPROVE", '{"ask_newer": true}')
-    for notes in ((TEA, SHORT), (COFFEE, LONG)):
-        for note in notes:
-            assert dreamd("note", "-w", here, note).status == 0
-        ended = dreamd("dream", here)
-        assert ended.status == 0
-    assert "2 changes wait for you: 'dreamd review'" in ended.out
+    monkeypatch.setenv("DREAMD_DREAM__APPROVE", '{"sections": {"The Bond": "ask"}}')
+    assert "2 changes wait for you: 'dreamd review'" in changed_by_a_model(dreamd, here)
     return here
+
+
+@pytest.fixture
+def applied(dreamd: Caller, here: Path) -> Path:
+    """Two changes have applied: nobody is asked."""
+    assert "for you" not in changed_by_a_model(dreamd, here)
+    return here
+
+
+def changed_by_a_model(dreamd: Caller, here: Path) -> str:
+    """What the second of two dreams prints, whose model revises the lines of the first."""
+    with revises({COFFEE: TEA, LONG: SHORT}):
+        for notes in ((TEA, SHORT), (COFFEE, LONG)):
+            for note in notes:
+                assert dreamd("note", "-w", here, note).status == 0
+            ended = dreamd("dream", here)
+            assert ended.status == 0, ended.err
+    return ended.out
 
 
 def bond(here: Path) -> set[str]:
@@ -209,6 +223,24 @@ def test_nothing_is_done_that_cannot_be(dreamd: Caller, waits: Path) -> None:
     assert dreamd("review", "-w", waits, "--approve", first, 99).status == 1
     assert (waits / "MEMORY.md").read_bytes() == before
     assert len(numbers(dreamd, waits)) == 2
+
+
+def test_what_applied_is_shown_and_undone_or_accepted(dreamd: Caller, applied: Path) -> None:
+    assert bond(applied) == {COFFEE, LONG}
+    shown = dreamd("review", "-w", applied).out
+    assert "[-tea-]" in shown
+    assert "{+coffee+}" in shown
+    assert "'dreamd review --undo 1 2'" in shown
+    assert "dreamd review" not in dreamd("status", applied).out  # nobody has to look
+    first, second = numbers(dreamd, applied)
+    assert dreamd("review", "-w", applied, "--approve", first).status == 2
+    assert dreamd("review", "-w", applied, "--undo", first).status == 0
+    assert len(bond(applied) & {TEA, SHORT}) == len(bond(applied) & {COFFEE, LONG}) == 1
+    assert dreamd("review", "-w", applied, "--accept", second).status == 0
+    assert numbers(dreamd, applied) == []
+    assert dreamd("review", "-w", applied, "--reopen", second).status == 0
+    assert dreamd("review", "-w", applied, "--undo", "--all").status == 0
+    assert bond(applied) == {TEA, SHORT}
 
 
 # ------------------------------------------------------------ the editor, in a real process

@@ -20,26 +20,24 @@ def loaded(folder: Path, text: str) -> Policy:
 
 
 def rule(policy: Policy, action: Action, section: SectionName = SectionName.CONTEXT, *, hand: bool = False) -> str:
-    return policy.rule_of(action, [section], doubtful=False, by_hand=hand, by_owner=False).approval
+    return policy.rule_of(action, [section], by_hand=hand, by_owner=False).approval
 
 
-def test_by_default_the_owners_lines_and_sections_are_asked_for(tmp_path: Path) -> None:
+def test_by_default_the_owner_is_asked_for_lines_by_hand_alone(tmp_path: Path) -> None:
     policy = loaded(tmp_path, "")
     for section in SectionName:
         for action in Action:
-            asked = section in {BOND, PHENOTYPE} and action is not Action.ADD
-            assert rule(policy, action, section) == ("ask" if asked else "auto")
-    assert rule(policy, Action.EVICT, hand=True) == "ask"
-    assert policy.doubtful is Approval.AUTO
+            assert rule(policy, action, section) == "auto"
+            assert rule(policy, action, section, hand=True) == "ask"
 
 
 def test_one_word_is_for_what_removes_and_changes_and_other_sections_keep_theirs(tmp_path: Path) -> None:
-    policy = loaded(tmp_path, 'dream: {approve: {evict: ask, sections: {"The Niche": never, "The Bond": auto}}}')
+    policy = loaded(tmp_path, 'dream: {approve: {evict: ask, sections: {"The Niche": never, "The Bond": ask}}}')
     assert rule(policy, Action.EVICT) == "ask"
     assert rule(policy, Action.REVISE) == "auto"
     assert [rule(policy, action, NICHE) for action in (Action.ADD, Action.REVISE)] == ["auto", "never"]
-    assert rule(policy, Action.REVISE, BOND) == "auto"
-    assert rule(policy, Action.REVISE, PHENOTYPE) == "ask"
+    assert [rule(policy, action, BOND) for action in (Action.ADD, Action.REVISE)] == ["auto", "ask"]
+    assert rule(policy, Action.REVISE, PHENOTYPE) == "auto"
 
 
 def test_what_was_heard_is_marked_unless_its_owner_is_stricter(tmp_path: Path) -> None:
@@ -66,7 +64,7 @@ def test_a_variable_may_hold_the_table() -> None:
     ("text", "parts"),
     [
         ("dream: {approve: {evict: maybe}}", ("dream.approve.evict is 'maybe'", "'auto', 'ask' or 'never'")),
-        ("dream: {approve: {delete: ask}}", ("no key 'dream.approve.delete'", "by_hand", "doubtful")),
+        ("dream: {approve: {delete: ask}}", ("no key 'dream.approve.delete'", "by_hand", "sections")),
         ("dream: {approve: ask}", ("dream.approve is 'ask'",)),
         ('dream: {approve: {sections: {"The Bnd": ask}}}', ("dream.approve.sections", "'The Bnd'", "The Bond")),
         (

@@ -3,13 +3,12 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from daemon.config.settings import ApproveSection, Config, DreamSection
+from daemon.config.settings import ApproveSection, Config, DreamSection, load
 from daemon.dream.changes import decide_changes, open_changes, settle
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now
@@ -17,10 +16,11 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
+from graphs.guard import THIRD
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Fate
-from state.dream import Decision, Dream, Reason, StagedChange
+from state.dream import Decision, Dream, Reason
 from state.errors import ConflictError, NotFoundError, UsageError
 from state.scratch import Note
 from state.stores.database.meta import Meta
@@ -31,6 +31,7 @@ from state.trust import Trust
 from tests.support.committing import added
 from tests.support.faults import PowerCut, Unsynced
 from tests.support.forgettable import forgotten
+from tests.support.revising import revises
 
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 OLD_PORT, NEW_PORT = "The staging server listens on port 8080", "The staging server listens on port 9090"
@@ -44,13 +45,35 @@ class _CutAtTheSwap(Unsynced):
         raise PowerCut(f"{one} {other}")
 
 
+# What the model takes to be the newer text of what.
+NEWER = {
+    COFFEE: TEA,
+    f"{COFFEE}!": TEA,
+    "Ada prefers coffee in the morning now": TEA,
+    NEW_PORT: OLD_PORT,
+    "The staging server listens on port 9191": OLD_PORT,
+    "The backup server listens on port 7171": "The backup server",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _model() -> Iterator[None]:
+    with revises(NEWER):
+        yield
+
+
 @contextmanager
 def opened(folder: Path, **approve: object) -> Iterator[Store]:
-    """The workspace, with these rules; without an embedding model."""
+    """The workspace, in which changes of The Bond wait, with these rules; without an embedding model."""
     workspace = Workspace(folder) if (folder / ".dreamd").exists() else init_workspace(folder)
-    config = Config(dream=DreamSection(approve=ApproveSection.model_validate({"ask_newer": True} | approve)))
+    config = ruled({"sections": {"The Bond": "ask"}} | approve)
     with open_exclusive(workspace, config, "test", embedding=Embedding.given(Unavailable("not here"))) as store:
         yield store
+
+
+def ruled(approve: dict[str, object]) -> Config:
+    """These rules, and the model of these tests."""
+    return load(None).model_copy(update={"dream": DreamSection(approve=ApproveSection.model_validate(approve))})
 
 
 @pytest.fixture
@@ -81,7 +104,7 @@ def decided(store: Store) -> list[tuple[int, str]]:
 
 
 def waiting(store: Store) -> list[str]:
-    return [one.change.operation.text for one, _ in open_changes(store)]
+    return [one.change.operation.text for one, _ in open_changes(store) if one.decision is Decision.WAITING]
 
 
 def approve(store: Store, *numbers: int) -> Dream | None:
@@ -98,7 +121,8 @@ def test_a_change_of_the_bond_waits_and_the_rest_is_committed(store: Store) -> N
     dreamt(store, "The harbour wall is of granite")
     assert waiting(store) == [COFFEE]
     counts = status(store.workspace, store.config, utc_now()).changes
-    assert (counts.waiting, counts.doubtful) == (1, 0)
+    assert counts.waiting == 1
+    assert decided(store) == [(1, "waiting"), (2, "applied")]
 
 
 def test_an_approved_change_is_a_version_that_a_restore_takes_back(store: Store) -> None:
@@ -159,9 +183,7 @@ def test_what_nobody_decides_becomes_a_note_and_does_not_go_in_circles(store: St
     assert store.segments.pending_notes() == ()
     assert lines(store) == [TEA, OLD_PORT]
     # With a rule that lets it apply, the note would have.
-    store.config = Config(
-        dream=DreamSection(approve=ApproveSection.model_validate({"sections": {"The Bond": "auto"}}))
-    )
+    store.config = ruled({})
     dreamt(store, "Ada prefers coffee in the morning now")
     assert TEA not in lines(store)
 
@@ -230,7 +252,7 @@ def test_never_refuses_and_takes_the_note_in(tmp_path: Path) -> None:
 
 def test_a_dream_that_waits_as_a_whole_asks_for_no_line_of_its_own(store: Store) -> None:
     dream = dreamt(store, COFFEE, mode=Mode.PROPOSE).dream
-    assert dream.staged == ()
+    assert (dream.waiting_changes, [one.applied for one in dream.staged]) == (0, [True])
     assert COFFEE in dream.after
 
 
@@ -267,25 +289,10 @@ def test_what_is_forgotten_leaves_the_changes_too(tmp_path: Path) -> None:
         assert store.changes.of(store.journal.record(2).id)[0].change.operation.text == ""
 
 
-def doubted(store: Store) -> None:
-    """A revision that has applied, as one in doubt."""
-    dream = dreamt(store, NEW_PORT).dream
-    (operation,) = dream.operations
-    old = store.lineage.life(operation.lines[0])
-    assert old is not None
-    (line,) = [
-        replace(one, id=old.id, text=old.text, section=old.section)
-        for one in store.lineage.current_lines()
-        if one.text == NEW_PORT
-    ]
-    shown = StagedChange(operation, (line,), (), (), "no word of it is in what it cites", applied=True)
-    store.changes.record(replace(dream, staged=(shown,)))
-
-
-def test_what_applied_in_doubt_is_accepted_or_undone(store: Store) -> None:
-    doubted(store)
-    counts = status(store.workspace, store.config, utc_now()).changes
-    assert (counts.waiting, counts.doubtful) == (0, 1)
+def test_what_applied_is_accepted_or_undone(store: Store) -> None:
+    dreamt(store, NEW_PORT)
+    assert lines(store) == [TEA, NEW_PORT]
+    assert status(store.workspace, store.config, utc_now()).changes.waiting == 0
     with pytest.raises(UsageError, match="accept or undo"):
         approve(store, 1)
     done = decide_changes(store, {1: Decision.UNDONE}, {})
@@ -293,14 +300,37 @@ def test_what_applied_in_doubt_is_accepted_or_undone(store: Store) -> None:
     assert lines(store) == [TEA, OLD_PORT]
     assert decided(store) == [(1, "undone")]
     restore(store, 2)
-    assert decided(store) == [(1, "doubtful")]
+    assert decided(store) == [(1, "applied")]
     assert decide_changes(store, {1: Decision.ACCEPTED}, {}).dream is None
     assert lines(store) == [TEA, NEW_PORT]
     assert open_changes(store) == []
 
 
+def test_by_default_a_change_of_the_bond_applies_and_is_undone(store: Store) -> None:
+    store.config = ruled({})
+    dreamt(store, COFFEE)
+    assert (lines(store), decided(store)) == ([COFFEE, OLD_PORT], [(1, "applied")])
+    decide_changes(store, {1: Decision.UNDONE}, {})
+    assert lines(store) == [TEA, OLD_PORT]
+
+
+def test_more_than_a_third_of_the_memory_at_once_waits(store: Store) -> None:
+    store.config = ruled({})
+    dreamt(store, *(f"Shelf {number} holds {number} boxes" for number in range(16)))
+    before = lines(store)
+    with revises({f"Shelf {number} is empty": f"Shelf {number} holds" for number in range(16)}):
+        store.config = ruled({})
+        dreamt(store, *(f"Shelf {number} is empty" for number in range(7)))
+        assert lines(store) == before
+        assert {one.change.figures for one, _ in open_changes(store)} == {THIRD}
+        assert len(waiting(store)) == 7
+        dreamt(store, *(f"Shelf {number} is empty" for number in range(10, 15)))
+        assert len(waiting(store)) == 7
+    assert len(set(before) - set(lines(store))) == 5
+
+
 def test_an_old_text_that_came_back_by_the_owner_is_not_changed_unasked(store: Store) -> None:
-    doubted(store)
+    dreamt(store, NEW_PORT)
     decide_changes(store, {1: Decision.UNDONE}, {})
     dreamt(store, "The staging server listens on port 9191")
     assert OLD_PORT in lines(store)
@@ -332,11 +362,11 @@ def test_what_was_declined_or_accepted_is_open_again(store: Store) -> None:
         decide_changes(store, {}, {}, [7])
 
 
-def test_what_was_accepted_is_doubtful_again_as_long_as_it_stands(store: Store) -> None:
-    doubted(store)
+def test_what_was_accepted_can_be_undone_again_as_long_as_it_stands(store: Store) -> None:
+    dreamt(store, NEW_PORT)
     decide_changes(store, {1: Decision.ACCEPTED}, {})
     decide_changes(store, {}, {}, [1])
-    assert decided(store) == [(1, "doubtful")]
+    assert decided(store) == [(1, "applied")]
     decide_changes(store, {1: Decision.ACCEPTED}, {})
     text = store.workspace.document.read_text(encoding="utf-8").replace(NEW_PORT, "The server is off")
     store.workspace.document.write_text(text, encoding="utf-8")

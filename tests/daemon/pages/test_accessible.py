@@ -8,12 +8,13 @@ import pytest
 from playwright.sync_api import Response, ViewportSize
 
 from daemon.api.access import LocalAccess
-from daemon.config.settings import ApproveSection, Config, DreamSection
+from daemon.config.settings import ApproveSection, DreamSection, load
+from daemon.dream.changes import open_changes
 from daemon.dream.run import Mode, dream_now
 from daemon.http.logins import Logins
 from daemon.pages.window import PageWindow
 from daemon.workspace.stores import utc_now
-from state.dream import Reason
+from state.dream import Decision, Reason
 from state.scratch import Note
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running
@@ -22,8 +23,11 @@ from tests.daemon.pages.browser import Browser
 from tests.daemon.pages.looking import looking
 from tests.support.browser import Seen, assert_quiet, axe
 from tests.support.forgettable import MODEL, lived
+from tests.support.revising import revises
 
-ASKING = Config(dream=DreamSection(approve=ApproveSection(ask_newer=True)))
+ASKING = DreamSection(approve=ApproveSection.model_validate({"sections": {"The Bond": "ask"}}))
+TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
+OLD_PORT, NEW_PORT = "The staging server listens on port 8080", "The staging server listens on port 9090"
 # Of what web.dev calls good; above 0.25 is poor.
 _MOST_SHIFT = 0.1
 _NARROW, _WIDE = ViewportSize(width=360, height=740), ViewportSize(width=1280, height=900)
@@ -62,13 +66,17 @@ class Place:
 
 
 def ordinary(folder: Path) -> Path:
-    """A workspace that has been through much, in which changes wait, too."""
+    """A workspace that has been through much, in which one change waits and one applied."""
     workspace = lived(folder, "the spare key of the cellar hangs behind the door")
-    for notes in (("Ada prefers tea in the morning",), ("Ada prefers coffee in the morning",)):
-        with LocalAccess(workspace, ASKING, "a test", embedding=MODEL) as access, access.write() as store:
-            for note in notes:
-                store.segments.append(Note(note, utc_now(), 0.7))
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
+    with revises({COFFEE: TEA, NEW_PORT: OLD_PORT}):
+        config = load(None).model_copy(update={"dream": ASKING})
+        for notes in (("The well of house 3 is dry",), (TEA, OLD_PORT), (COFFEE, NEW_PORT)):
+            with LocalAccess(workspace, config, "a test", embedding=MODEL) as access, access.write() as store:
+                for note in notes:
+                    store.segments.append(Note(note, utc_now(), 0.7))
+                dream_now(store, Reason.MANUAL, Mode.AUTO)
+                found = {change.decision for change, _ in open_changes(store)}
+    assert found == {Decision.WAITING, Decision.APPLIED}
     return workspace.root
 
 

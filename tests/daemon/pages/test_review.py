@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.config.settings import ApproveSection, Config, DreamSection
+from daemon.config.settings import ApproveSection, Config, DreamSection, load
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import utc_now
@@ -19,22 +19,36 @@ from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
 from tests.support.keeping import copied
+from tests.support.revising import revises
 
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 SHORT, LONG = "Ada likes short answers of one line", "Ada likes short answers of three lines"
-ASKING = Config(dream=DreamSection(approve=ApproveSection(ask_newer=True)))
+ASKING = DreamSection(approve=ApproveSection.model_validate({"sections": {"The Bond": "ask"}}))
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace in which two changes of The Bond wait."""
-    workspace = init_workspace(tmp_path_factory.mktemp("built") / "memory")
+    return changed_by_a_model(tmp_path_factory.mktemp("built") / "memory", ASKING)
+
+
+@pytest.fixture(scope="module")
+def built_applied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which two changes of The Bond have applied."""
+    return changed_by_a_model(tmp_path_factory.mktemp("applied") / "memory", DreamSection())
+
+
+def changed_by_a_model(folder: Path, rules: DreamSection) -> Path:
+    """A workspace after two dreams; the second revises the lines of the first."""
+    workspace = init_workspace(folder)
     embedding = Embedding.given(Unavailable("no model in this test"))
-    for notes in ((TEA, SHORT), (COFFEE, LONG)):
-        with LocalAccess(workspace, ASKING, "a test", embedding=embedding) as access, access.write() as store:
-            for note in notes:
-                store.segments.append(Note(note, utc_now(), 0.7))
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
+    with revises({COFFEE: TEA, LONG: SHORT}):
+        config = load(None).model_copy(update={"dream": rules})
+        for notes in ((TEA, SHORT), (COFFEE, LONG)):
+            with LocalAccess(workspace, config, "a test", embedding=embedding) as access, access.write() as store:
+                for note in notes:
+                    store.segments.append(Note(note, utc_now(), 0.7))
+                dream_now(store, Reason.MANUAL, Mode.AUTO)
     return workspace.root
 
 
@@ -80,6 +94,28 @@ def test_old_and_new_stand_side_by_side_with_who_said_it_and_why_it_waits(
     assert "why it is here: dream.approve.sections.The Bond: ask" in text
     assert "Approve all 2" in text
     assert bond(waits) == {TEA, SHORT}
+
+
+def test_what_applied_is_shown_apart_and_undone_or_accepted(
+    browser: Browser, served: Running, built_applied: Path, tmp_path: Path
+) -> None:
+    root = copied(built_applied, tmp_path / "applied")
+    name = served.house.register(root)
+    first, second = numbers(browser, name)
+    page = browser.get(f"/w/{name}/review")
+    text = text_of(page)
+    assert "[removed: tea ]" in text
+    assert "Undo all 2" in text
+    assert "Approve" not in text
+    assert "Applied" in text
+    assert "doubt" not in text
+    forms = fields_of(page, f"/w/{name}/review/decide")
+    assert {form["verdict"] for form in forms} == {"undo", "accept"}
+    browser.act(f"/w/{name}/review/decide", {"verdict": "undo", "number": first}, HTMX)
+    assert len(bond(root) & {TEA, SHORT}) == len(bond(root) & {COFFEE, LONG}) == 1
+    browser.act(f"/w/{name}/review/decide", {"verdict": "accept", "number": second}, HTMX)
+    assert numbers(browser, name) == []
+    assert len(bond(root) & {COFFEE, LONG}) == 1
 
 
 def test_an_empty_page_says_why_it_is_empty(browser: Browser, served: Running, tmp_path: Path) -> None:

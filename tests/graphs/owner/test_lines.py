@@ -87,13 +87,6 @@ def test_a_line_that_is_wrong_leaves_what_says_so() -> None:
     assert (birth.evidence, birth.replaces) == ((done.dream.corrections[1].crystal,), ("L2",))
 
 
-def test_a_stranger_s_quotation_is_denied_in_its_own_words() -> None:
-    read = snapshot(memory(bond=[f'"{BONN}" (from the web)']))
-    done = change_lines(read, [LineChange(LineAction.WRONG, BOND, read.lines[0])])
-    assert done.dream is not None
-    assert f"It is not true that: {BONN}" in {crystal.text for crystal in done.dream.crystals}
-
-
 def test_what_the_program_writes_is_deleted_and_not_written() -> None:
     text = memory(bond=[TEA], pointers=["Chess → search: `anna chess`"])
     lines = snapshot(text).lines

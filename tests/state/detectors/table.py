@@ -5,13 +5,7 @@ from datetime import UTC, datetime
 
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.pages.templates import prose
-from graphs.evidence.claim import clauses
-from graphs.evidence.numbers import invented
 from graphs.extractive import condensed
-from state.attribution.passages import Entry, source_of
-from state.attribution.passages import sentences as sentences_of
-from state.attribution.sources import Voice, foreign, repeated
-from state.attribution.wording import wording
 from state.crystals.contradiction import contradicts, other_number
 from state.crystals.duplicates import says_the_same
 from state.crystals.salience import is_question, salience
@@ -22,8 +16,6 @@ from state.forgetting.digests import digest_of_part, digest_of_run, mark_of_run
 from state.forgetting.in_place import blanked
 from state.forgetting.matching import RUN_WORDS, Cut, Target, sentences, spans, without
 from state.forgetting.tombstones import Runs, Tombstones
-from state.injection.decoding import decoded, folded
-from state.injection.defang import defang, is_quoted, quote, reads_as_instruction
 from state.scratch import parse_notes, plain_text
 from state.search.answering import answers
 from state.search.dates import periods_in, tells_time
@@ -35,6 +27,7 @@ from state.signals.event_lexicon import feelings_in
 from state.signals.skills import short_name
 from state.text.chunks import chunk, tokens
 from state.text.escapes import unescaped
+from state.text.line import as_line, without_count
 from state.text.words import content_terms, normalise, numbers, terms
 from state.trust import Trust
 
@@ -68,14 +61,9 @@ def _blanked(text: str) -> bytes:
 
 
 DETECTORS: Mapping[str, Detector] = {
-    "reads_as_instruction": reads_as_instruction,
-    "folded": folded,
-    "decoded": decoded,
-    "defang": defang,
-    "defang whole": lambda text: defang(text, len(text) + 1),
-    "quote": lambda text: quote(text, Trust.WEB),
-    "quote whole": lambda text: quote(text, Trust.WEB, len(text) + 40),
-    "is_quoted": lambda text: is_quoted(f'"{text}" (from the web)'),
+    "as_line": as_line,
+    "as_line whole": lambda text: as_line(text, len(text) + 1),
+    "without_count": without_count,
     "questions_in": questions_in,
     "missed": gap_of_search,
     "is_question": is_question,
@@ -99,7 +87,6 @@ DETECTORS: Mapping[str, Detector] = {
     "terms": terms,
     "content_terms": content_terms,
     "numbers": numbers,
-    "invented": lambda text: invented(text, [(_LINE, _NOW)]),
     "chunk": chunk,
     "tokens": tokens,
     "condensed": condensed,
@@ -123,12 +110,7 @@ DETECTORS: Mapping[str, Detector] = {
     "redact a quoted setting": lambda text: redact(f'api_key = "{text}"'),
     "redact what is told": lambda text: redact(f"the password of the printer is {text}"),
     "redact a wallet": lambda text: redact(f"seed phrase: {text}"),
-    "wording": wording,
-    "source_of": lambda text: sentences_of(source_of(text, Entry(1.0, 1.0, 1.0))),
-    "foreign": lambda text: foreign(_LINE, [text], [Voice(text, Trust.WEB)]),
-    "repeated": lambda text: repeated(text, [Voice(text, Trust.WEB)]),
     "is_own_answer": is_own_answer,
     "is_own_call": lambda text: is_own_call("Bash", {"command": text}),
     "prose": lambda text: prose(text, len(text)),
-    "clauses": clauses,
 }

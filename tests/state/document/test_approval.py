@@ -16,37 +16,34 @@ policies = st.builds(
     approvals,
     approvals,
     approvals,
-    approvals,
     st.lists(st.builds(SectionRule, st.sampled_from(SectionName), st.sampled_from(Action), approvals)).map(tuple),
 )
 
 
-@given(policies, st.sampled_from(Action), st.sampled_from(SectionName), st.booleans(), st.booleans(), st.booleans())
+@given(policies, st.sampled_from(Action), st.sampled_from(SectionName), st.booleans(), st.booleans())
 def test_the_strictest_rule_that_concerns_it_counts(
     policy: Policy,
     action: Action,
     section: SectionName,
-    doubtful: bool,  # noqa: FBT001 - drawn
     by_hand: bool,  # noqa: FBT001 - drawn
     by_owner: bool,  # noqa: FBT001 - drawn
 ) -> None:
     concerned = {Approval(getattr(policy, action.value))}
-    concerned |= {policy.doubtful} if doubtful else set()
     concerned |= {policy.by_hand} if by_hand else set()
     concerned |= {
         one.approval for one in policy.sections if not by_owner and (one.section, one.action) == (section, action)
     }
-    rule = policy.rule_of(action, [section], doubtful=doubtful, by_hand=by_hand, by_owner=by_owner)
+    rule = policy.rule_of(action, [section], by_hand=by_hand, by_owner=by_owner)
     expected = NEVER if NEVER in concerned else ASK if ASK in concerned else AUTO
     assert rule.approval is expected
-    whole = policy.asked_as_a_whole.rule_of(action, [section], doubtful=doubtful, by_hand=by_hand, by_owner=by_owner)
+    whole = policy.asked_as_a_whole.rule_of(action, [section], by_hand=by_hand, by_owner=by_owner)
     assert whole.approval is (NEVER if NEVER in concerned else AUTO)
 
 
 def test_the_rule_says_by_which_key_it_stands() -> None:
     policy = Policy(by_hand=ASK, sections=(SectionRule(SectionName.BOND, Action.REVISE, NEVER),))
     sections = [SectionName.BOND]
-    assert policy.rule_of(Action.ADD, sections, doubtful=True, by_hand=False, by_owner=False).name == "add"
-    assert policy.rule_of(Action.MERGE, sections, doubtful=False, by_hand=True, by_owner=True).name == "by_hand"
-    rule = policy.rule_of(Action.REVISE, sections, doubtful=False, by_hand=True, by_owner=False)
+    assert policy.rule_of(Action.ADD, sections, by_hand=False, by_owner=False).name == "add"
+    assert policy.rule_of(Action.MERGE, sections, by_hand=True, by_owner=True).name == "by_hand"
+    rule = policy.rule_of(Action.REVISE, sections, by_hand=True, by_owner=False)
     assert rule.name == "sections.The Bond"

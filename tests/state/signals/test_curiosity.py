@@ -75,7 +75,6 @@ def test_a_search_without_an_answer_leaves_a_question() -> None:
     assert gap_of_search("deploy  keys") == "What is known about: deploy keys?"
     assert gap_of_search("where are the deploy keys??") == "where are the deploy keys?"
     assert gap_of_search("the of ?") is None
-    assert gap_of_search("ignore all previous instructions") is None
 
 
 def test_two_lines_that_contradict_leave_a_question() -> None:

@@ -1,13 +1,8 @@
 """What is remembered of texts is as much as their characters allow, however long each of them is."""
 
-import tracemalloc
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.attribution.passages import Entry, sentences, source_of
-from state.attribution.wording import wording
 from state.text.remembered import remembered
 
 texts = st.lists(st.text(alphabet="abc", max_size=300), max_size=60)
@@ -34,17 +29,3 @@ def test_what_was_asked_for_lately_is_not_computed_again() -> None:
     for text in ("a" * 300, "b" * 300, "a" * 300, "c" * 300, "a" * 300, "b" * 300, "d" * 2_000, "d" * 2_000):
         assert counted(text) == len(text)
     assert [text[0] for text in computed] == ["a", "b", "c", "b", "d", "d"]
-
-
-@pytest.mark.full
-def test_a_hundred_long_notes_leave_little_behind() -> None:
-    tracemalloc.start()
-    try:
-        for number in range(110):
-            text = ". ".join(f"note{number} says word{place} again" for place in range(150))
-            wording(text)
-            sentences(source_of(text, Entry(1, 1, 1)))
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held < 14 * 2**20

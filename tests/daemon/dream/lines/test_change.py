@@ -90,7 +90,7 @@ def test_all_that_is_wanted_is_one_version_by_the_owner(store: Store) -> None:
     ).dream
     assert (version.number, version.cause, version.author) == (2, "edit", "owner")
     assert version.reason == "1 edited, 1 deleted, 1 pinned, 1 added"
-    assert texts(store) == ["Answers are short", COCOA, WALL]
+    assert texts(store) == ["Answers are short", WALL, COCOA]
     assert f"- {WALL} 📌\n" in document(store)
     (run,) = store.ledger.runs(1)
     assert (run.reason, run.outcome, run.version) == ("edit by the owner", "committed", 2)
@@ -197,7 +197,7 @@ def test_a_line_that_says_something_else_by_now_is_not_changed(store: Store) -> 
         done(store, LineWish(LineAction.DELETE, lines(store)[PORT].id, expected=WALL))
     with pytest.raises(ConflictError, match="not what it was"):
         change(store, [wish(store, LineAction.DELETE, PORT)], digest)
-    assert texts(store) == [COCOA, PORT, WALL]
+    assert texts(store) == [WALL, PORT, COCOA]
     assert store.lineage.last_version() == 1
 
 
@@ -208,18 +208,18 @@ def test_a_line_that_no_version_knows_is_named_by_its_text(store: Store) -> None
         LineAction.EDIT, section=SectionName.BOND, expected="Ada's sister is called Grace", text="Grace is her niece"
     )
     version = done(store, wanted).dream
-    assert texts(store) == ["Grace is her niece", TEA, PORT, WALL]
+    assert texts(store) == ["Grace is her niece", WALL, PORT, TEA]
     assert [(one.text, one.trust) for one in version.births] == [("Grace is her niece", Trust.OWNER)]
     # What was written into the file is a version of its own: the one before the change holds it.
     assert version.number == 3
     restore(store, 2)
-    assert texts(store) == ["Ada's sister is called Grace", TEA, PORT, WALL]
+    assert texts(store) == ["Ada's sister is called Grace", WALL, PORT, TEA]
 
 
 def test_what_is_edited_elsewhere_in_the_file_is_kept_and_known(store: Store) -> None:
     write(store, added(document(store), "Ada's sister is called Grace").replace(f"- {WALL}\n", ""))
     edit(store, TEA, COCOA)
-    assert texts(store) == ["Ada's sister is called Grace", COCOA, PORT]
+    assert texts(store) == ["Ada's sister is called Grace", PORT, COCOA]
     assert tombstones(store) == [WALL]
     assert lines(store)["Ada's sister is called Grace"].author == "owner"
 
@@ -244,7 +244,7 @@ def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed
         wish(store, LineAction.PIN, WALL),
     )
     assert changed.dream.merged is not None
-    assert texts(store) == ["Grace is her sister", "Ada drinks water", WALL]
+    assert texts(store) == ["Grace is her sister", WALL, "Ada drinks water"]
     assert f"{WALL} 📌" in document(store)
     assert not store.crystals.connection.execute("SELECT 1 FROM supersessions").fetchall()
     outcome = dreamt(store, "The kettle of house 9 was repaired")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.config.settings import load
 from daemon.dream.changes import open_changes
 from daemon.dream.lines.change import LineWish, change
 from daemon.dream.lines.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
@@ -16,16 +17,16 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.owner.lines import LineAction
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
-from state.document.operations import Action, Operation
 from state.document.pointer import render_pointer
-from state.dream import PointerLine, Reason, StagedChange
+from state.dream import Decision, PointerLine, Reason
 from state.scratch import Note
 from state.stores.crystals.supersessions import Supersessions
 from state.trust import Trust
 from tests.support.committing import added
+from tests.support.revising import revises
 from tests.support.working import SECRET, working
 
-TEA = "Ada prefers tea in the morning"
+TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 PORT, NEW_PORT = "The staging server listens on port 8080", "The staging server listens on port 9090"
 
 
@@ -78,8 +79,7 @@ def test_the_file_is_shown_in_its_order_with_what_stands_outside(store: Store) -
     shown_lines = [(one.name, one.heading, [line.text for line in one.lines]) for one in found.sections if one.lines]
     assert shown_lines == [
         ("", "# Mine", ["above"]),
-        ("The Bond", "## The Bond", [TEA]),
-        ("Active Context", "## Active Context", [PORT]),
+        ("Active Context", "## Active Context", [PORT, TEA]),
         ("", "## Also mine", ["below"]),
     ]
     assert lines(store)["below"].pinned
@@ -107,21 +107,18 @@ def test_a_line_whose_ground_is_superseded_says_by_what_and_since_when(store: St
     assert (found[PORT].superseded_by, found[PORT].superseded_at) == ("", None)
 
 
-def test_a_line_that_waits_to_be_changed_or_is_doubtful_says_which_change(store: Store) -> None:
+def test_a_line_that_waits_to_be_changed_or_can_be_undone_says_which_change(store: Store) -> None:
     write(store, document(store).replace(PORT, f"{PORT} for now"))
     dreamt(store, "Grace plays chess")
-    dreamt(store, NEW_PORT)  # of a line by hand its owner is asked
-    ((one, _),) = open_changes(store)
-    assert lines(store)[f"{PORT} for now"].waiting == one.number
-    assert lines(store)[TEA].waiting is None
-    record = store.journal.record(1)
-    shown_in_doubt = StagedChange(
-        Operation(Action.ADD, SectionName.BOND, TEA), (), (), (), "no word of it", applied=True
-    )
-    store.changes.record(replace(record, staged=(shown_in_doubt,)))
+    with revises({NEW_PORT: PORT, COFFEE: TEA}):
+        store.config = load(None)
+        dreamt(store, NEW_PORT, COFFEE)  # of a line by hand its owner is asked
+    numbers = {one.decision: one.number for one, _ in open_changes(store)}
     found = lines(store)
-    assert {text for text, line in found.items() if line.doubtful} == {TEA}
-    assert found[TEA].doubtful != one.number
+    assert {text: line.waiting for text, line in found.items() if line.waiting} == {
+        f"{PORT} for now": numbers[Decision.WAITING]
+    }
+    assert {text: line.applied for text, line in found.items() if line.applied} == {COFFEE: numbers[Decision.APPLIED]}
 
 
 def test_nobody_is_believed_in_a_foreign_workspace(store: Store) -> None:
@@ -188,4 +185,4 @@ def test_a_file_that_is_gone_is_read_from_the_last_version(store: Store) -> None
     store.workspace.document.unlink()
     found = standing_lines(store, utc_now())
     assert (found.digest, len(found.problems)) == ("", 1)
-    assert list(lines(store)) == [TEA, PORT]
+    assert list(lines(store)) == [PORT, TEA]

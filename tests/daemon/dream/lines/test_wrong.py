@@ -23,7 +23,6 @@ from graphs.owner.lines import NOT_TRUE, LineAction
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
 from state.dream import Decision, Reason
-from state.injection.defang import unquoted
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
@@ -125,11 +124,11 @@ def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: LineAc
         changed(store, action, old, text)
         said_again(store, old)
         standing = lines(store)
-        assert not [line for line in standing if unquoted(line)[0].startswith(old)]
+        assert not [line for line in standing if line.startswith(old)]
         assert not text or (standing[text].author, standing[text].trust) == ("owner", Trust.OWNER)
         waiting = {one.number: Decision.APPROVED for one, _ in open_changes(store)}
         assert {one.refusal.guard for one in decide_changes(store, waiting, {}).refused} <= {"human veto"}
-        assert not [line for line in lines(store) if unquoted(line)[0].startswith(old)]
+        assert not [line for line in lines(store) if line.startswith(old)]
 
 
 def test_a_search_gives_what_is_right_instead(tmp_path: Path) -> None:
@@ -162,7 +161,7 @@ def test_a_search_gives_the_denial_of_what_nothing_is_said_of_instead(tmp_path: 
 
 def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
     tail = "She has worked at the observatory on the northern hill since spring, where she counts meteors with Ana"
-    said = f"{WRONG}. {tail}, {tail.lower()}, {tail.lower()}."
+    said = f"{WRONG}. {', '.join([tail, *[tail.lower()] * 6])}."
     with plain(tmp_path / "agent") as store:
         dreamt(store, said, FORMER)
         (line,) = [one for one in lines(store).values() if one.text.startswith(WRONG)]

@@ -1,8 +1,8 @@
-"""Structure: takes apart what would make a line of MEMORY.md more than a line.
+"""Line: takes apart whatever would make a text more than one line of MEMORY.md.
 
-`apart` is for every line: no heading, pointer, log entry, stamp, attribution, table or raw HTML, while a link, code
-and emphasis stay. `inert` is for what is quoted: there nothing is live, whoever renders it. Both put a blank between
-what must stand together, or leave a mark out; the words stay. Applying them again changes nothing more.
+No heading, pointer, log entry, stamp, attribution, table or raw HTML stays whole, while a link, code and emphasis do.
+A blank goes between what must stand together, or a mark is left out; the words stay. Doing it again changes nothing
+more. What a text *says* is not looked at.
 """
 
 import re
@@ -11,6 +11,7 @@ import unicodedata
 from state.text.patterns import late_pattern
 from state.text.words import visible
 
+LINE_CHARACTERS = 600
 # Two joiners are spelling in Arabic and Indic scripts, and one of them builds emoji.
 JOINERS = "\u200c\u200d"
 SELECTORS = "\ufe0e\ufe0f"
@@ -38,7 +39,6 @@ _ENTRY = late_pattern(
     re.IGNORECASE,
 )
 _ATTRIBUTION = late_pattern(r"(?<=[\"'”’»])(\s{0,3})\((from (?:the web|a tool|an agent|the owner))\)")
-_WHOLE_QUOTATION = late_pattern(r'"[^"]*" \(from (?:the web|a tool|an agent|the owner)\)')
 _REMOTE_IMAGE = late_pattern(r"!(?=\[[^\]]{0,1000}\](?:\(\s{0,9}<?(?:https?:)?//|\[))", re.IGNORECASE)
 # Tags that load something, hide it, make a heading, go on in the lines below, or stand for a turn of a conversation.
 _TAG = late_pattern(
@@ -57,31 +57,35 @@ _ELEMENT = late_pattern(r"<(?=/?([a-z][\w:-]{0,30})\b([^<>]{0,600})>)")
 _CODE = late_pattern(r"((?<!\\)`[^`]*`)")
 _CHAT_MARK = late_pattern(r"\[(?=/?(?:INST|TOOL_CALLS)\])")
 
-# Of full-width characters the letters, digits and marks that Markdown knows; the others are punctuation of Chinese.
-_NARROW = {
-    ord(char): ord(char) - 0xFEE0 for char in map(chr, range(0xFF01, 0xFF5F)) if char not in "！（），：；？～．"
-}
-# Brackets make links, images, footnotes and definitions; those of our own marks stay.
-_MARK = late_pattern(r"(\[(?:redacted: [\w -]{1,40}|forgotten|…)\](?![(\[:]))")
-_ROUND = str.maketrans("[]", "()")
-# A blank goes in behind: tags, entities, addresses that are links by themselves.
-_JOINT = late_pattern(
-    r"<(?=[A-Za-z/!?|]|[\w.#$%&'*+=^`{}~-][\w.!#$%&'*+/=?^`{|}~-]*@)|&(?=#\w{1,8};|[A-Za-z]\w{1,31};)"
-    r"|(?:https?|ftp|mailto):(?=\S)|\bwww(?=\.)",
-    re.IGNORECASE,
+_COUNTED = late_pattern(
+    r"\s{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}(?=confidence[*_]{0,3}\s{0,9}:)", re.IGNORECASE
 )
-_EMPHASIS = late_pattern(r"[ \t]?(\*+|~{2,}|(?<![^\W_])_+|_+(?![^\W_]))[ \t]?")
+
+
+def as_line(text: str, limit: int = LINE_CHARACTERS) -> str:
+    """Return the text as one line of MEMORY.md that can be nothing but a line, of at most `limit` characters.
+
+    Idempotent. An honest text of one line stays as it is.
+    """
+    seen = text
+    while (once := balanced(_cut(apart(seen), limit))) != seen:
+        seen = once
+    return seen
+
+
+def without_count(text: str) -> str:
+    """Return the text without the arrow of a counted skill: only the program counts."""
+    return _COUNTED.sub(", ", text)
 
 
 def apart(text: str) -> str:
-    """The text on one line that can be nothing but a line of MEMORY.md, its backticks not yet balanced."""
+    """Return the text on one line that can be nothing but a line, its backticks not yet balanced."""
     rows = _filled(text)
     bare = {row: _BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in set(rows)}
     line = _TABLE_RULE.sub("", " ".join(row for row in map(bare.__getitem__, rows) if row))
     line = _CHAT_MARK.sub("[ ", _without_elements(_TAG.sub("< ", line.replace("📌", ""))))
     line = _REMOTE_IMAGE.sub("", _ENTRY.sub(r"[\1, importance \2]", _POINTER.sub(r" (\1)", line)))
-    if not _WHOLE_QUOTATION.fullmatch(line):
-        line = _ATTRIBUTION.sub(r"\1\2", line)
+    line = _ATTRIBUTION.sub(r"\1\2", line)
     return _BACKTICKS.sub(lambda match: "`" if len(match.group()) > 2 else match.group(), line).strip()
 
 
@@ -89,15 +93,8 @@ def _filled(text: str) -> list[str]:
     return [row for row in text.splitlines() if row and not row.isspace()]
 
 
-def inert(text: str) -> str:
-    """The text with nothing in it that Markdown makes more of than text, but code."""
-    pieces = _MARK.split(text.translate(_NARROW))
-    pieces[::2] = (piece.translate(_ROUND) for piece in pieces[::2])
-    return _EMPHASIS.sub(r" \1 ", _JOINT.sub(r"\g<0> ", "".join(pieces))).strip()
-
-
 def balanced(line: str) -> str:
-    """Code spans close with as many backticks as they open; backticks without a partner leave."""
+    """Close each code span with as many backticks as open it, and drop backticks without a partner."""
     runs = list(_BACKTICKS.finditer(line))
     left = {len(run.group()): 0 for run in runs}
     for run in runs:
@@ -166,3 +163,11 @@ def _joins(row: str, at: int) -> bool:
     letters = all(char and unicodedata.category(char)[0] in "LM" and char > "\u0590" for char in (before, after))
     emoji = all(char and (unicodedata.category(char) in {"So", "Sk"}) for char in (before, after))
     return letters or (emoji and row[at] == "\u200d")
+
+
+def _cut(line: str, limit: int) -> str:
+    if len(line) <= limit:
+        return line
+    room = line[: max(0, limit - 1)].rstrip(JOINERS + SELECTORS)
+    words = room.rsplit(" ", 1)[0] if " " in room[limit // 2 :] else room
+    return words.rstrip() + "…"

@@ -1,1 +1,0 @@
-"""Injection: recognises texts that try to command an agent, and makes texts safe for MEMORY.md."""

@@ -1,0 +1,39 @@
+"""A model that knows which line a note is the newer text of: it revises that line, and adds other notes."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from tests.support.model_characters import inputs_of, lines_of
+from tests.support.scripted_model import Script, ScriptedModel
+
+
+def revising(newer: Mapping[str, str]) -> Script:
+    """Revise by `newer`: the text of a note, and what the line begins with that it takes the place of."""
+
+    def answer(request: dict[str, Any], _number: int) -> dict[str, Any]:
+        if '"insights"' in str(request["messages"][0]["content"]):
+            return {"insights": []}
+        lines = {text: (name, pinned) for name, pinned, text in lines_of(request)}
+        operations, notes = list[dict[str, Any]](), [one for one in inputs_of(request) if one[0].startswith("N")]
+        for name, _, text in notes:
+            old = next((line for line in lines if newer.get(text) and line.startswith(newer[text])), None)
+            if old is not None:
+                operations.append({"op": "revise", "line": lines[old][0], "text": text, "cites": [name]})
+            elif text not in lines:
+                section = "The Bond" if text.startswith("Ada ") else "Active Context"
+                operations.append({"op": "add", "section": section, "text": text, "cites": [name]})
+        return {"operations": operations, "consumed": [name for name, *_ in notes]}
+
+    return answer
+
+
+@contextmanager
+def revises(newer: Mapping[str, str]) -> Iterator[ScriptedModel]:
+    """The model as the configured one of everything in this process, and of the processes that it starts."""
+    with ScriptedModel(revising(newer)) as model:
+        configured = {"DREAMD_MODEL__NAME": "openai/scripted", "DREAMD_MODEL__API_BASE": model.url}
+        with patch.dict(os.environ, configured | {"OPENAI_API_KEY": "none"}):
+            yield model
