@@ -64,8 +64,8 @@ class Kind(StrEnum):
 class Evidence:
     """One input of a synthesis, cited by `id`. `crystal` is the crystal that keeps it (empty: none does).
 
-    `replaces` are the lines (ids) that it says it replaces, `heard` what its session had read since its owner's last
-    word: a page ("web"), a tool's output ("tool"), or neither.
+    `replaces` are the ids of the lines, or of crystals, that it says it replaces, `heard` what its session had read
+    since its owner's last word: a page ("web"), a tool's output ("tool"), or neither.
     """
 
     id: str

@@ -5,9 +5,10 @@
     - [2026-03-12T14:30:00Z] (importance: 0.8) first line of the note
       its second line
     - [2026-03-12T14:31:00Z] (importance: 0.7) [AUTO] written by the daemon
+    - [2026-03-12T14:32:00Z] (importance: 0.7) (replaces: L12) instead of a line or memory
     - a bullet without a stamp, by hand or by `>>`
 
-Whatever cannot be read as a stamp or as an importance stays text; only the header, blank lines and rules
+Whatever cannot be read as a stamp or as a mark after it stays text; only the header, blank lines and rules
 (`---`) are no notes. What a note's text cannot say, `plain_text` lists.
 """
 
@@ -22,6 +23,7 @@ from state.errors import UsageError
 
 HEADER = "# Scratch Buffer (Working Memory WAL)"
 MAX_NOTE_BYTES = 16 * 1024
+MAX_REPLACES = 1_000
 DEFAULT_IMPORTANCE = 0.7
 AUTO = "[AUTO]"
 BYTE_ORDER_MARK = "\ufeff"
@@ -33,6 +35,10 @@ _BULLET = re.compile(r" ?[-*+](?:[ \t]+|$)")
 _INDENT = re.compile(r"  |\t")
 _STAMP = re.compile(r"\[(\d{4}-\d{2}-\d{2}[^\]\n]{0,40})\][ \t]*")
 _IMPORTANCE = re.compile(r"\(importance:[ \t]*([^()\n]{1,40})\)[ \t]*", re.IGNORECASE)
+# A line id, a crystal id or words; with quotes around it, it may hold parentheses.
+_REPLACES = re.compile(
+    r'\(replaces:[ \t]*(?:"((?:[^"\\\n]|\\["\\]){1,2000})"|([^()"\n][^()\n]{0,999}))\)[ \t]*', re.IGNORECASE
+)
 _AUTO = re.compile(r"\[AUTO\](?=\s|$)")
 
 
@@ -40,6 +46,7 @@ _AUTO = re.compile(r"\[AUTO\](?=\s|$)")
 class Note:
     """One entry of the write-ahead log.
 
+    `replaces` names the line or memory that the note replaces: an id, or words of it (empty: none).
     `text` has no stamp, no [AUTO] and no indentation, and may hold newlines. `stamped` is False for what was
     written by hand; its time is then the file's. Lines count from 1 in the file that the note was read from.
     """
@@ -48,9 +55,15 @@ class Note:
     at: datetime
     importance: float = DEFAULT_IMPORTANCE
     auto: bool = False
+    replaces: str = ""
     stamped: bool = True
     first_line: int = 0
     last_line: int = 0
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return what somebody wrote into it: its text, and what it names."""
+        return (self.text, self.replaces) if self.replaces else (self.text,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +136,24 @@ def plain_text(text: str) -> str:
 
 
 def normal_note(note: Note) -> Note:
-    """The note as it reads back once written: text by `plain_text`, whole seconds UTC, importance to 0.01."""
+    """Return the note as it reads back once written.
+
+    The text by `plain_text`, `replaces` in one line, whole seconds UTC, importance to 0.01.
+    """
     return Note(
         text=plain_text(note.text),
         at=note.at.astimezone(UTC).replace(microsecond=0),
         importance=_clamped(note.importance),
         auto=note.auto,
+        replaces=" ".join(plain_text(note.replaces).split()),
     )
 
 
 def admitted(note: Note) -> Note:
     """The note as it may be taken into a log: in its normal form.
 
-    Raises UsageError for one that is empty, longer than 16 KiB or of an importance outside [0, 1].
+    Raises UsageError for one that is empty, longer than 16 KiB, of an importance outside [0, 1], or whose `replaces`
+    is longer than 1,000 characters.
     """
     if not (math.isfinite(note.importance) and 0 <= note.importance <= 1):
         raise UsageError(f"importance {note.importance} is impossible", "give a number from 0 to 1")
@@ -145,6 +163,10 @@ def admitted(note: Note) -> Note:
     size = len(normal.text.encode())
     if size > MAX_NOTE_BYTES:
         raise UsageError(f"the note has {size} bytes and {MAX_NOTE_BYTES} fit", "split it, or ingest it as a file")
+    if len(normal.replaces) > MAX_REPLACES:
+        raise UsageError(
+            f"replaces has {len(normal.replaces)} characters and {MAX_REPLACES} fit", "name the id, or fewer words"
+        )
     return normal
 
 
@@ -154,9 +176,11 @@ def render_note(note: Note) -> str:
     stamp = normal.at.isoformat(timespec="seconds").replace("+00:00", "Z")
     marks = [f"- [{stamp}]", f"(importance: {normal.importance:g})"]
     lines = normal.text.split("\n")
+    if normal.replaces:
+        marks.append(f"(replaces: {_quoted(normal.replaces)})")
     if normal.auto:
         marks.append(AUTO)
-    elif _AUTO.match(lines[0]):
+    elif _AUTO.match(lines[0]) or _REPLACES.match(lines[0]):
         # On the first line it would read as the mark; below it, it is text.
         lines.insert(0, "")
     entry = [" ".join([*marks, lines[0]] if lines[0] else marks)]
@@ -246,6 +270,7 @@ class _Entry:
         stamp = None if self.paragraph else _STAMP.match(body)
         at = _moment(stamp.group(1)) if stamp else None
         importance = DEFAULT_IMPORTANCE
+        replaces = ""
         auto = None
         if stamp and at:
             body = body[stamp.end() :]
@@ -253,30 +278,52 @@ class _Entry:
             value = _number(given.group(1)) if given else None
             if given and value is not None:
                 importance, body = value, body[given.end() :]
+            if named := _REPLACES.match(body):
+                replaces, body = _named(named), body[named.end() :]
             auto = _AUTO.match(body)
         return Note(
             text=plain_text(body[auto.end() :] if auto else body),
             at=at or file_time.astimezone(UTC),
             importance=importance,
             auto=auto is not None,
+            replaces=replaces,
             stamped=at is not None,
             first_line=self.first,
             last_line=self.last,
         )
 
 
-def body_at(line: str) -> int:
-    """Where the text of an entry begins in its first line: after bullet, stamp, importance and [AUTO]."""
+def head_of(line: str, *, replaces: bool = True) -> tuple[str, int]:
+    """Return the head of an entry's first line (bullet, stamp, marks), and where its text begins.
+
+    With `replaces` unset the head is without that mark.
+    """
     bullet = _BULLET.match(line)
     if bullet is None:
-        return 0
+        return "", 0
     stamp = _STAMP.match(line, bullet.end())
     if stamp is None or _moment(stamp.group(1)) is None:
-        return bullet.end()
+        return line[: bullet.end()], bullet.end()
     given = _IMPORTANCE.match(line, stamp.end())
     at = given.end() if given and _number(given.group(1)) is not None else stamp.end()
-    auto = _AUTO.match(line, at)
-    return auto.end() if auto else at
+    named = _REPLACES.match(line, at)
+    end = named.end() if named else at
+    auto = _AUTO.match(line, end)
+    start = auto.end() if auto else end
+    return line[: end if replaces else at] + line[end:start], start
+
+
+def _quoted(value: str) -> str:
+    """The value as it stands in its mark: in quotes, where it would not read back without them."""
+    bare = _REPLACES.fullmatch(f"(replaces: {value})")
+    if bare and bare[2] == value:
+        return value
+    return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+
+
+def _named(mark: re.Match[str]) -> str:
+    value = mark[2] if mark[1] is None else re.sub(r"\\(.)", r"\1", mark[1])
+    return " ".join(plain_text(value).split())
 
 
 def _moment(text: str) -> datetime | None:

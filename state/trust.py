@@ -2,6 +2,10 @@
 
 import re
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Tools whose results are other people's words: pages, mail, issues.
 _WEB_TOOL = re.compile(
@@ -28,6 +32,11 @@ class Trust(StrEnum):
     def rank(self) -> int:
         """0 for the least trusted (web) up to 3 (owner)."""
         return _RANKS[self]
+
+
+def least_heard(heard: "Iterable[str]") -> str:
+    """Return the least trusted of what was heard ("web", "tool"); empty if nothing was."""
+    return min(filter(None, heard), key=lambda one: Trust(one).rank, default="")
 
 
 _RANKS = {trust: rank for rank, trust in enumerate(Trust)}

@@ -25,6 +25,7 @@ _GENERATIONS = 3
 class Evidence:
     """A crystal that a line rests on. `sources` are file:lines@hash, or sessions; `parents` ids of other evidence.
 
+    `heard`: its agent had read a page ("web") or a tool's answer ("tool") since its owner's last word.
     A crystal that was forgotten has no text. `superseded_by` is the id of the crystal that holds now, which says
     `holds_now` since `superseded_at`, as `found_by` found.
     """
@@ -40,6 +41,7 @@ class Evidence:
     holds_now: str = ""
     superseded_at: datetime | None = None
     found_by: str = ""
+    heard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,7 @@ def _evidence(store: Store, crystal: Crystal) -> Evidence:
         at=crystal.created_at,
         sources=tuple(dict.fromkeys(places)),
         parents=crystal.parents,
+        heard=crystal.heard,
     )
     key = store.crystals.keys([crystal.id])[crystal.id]
     known = Supersessions(store.crystals).among([key])

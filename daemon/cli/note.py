@@ -24,12 +24,16 @@ def add(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument(
         "--importance", type=float, default=DEFAULT_IMPORTANCE, metavar="0–1", help="default %(default)s"
     )
+    parser.add_argument(
+        "--replaces", default="", metavar="ID|TEXT", help="the line or memory that the note replaces, or words of it"
+    )
     takes_workspace(parser)
 
 
 def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
     """The arguments of an ordinary call; None: argparse has to read them."""
-    read = plain_arguments(words, {"--importance": float}, importance=DEFAULT_IMPORTANCE, json=False)
+    options = {"--importance": float, "--replaces": str}
+    read = plain_arguments(words, options, importance=DEFAULT_IMPORTANCE, replaces="", json=False)
     return read if read is not None and read.text else None
 
 
@@ -39,20 +43,36 @@ def run(arguments: "argparse.Namespace") -> int:
     workspace = workspace_of(arguments)
     text = _stdin() if arguments.text == ["-"] else " ".join(arguments.text)
     secrets = redaction(arguments.config, os.environ)
-    note = Segments(workspace).append(Note(text, datetime.now(UTC), arguments.importance), secrets)
+    given = Note(text, datetime.now(UTC), arguments.importance, replaces=arguments.replaces)
+    note = Segments(workspace).append(given, secrets)
     stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
     if arguments.json:
         import json
 
         fields = {"at": stamp, "importance": note.importance, "text": note.text}
+        fields |= {"replaces": note.replaces} if note.replaces else {}
         sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(f"{stamp}\n")
+    if note.replaces:
+        _warn(workspace, arguments, note)
     if is_new:
         from daemon.cli.init import keep
 
         keep(workspace, wanted=True)
     return 0
+
+
+def _warn(workspace: Workspace, arguments: "argparse.Namespace", note: Note) -> None:
+    """Say if what the note replaces is not found; the note is in the log already."""
+    from daemon.api.access import LocalAccess
+    from daemon.api.operations.notes import doubt_what_it_replaces
+    from daemon.cli.parsing import config_of
+    from daemon.cli.terminal import show_notices
+
+    with LocalAccess(workspace, config_of(arguments), "dreamd note") as access:
+        doubt_what_it_replaces(access, note)
+    show_notices(access.notices)
 
 
 def _makes_global(arguments: "argparse.Namespace") -> bool:

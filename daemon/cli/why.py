@@ -63,6 +63,7 @@ def _witnessed(witness: "Evidence") -> str:
         return f"crystal {witness.crystal[:12]}, which was forgotten"
     where = "; ".join(witness.sources) or "no file"
     made = f", made from {', '.join(parent[:12] for parent in witness.parents)}" if witness.parents else ""
+    heard = f"heard: {witness.heard}, " if witness.heard else ""
     superseded = (
         f"\n    superseded {witness.superseded_at:%Y-%m-%d} by crystal {witness.superseded_by[:12]}, found by "
         f"{witness.found_by}: {witness.holds_now}\n    (both hold? dreamd supersede --undo {witness.crystal[:12]} "
@@ -71,7 +72,7 @@ def _witnessed(witness: "Evidence") -> str:
         else ""
     )
     return (
-        f"crystal {witness.crystal[:12]} ({witness.origin}, trust {witness.trust}, {witness.at:%Y-%m-%d}, "
+        f"crystal {witness.crystal[:12]} ({witness.origin}, trust {witness.trust}, {heard}{witness.at:%Y-%m-%d}, "
         f"{where}{made}): {witness.text}{superseded}"
     )
 

@@ -67,11 +67,14 @@ class Client:
         self._retry_seconds = retry_seconds
         self._on_step, self._on_notice = on_step, on_notice
 
-    def note(self, text: str, importance: float | None = None) -> "NoteTaken":
-        """Take a note. It is durable when this returns, and the next search finds it."""
+    def note(self, text: str, importance: float | None = None, replaces: str | None = None) -> "NoteTaken":
+        """Take a note. It is durable when this returns, and the next search finds it.
+
+        `replaces` names the line or memory that it replaces: an id, or words of it.
+        """
         from daemon.api.operations.notes import TakeNote, working_memory_note
 
-        return self.ask(working_memory_note, made(TakeNote, note=text, importance=importance))
+        return self.ask(working_memory_note, made(TakeNote, note=text, importance=importance, replaces=replaces))
 
     def search(
         self,

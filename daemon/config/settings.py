@@ -8,6 +8,7 @@ litellm from the environment and never stand in the file.
 import os
 import reprlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
@@ -19,7 +20,7 @@ from daemon.config.layers import layers, user_file
 from daemon.config.paths import allow_path, allowed
 from state.budget import DayLimits
 from state.codec import problems_of
-from state.document.approval import Approval, Policy, SectionRule
+from state.document.approval import Approval, Heard, Policy, SectionRule
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.errors import ConfigError
@@ -94,14 +95,14 @@ class ApproveSection(_Section):
 
     @property
     def policy(self) -> Policy:
-        """The policy for `graphs.approval`."""
+        """The policy, but for what is heard."""
         kinds = {name: Approval(getattr(self, name)) for name in (*Action, "by_hand")}
         sections = tuple(
             SectionRule(SectionName(name), action, Approval(getattr(rules, action.value)))
             for name, rules in self.sections.items()
             for action in Action
         )
-        return Policy(**kinds, sections=sections)
+        return Policy(**kinds, sections=sections, heard=Heard.MARK)
 
 
 class DreamSection(_Section):
@@ -112,8 +113,14 @@ class DreamSection(_Section):
     context_window: int = Field(default=200_000, ge=1_000)
     mode: Literal["auto", "propose"] = "auto"
     approve: ApproveSection = ApproveSection()
+    heard: Literal["mark", "ask", "leave"] = "mark"
     approve_days: int = Field(default=14, ge=1, le=3_650)
     idle_minutes: float = Field(default=20, gt=0)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy for `graphs.approval`."""
+        return replace(self.approve.policy, heard=Heard(self.heard))
 
 
 class LimitsSection(_Section):

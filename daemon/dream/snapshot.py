@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from daemon.dream.owner_edits import owner_edits
+from daemon.ingest.named import named_by_notes
 from daemon.sessions.for_dreams import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
@@ -63,10 +64,17 @@ def snapshot(
     feed, feed_problems = _feed(store, now)
     old_pieces = (_old_piece(store, line) for line in _offered(store, old_sections))
     evidence = (*_evidence(store, notes, now), *numbered(Kind.FEED, feed), *old_pieces)
+    named = named_by_notes(store, read.lines)
+    replaced = set(chain.from_iterable(named.values()))
+    # A note that a later one replaces is consumed, and becomes no line.
+    gone = tuple(piece.crystal for piece in evidence if piece.crystal in replaced)
+    evidence = tuple(
+        replace(piece, replaces=named.get(piece.crystal, ())) for piece in evidence if piece.crystal not in replaced
+    )
     return replace(
         read,
         evidence=evidence,
-        seeds=tuple(store.crystals.unseen_seeds()),
+        seeds=(*store.crystals.unseen_seeds(), *gone),
         notes=tuple(notes),
         segments=marks,
         best=store.lineage.best(),
@@ -124,7 +132,7 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         genome=_genome(store),
         redaction=store.config.secrets.redaction,
         forgotten=store.crystals.forgotten.tombstones(),
-        policy=store.config.dream.approve.policy,
+        policy=store.config.dream.policy,
         handwritten=(*edits.written, *sorted(store.lineage.handwritten())),
     )
 
@@ -168,7 +176,15 @@ def _twins(store: Store, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
 
 def _piece(crystal: Crystal, kind: Kind) -> Evidence:
     return Evidence(
-        "", kind, crystal.text, crystal.importance, crystal.trust, crystal.created_at, crystal.id, crystal.kind.value
+        "",
+        kind,
+        crystal.text,
+        crystal.importance,
+        crystal.trust,
+        crystal.created_at,
+        crystal.id,
+        crystal.kind.value,
+        heard=crystal.heard,
     )
 
 

@@ -9,15 +9,20 @@ from datetime import UTC, datetime
 from typing import BinaryIO
 
 from daemon.ingest.feelings import feel
+from daemon.ingest.named import named
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
+from state.crystals.supersession import Cause as SupersededBy
+from state.crystals.supersession import Supersession
 from state.errors import NotFoundError, StorageError
 from state.scratch import Note
 from state.signals.curiosity import Cause, questions_in
 from state.signals.event_lexicon import feelings_in
 from state.signals.hormones import valence
+from state.stores.crystals.neighbours import heard_before
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
 from state.stores.disk.syscalls import storage_errors
@@ -48,6 +53,7 @@ def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
         trust=Trust.AGENT,
         source=Source(file, note.first_line, note.last_line, digest) if file else None,
         valence=valence(store.feelings.levels(now)),
+        heard="" if note.auto else heard_before(store.crystals.connection, note.at),
     )
 
 
@@ -81,6 +87,7 @@ def _absorbed(store: Store, notes: Sequence[Note], marks: Marks, now: datetime) 
         for known in store.crystals.get(crystals):
             del crystals[known.id]
         store.crystals.upsert([crystal for _, crystal in crystals.values()])
+        _supersede(store, learnt)
         for note, crystal in crystals.values():
             for question in questions_in(crystal.text):
                 store.questions.raise_(question, Cause.QUESTION, now)
@@ -88,6 +95,20 @@ def _absorbed(store: Store, notes: Sequence[Note], marks: Marks, now: datetime) 
                 feel(store, feelings_in(crystal.text), crystal.text, note.at, now)
         Meta(connection).put(_READ, json.dumps(marks))
     return len(crystals)
+
+
+def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
+    """Record what these notes name, as far as no line says it: a dream replaces the lines."""
+    naming = [(note, crystal) for note, crystal in notes if note.replaces]
+    lines = store.lineage.current_lines() if naming else ()
+    for note, crystal in naming:
+        older = store.crystals.keys(named(store, lines, note.replaces, crystal.id))
+        newer = store.crystals.keys([crystal.id])
+        Supersessions(store.crystals).record(
+            Supersession(old, new, 1.0, note.at, crystal.trust, SupersededBy.NOTE)
+            for old in older.values()
+            for new in newer.values()
+        )
 
 
 def _unread(store: Store) -> tuple[list[Note], Marks] | None:
@@ -127,7 +148,7 @@ def _unread(store: Store) -> tuple[list[Note], Marks] | None:
 def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
     """Whether any of these notes holds what is forgotten."""
     tombstones = store.crystals.forgotten.tombstones().anywhere
-    return bool(tombstones) and any(tombstones.found(note.text) for note in notes)
+    return bool(tombstones) and any(tombstones.found(text) for note in notes for text in note.texts)
 
 
 def blank(store: Store, file: PendingFile) -> None:

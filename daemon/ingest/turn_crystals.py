@@ -41,6 +41,7 @@ def _crystals(turn: Turn, redaction: Redaction) -> Iterable[Crystal]:
             session=turn.session,
             position=turn.position,
             source=turn.source,
+            heard=turn.heard,
         )
 
 

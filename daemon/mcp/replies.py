@@ -116,6 +116,7 @@ class Evidence:
     text: str
     trust: str
     sources: tuple[str, ...]
+    heard: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def _origin(line: LineHistory) -> LineOrigin:
         trust=line.trust,
         written=_written(line.writing) if line.writing else "by hand, since the last dream",
         evidence=tuple(
-            Evidence(one.crystal, _shortened(one.text), one.trust, one.sources[:MOST_EVIDENCE])
+            Evidence(one.crystal, _shortened(one.text), one.trust, one.sources[:MOST_EVIDENCE], one.heard)
             for one in line.evidence[:MOST_EVIDENCE]
         ),
         replaced=tuple(_shortened(one.text) for one in line.replaced[:MOST_EVIDENCE]),

@@ -146,7 +146,10 @@ class Calls:
         workspace.require_own()  # an agent never reads a memory that somebody else made
         if operation is working_memory_note:
             with LocalAccess(workspace, self._config or Config(), COMMAND) as access:
-                return operation.run(access, request)
+                reply = operation.run(access, request)
+                for notice in access.notices:
+                    on_notice(notice)
+                return reply
         return dispatch(
             workspace,
             operation,

@@ -20,6 +20,7 @@ from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageE
 from state.sessions.item import Item, State
 from state.sessions.policies.settings import shown
 from state.signals.hormones import valence
+from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import explained, transaction
 from state.stores.sessions.apply import MANUAL, put_in_outbox
@@ -209,6 +210,7 @@ def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:
         session=item.session,
         position=item.seq,
         valence=valence(store.feelings.levels(now)),
+        heard=heard_before(store.crystals.connection, item.created_at) if trust is Trust.AGENT else "",
     )
 
 

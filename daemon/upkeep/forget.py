@@ -186,7 +186,8 @@ def _rewrite_notes(store: Store, erasure: Erasure, now: datetime) -> None:
             rest = erasure.prose(note.text)
             if rest and rest not in known:
                 known.add(rest)
-                fresh = Note(rest, min(note.at, now), note.importance, note.auto)
+                named = "" if erasure.holds(note.replaces) else note.replaces
+                fresh = Note(rest, min(note.at, now), note.importance, note.auto, named)
                 store.segments.append(fresh, store.config.secrets.redaction)
 
 

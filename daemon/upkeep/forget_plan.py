@@ -204,7 +204,7 @@ def _remembered_texts(store: Store) -> Iterator[str]:
     """The texts of notes, crystals, lines and items, and the names of files that a hook has named."""
     for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
         yield from (row[0] for row in store.crystals.connection.execute(statement))
-    yield from (note.text for note in store.segments.pending_notes())
+    yield from (text for note in store.segments.pending_notes() for text in note.texts)
     yield from (store.disk.read_optional(store.workspace.document) or b"").decode(errors="replace").splitlines()
     yield from sorted(vouched(store.workspace))
 

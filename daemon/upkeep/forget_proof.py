@@ -100,7 +100,9 @@ def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasu
         return max(lines_with(content, erasure), 1) if erased_document(text, erasure) != text else 0
     if path in files.logs(workspace):
         notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
-        return max(sum(erasure.holds(note.text) for note in notes), int(files.blank(content, erasure) != content))
+        return max(
+            sum(any(map(erasure.holds, note.texts)) for note in notes), int(files.blank(content, erasure) != content)
+        )
     return None
 
 

@@ -79,7 +79,8 @@ class Crystal:
 
     `context` (speaker, date) is searched and embedded with the text but is no part of it or of the id.
     `position` orders the crystals of one `session`, so that neighbours can be found. `distinct` says that somebody
-    else said the same words first ("I am allergic to nuts"): then the speaker is part of the id.
+    else said the same words first ("I am allergic to nuts"): then the speaker is part of the id. `heard` is "web" or
+    "tool" for what an agent said or noted after it had read a page or a tool's answer since its owner's last word.
     """
 
     text: str
@@ -99,6 +100,7 @@ class Crystal:
     last_accessed_at: datetime | None = None
     valence: float = 0.0
     distinct: bool = False
+    heard: str = ""
 
     @property
     def id(self) -> str:

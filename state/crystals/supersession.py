@@ -30,6 +30,7 @@ class Cause(StrEnum):
     CONSOLIDATION = "consolidation"
     DREAM = "dream"
     SESSION = "session"
+    NOTE = "note"
     OWNER = "owner"
 
 

@@ -16,6 +16,14 @@ class Approval(StrEnum):
     NEVER = "never"
 
 
+class Heard(StrEnum):
+    """What a dream does with what an agent noted after it had read a page or a tool's answer."""
+
+    MARK = "mark"
+    ASK = "ask"
+    LEAVE = "leave"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule of a policy that concerns an operation; `name` is its key below `dream.approve`."""
@@ -46,6 +54,7 @@ class Policy:
     evict: Approval = Approval.AUTO
     by_hand: Approval = Approval.AUTO
     sections: tuple[SectionRule, ...] = ()
+    heard: Heard = Heard.MARK
 
     def rule_of(
         self,
@@ -79,4 +88,4 @@ class Policy:
 
         kinds = {name: told(getattr(self, name)) for name in (*Action, "by_hand")}
         sections = tuple(replace(one, approval=told(one.approval)) for one in self.sections)
-        return Policy(**kinds, sections=sections)
+        return Policy(**kinds, sections=sections, heard=self.heard)

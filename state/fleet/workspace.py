@@ -70,7 +70,9 @@ class InboxRow:
         """
         body = json.loads(self.body)
         at = datetime.fromisoformat(body.get("at") or self.at.isoformat())
-        return Note(body["text"], at.astimezone(UTC), float(body["importance"]))
+        return Note(
+            body["text"], at.astimezone(UTC), float(body["importance"]), replaces=str(body.get("replaces", ""))
+        )
 
 
 @dataclass(frozen=True, slots=True)

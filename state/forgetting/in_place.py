@@ -9,34 +9,35 @@ from collections.abc import Sequence
 
 from state.forgetting.matching import Cut, Finder, cut_out, widened
 from state.forgetting.placed_words import Span
-from state.scratch import Note, body_at
+from state.scratch import Note, head_of
 
 
 def blanked(content: bytes, notes: Sequence[Note], found: Finder) -> bytes:
     """The log with every sentence of these notes (as parsed from it) blanked in which something is found.
 
-    Every line begins and ends where it did.
+    What a note names with `replaces` goes as a whole. Every line begins and ends where it did.
     """
     rows = content.split(b"\n")
     for note in notes:
-        if found(note.text):
+        if any(map(found, note.texts)):
             lines = slice(note.first_line - 1, note.last_line)
-            rows[lines] = _entry(rows[lines], found)
+            rows[lines] = _entry(rows[lines], note, found)
     return b"\n".join(rows)
 
 
-def _entry(rows: Sequence[bytes], found: Finder) -> list[bytes]:
+def _entry(rows: Sequence[bytes], note: Note, found: Finder) -> list[bytes]:
     """The rows of one entry; what is not UTF-8 is a sign between words."""
     texts = [row.decode("utf-8", "surrogateescape") for row in rows]
     ends = [text[len(text.rstrip("\r")) :] for text in texts]
-    starts = [body_at(texts[0]), *(len(text) - len(text.lstrip(" \t")) for text in texts[1:])]
-    heads = [text[:start] for text, start in zip(texts, starts, strict=True)]
+    head, start = head_of(texts[0], replaces=not found(note.replaces))
+    starts = [start, *(len(text) - len(text.lstrip(" \t")) for text in texts[1:])]
+    heads = [head, *(text[:start] for text, start in zip(texts[1:], starts[1:], strict=True))]
     bodies = [text[start : len(text) - len(end)] for text, start, end in zip(texts, starts, ends, strict=True)]
     left, turn = bodies, 0
     while places := found(text := "\n".join(left)):
         left = _without(left, widened(places, turn, len(text)))
         turn += 1
-    if left == bodies:  # what was found is a word of the stamp, or of an escape
+    if left == bodies and found(note.text):  # what was found is a word of the stamp, or of an escape
         left = [""] * len(bodies)
     return [
         _as_long(head, body, len(row) - len(end)) + end.encode()

@@ -3,6 +3,7 @@
 import math
 from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -38,24 +39,38 @@ marks = [
     "[AUTO] ",
     "[AUTO]",
     "(importance: 0.1) ",
+    "(replaces: L12) ",
+    '(replaces: "a (b)") ',
+    '"',
+    "\\",
+    ")",
     "  ",
 ]
 pieces = st.sampled_from([*controls, *marks, "é", "🌋", "word", "---", HEADER])
 texts = st.lists(st.one_of(pieces, st.text(max_size=8)), max_size=12).map("".join)
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=zones)
-notes = st.builds(Note, text=texts, at=moments, importance=st.floats(0, 1), auto=st.booleans())
+notes = st.builds(
+    Note,
+    text=texts,
+    at=moments,
+    importance=st.floats(0, 1),
+    auto=st.booleans(),
+    replaces=texts.map(lambda text: text[:900]),
+)
 real_notes = notes.filter(lambda note: bool(plain_text(note.text)))
 
 
 def without_lines(note: Note) -> Note:
-    return Note(note.text, note.at, note.importance, note.auto, note.stamped)
+    return Note(note.text, note.at, note.importance, note.auto, note.replaces, note.stamped)
 
 
 @given(real_notes)
 @example(Note("[AUTO] typed by hand", FILE_TIME))
 @example(Note("[AUTO]", FILE_TIME, auto=True))
 @example(Note("[AUTO]", FILE_TIME))
+@example(Note("(replaces: L12) is what it says", FILE_TIME))
+@example(Note("(replaces: L12) [AUTO] b", FILE_TIME, replaces='"a" (b\\) ['))
 @example(Note("a\n\n\n- [2026-01-01T00:00:00Z] b\n# c", FILE_TIME, 0.0))
 def test_parse_undoes_render(note: Note) -> None:
     (read,) = parse_notes(render_note(note), FILE_TIME)
@@ -96,7 +111,7 @@ def test_plain_text_can_be_encoded_and_has_no_nul(text: str) -> None:
 def test_any_bytes_can_be_read_and_what_is_read_can_be_written_again(raw: bytes) -> None:
     for note in parse_notes(decode(raw), FILE_TIME):
         (again,) = parse_notes(render_note(note), FILE_TIME)
-        assert again.text == note.text
+        assert again.texts == note.texts
         assert 0 <= again.importance <= 1
 
 
@@ -121,3 +136,20 @@ def test_no_importance_is_impossible_and_no_text_is_lost_to_it(importance: str, 
     assert 0 <= note.importance <= 1
     assert not math.isnan(note.importance)
     assert note.text.endswith(f"x{text}".strip())
+
+
+@pytest.mark.parametrize(
+    ("mark", "replaces", "text"),
+    [
+        ("(replaces: L12) ", "L12", "Ines owns Grafana"),
+        ("(Replaces:  Tom owns it ) ", "Tom owns it", "Ines owns Grafana"),
+        ('(replaces: "Tom (the old one) owns \\"it\\"") [AUTO] ', 'Tom (the old one) owns "it"', "Ines owns Grafana"),
+        ("(replaces: ) ", "", "Ines owns Grafana"),
+        ("(replaces: Tom (old)) ", "", "(replaces: Tom (old)) Ines owns Grafana"),
+        (f"(replaces: {'a' * 1_001}) ", "", f"(replaces: {'a' * 1_001}) Ines owns Grafana"),
+        ("it says (replaces: L12) ", "", "it says (replaces: L12) Ines owns Grafana"),
+    ],
+)
+def test_what_a_note_replaces_is_named_by_hand(mark: str, replaces: str, text: str) -> None:
+    (note,) = parse_notes(f"{STAMP}{mark}Ines owns Grafana\n", FILE_TIME)
+    assert (note.replaces, note.text) == (replaces, text)

@@ -1,6 +1,8 @@
 """Operations that add to the memory: notes, hormone events, transcripts, what supersedes what; and the mood."""
 
 import os
+import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,13 +15,14 @@ from daemon.dream.progress import Step
 from daemon.ingest.existing_memory import Kind, belonging
 from daemon.ingest.feelings import feel
 from daemon.ingest.memory_files import absorb_memory_file
+from daemon.ingest.named import doubt
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import vouch
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.supersession import Cause, Supersession
 from state.errors import DreamdError, NothingToDoError, UsageError
-from state.scratch import DEFAULT_IMPORTANCE, Note
+from state.scratch import DEFAULT_IMPORTANCE, MAX_REPLACES, Note
 from state.signals.hormones import Feeling, mood
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
@@ -38,6 +41,9 @@ class TakeNote(Request):
         description="What to remember, in a sentence that is clear without its context; 16 KiB at most",
     )
     importance: float = Field(default=DEFAULT_IMPORTANCE, ge=0, le=1, description="0 to 1; 0.7 and more is kept")
+    replaces: str = Field(
+        default="", max_length=MAX_REPLACES, description="The line or memory that this note replaces: id or words"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,18 @@ def working_memory_note(access: WorkspaceAccess, request: TakeNote) -> NoteTaken
     """
     # Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken.
     note = Segments(access.workspace).append(
-        Note(request.note, utc_now(), request.importance), access.config.secrets.redaction
+        Note(request.note, utc_now(), request.importance, replaces=request.replaces), access.config.secrets.redaction
     )
+    doubt_what_it_replaces(access, note)
     access.mark_changed()
     return NoteTaken(note.at, note.importance, note.text, "pending")
+
+
+def doubt_what_it_replaces(access: WorkspaceAccess, note: Note) -> None:
+    """Add a notice if the note names nothing that is there, as far as that can be read: the note is kept anyway."""
+    if note.replaces:
+        with suppress(DreamdError, sqlite3.Error), access.read() as store:
+            access.notices.extend(filter(None, [doubt(store, note.replaces)]))
 
 
 class Feel(Request):

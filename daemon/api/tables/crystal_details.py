@@ -99,6 +99,7 @@ class CrystalDetails:
     origin: str
     kind: str
     trust: str
+    heard: str
     importance: float
     lifecycle: str
     strength: float
@@ -140,6 +141,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
         origin=row.origin,
         kind=row.kind,
         trust=about.trust_in(crystal.trust),
+        heard=crystal.heard,
         importance=row.importance,
         lifecycle=row.lifecycle,
         strength=strength(crystal, now),

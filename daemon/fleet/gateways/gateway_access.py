@@ -104,10 +104,11 @@ class GatewayAccess:
 
     def _take_note(self, request: TakeNote) -> NoteTaken:
         """Durable when this returns. Its time is that of PostgreSQL, as the log has it."""
-        given_note = admitted(Note(request.note, utc_now(), request.importance))
+        given_note = admitted(Note(request.note, utc_now(), request.importance, replaces=request.replaces))
         self.parts.quotas.require_room(self.token.tenant, self.place)
-        text = self.parts.config().secrets.redaction.of(given_note.text)
-        body = {"text": text, "importance": given_note.importance}
+        redaction = self.parts.config().secrets.redaction
+        text, replaces = redaction.of(given_note.text), redaction.of(given_note.replaces)
+        body = {"text": text, "importance": given_note.importance, **({"replaces": replaces} if replaces else {})}
         arrived = self._arrived("note", request.idempotency_key, body)
         self.parts.quotas.count(self.token.tenant)
         note = admitted(Note(text, arrived.at, given_note.importance))

@@ -63,4 +63,6 @@ class ClaudeCode:
         yield RawTurn(clean(text_of(content)), "assistant", Trust.AGENT)
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and part.get("type") in ("tool_use", "server_tool_use"):
-                yield self._calls.open(part.get("id"), part.get("name"), part.get("input"))
+                call = self._calls.open(part.get("id"), part.get("name"), part.get("input"))
+                # What the server's tools (web_search, web_fetch) answer is not read: what follows has read pages.
+                yield replace(call, trust=Trust.WEB) if part.get("type") == "server_tool_use" else call

@@ -74,7 +74,9 @@ class Codex:
                 name = item.get("name") or kind.removesuffix("_call")
                 if isinstance(server := item.get("namespace"), str):
                     name = f"{server.rstrip('_')}__{name}"
-                yield self._calls.open(item.get("call_id"), name, arguments)
+                call = self._calls.open(item.get("call_id"), name, arguments)
+                # Its answer stands in no rollout: what follows has read pages.
+                yield replace(call, trust=Trust.WEB) if kind == "web_search_call" else call
             case "function_call_output" | "custom_tool_call_output":
                 yield self._calls.close(item.get("call_id"), _output(item.get("output")))
 

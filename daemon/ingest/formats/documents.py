@@ -15,7 +15,7 @@ from itertools import count, repeat
 from daemon.ingest.formats import openai
 from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.lines import Place
-from daemon.ingest.formats.turn import Problem, RawTurn, Reading, Record, RecordError, Turn, Watermark
+from daemon.ingest.formats.turn import Hearing, Problem, RawTurn, Reading, Record, RecordError, Turn, Watermark
 from state.crystals.crystal import Source
 from state.errors import DocumentError
 from state.trust import Trust
@@ -45,7 +45,7 @@ def read(place: Place) -> Reading:
     groups, key = _groups(place, _parsed(place, text), problems)
     lines = _lines(text, key, len(groups))
     digest = hashlib.sha256(raw).hexdigest()
-    numbers = count()
+    numbers, hearing = count(), Hearing()
     turns = tuple(
         Turn(
             turn.text,
@@ -56,9 +56,10 @@ def read(place: Place) -> Reading:
             next(numbers),
             Source(str(place.path), *line, digest),
             call=turn.call,
+            heard=heard,
         )
         for group, line in zip(groups, lines, strict=False)
-        for turn in group
+        for turn, heard in [(turn, hearing.of(turn)) for turn in group]
         if turn.text
     )
     return Reading(turns, Watermark(size, size, digest=place.digest(size)), tuple(problems))

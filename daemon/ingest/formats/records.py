@@ -6,7 +6,18 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 
 from daemon.ingest.formats.lines import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, LINE_BYTES, Line, Place, lines_from
-from daemon.ingest.formats.turn import Conversation, Problem, RawTurn, Reading, Record, RecordError, Turn, Watermark
+from daemon.ingest.formats.turn import (
+    Conversation,
+    Hearing,
+    Problem,
+    RawTurn,
+    Reading,
+    Record,
+    RecordError,
+    Turn,
+    Watermark,
+    memory,
+)
 from state.crystals.crystal import Source
 
 
@@ -16,6 +27,7 @@ def read(place: Place, adapter: Conversation) -> Reading:
     problems: list[Problem] = []
     start = place.start
     end, ends, complete = start.resume, start.lines, True
+    hearing = Hearing(memory(start.carry).get("heard"))
     for line in lines_from(place.file, start.resume, start.lines + 1):
         if len(turns) >= CALL_TURNS or len(problems) >= CALL_PROBLEMS or end - start.resume >= CALL_BYTES:
             complete = False
@@ -28,10 +40,10 @@ def read(place: Place, adapter: Conversation) -> Reading:
                     break
                 problems.append(Problem(str(place.path), line.number, f"the record {error}"))
                 raw_turns = []
-            turns.extend(_turns(place, line, raw_turns, start.turns + len(turns)))
+            turns.extend(_turns(place, line, raw_turns, start.turns + len(turns), hearing))
         # A last line without its end counts as a line only when the end has come.
         end, ends = line.end, ends + line.ended
-    carry = json.dumps(adapter.carry())
+    carry = json.dumps({**adapter.carry(), "heard": hearing.carry()})
     watermark = Watermark(end, end, ends, start.turns + len(turns), place.digest(end), carry)
     return Reading(tuple(turns), watermark, tuple(problems), complete)
 
@@ -55,11 +67,12 @@ def record_of(line: Line) -> Record:
     return record
 
 
-def _turns(place: Place, line: Line, raw_turns: Iterable[RawTurn], position: int) -> Iterator[Turn]:
+def _turns(place: Place, line: Line, raw_turns: Iterable[RawTurn], position: int, hearing: Hearing) -> Iterator[Turn]:
     source = Source(str(place.path), line.number, line.number, hashlib.sha256(line.raw.strip()).hexdigest())
     numbers = count(position)
     for one in raw_turns:
+        heard = hearing.of(one)  # a screenshot has no text
         if one.text:
             at = one.at or place.file_time
             number = next(numbers)
-            yield Turn(one.text, one.speaker, one.trust, at, one.session, number, source, call=one.call)
+            yield Turn(one.text, one.speaker, one.trust, at, one.session, number, source, call=one.call, heard=heard)

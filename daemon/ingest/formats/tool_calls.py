@@ -12,7 +12,7 @@ RESULT_CHARACTERS = 4_000
 _CALL_CHARACTERS = 160
 _OPEN_CALLS = 256
 _OWN = ""  # in place of the tool's name
-_NOTHING = RawTurn("", "assistant", Trust.TOOL, call=True)
+_NOTHING = RawTurn("", "assistant", Trust.AGENT, call=True)
 
 _TELLING_ARGUMENTS = ("command", "cmd", "file_path", "path", "url", "query", "pattern", "prompt", "description")
 

@@ -8,13 +8,15 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from state.crystals.crystal import Source
-from state.trust import Trust
+from state.trust import Trust, least_heard
 
 Record = dict[str, object]
 
 # Outside these a number is no time of a conversation (a counter, a nanosecond clock, zero).
 _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+_STRANGERS = (Trust.TOOL, Trust.WEB)
+_SESSIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Turn:
 
     `session` is the one that the file names, else the file's path. `position` orders the turns of one file; `heading`
     is the path of headings above a block of a document; `call` marks a tool call, something done rather than said.
+    `heard` says what an agent had read since its owner's last word.
     """
 
     text: str
@@ -49,6 +52,34 @@ class Turn:
     source: Source
     heading: str = ""
     call: bool = False
+    heard: str = ""
+
+
+class Hearing:
+    """What each session of a file has read since its owner's last word: a page ("web") or a tool's answer ("tool").
+
+    Sessions beyond the latest 64 are let go.
+    """
+
+    def __init__(self, carried: object = None) -> None:
+        known = carried.items() if isinstance(carried, dict) else ()
+        self._sessions = {str(session): heard for session, heard in known if heard in _STRANGERS}
+
+    def of(self, turn: RawTurn) -> str:
+        """Take in the next turn; return what its session had heard, if it is the agent's."""
+        heard = self._sessions.pop(turn.session, "")
+        if turn.trust is Trust.OWNER and turn.text:
+            return ""
+        after = least_heard((heard, turn.trust.value)) if turn.trust in _STRANGERS else heard
+        if after:
+            self._sessions[turn.session] = after
+        while len(self._sessions) > _SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        return heard if turn.trust is Trust.AGENT else ""
+
+    def carry(self) -> Record:
+        """Return what must be known to go on after this turn."""
+        return dict(self._sessions)
 
 
 @dataclass(frozen=True, slots=True)

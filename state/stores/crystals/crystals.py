@@ -15,7 +15,14 @@ from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
 from state.errors import NotFoundError
 from state.stores.crystals import full_text, skills
-from state.stores.crystals.rows import Occurrence, crystal_in, is_of_another, joined_trust, source_in
+from state.stores.crystals.rows import (
+    Occurrence,
+    crystal_in,
+    is_of_another,
+    joined_heard,
+    joined_trust,
+    source_in,
+)
 from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, optional_text, to_text, transaction
 from state.stores.database.meta import Meta
@@ -292,8 +299,8 @@ class Crystals:
     def _insert(self, crystal: Crystal) -> int:
         cursor = self.connection.execute(
             "INSERT INTO crystals (id, text, context, pairs, speaker, origin, kind, importance, trust, session,"
-            " position, lifecycle, accesses, created_at, last_accessed_at, valence, parents, fades_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " position, lifecycle, accesses, created_at, last_accessed_at, valence, parents, fades_at,"
+            " heard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 crystal.id,
                 crystal.text,
@@ -313,6 +320,7 @@ class Crystals:
                 crystal.valence,
                 json.dumps(crystal.parents),
                 optional_text(fades_at(crystal)),
+                crystal.heard,
             ),
         )
         key = int(cursor.lastrowid or 0)
@@ -326,14 +334,16 @@ class Crystals:
             known,
             importance=max(known.importance, crystal.importance),
             trust=joined_trust(known, crystal),
+            heard=joined_heard(known, crystal),
             parents=(*known.parents, *(parent for parent in crystal.parents if parent not in known.parents)),
         )
         if both != known:
             self.connection.execute(
-                "UPDATE crystals SET importance = ?, trust = ?, parents = ?, fades_at = ? WHERE key = ?",
+                "UPDATE crystals SET importance = ?, trust = ?, heard = ?, parents = ?, fades_at = ? WHERE key = ?",
                 (
                     both.importance,
                     both.trust.value,
+                    both.heard,
                     json.dumps(both.parents),
                     optional_text(fades_at(both)),
                     row["key"],

@@ -5,16 +5,24 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import groupby
 from typing import NamedTuple
 
+from state.crystals.crystal import Origin
 from state.search.ranking import CONTEXT_WEIGHTS
-from state.stores.database.connection import from_text
+from state.stores.database.connection import from_text, to_text
+from state.trust import Trust, least_heard, least_trust
 
 _OFFSETS = sorted(CONTEXT_WEIGHTS, key=lambda offset: -CONTEXT_WEIGHTS[offset])
 _FARTHEST = max(abs(offset) for offset in CONTEXT_WEIGHTS)
 # Where more crystals than this share a place, the positions are no order; this many of them are looked at.
 _SHARERS = 8
+# The stamp of a note has whole seconds. A session that was silent for longer has ended; of a long one so many turns
+# are looked at.
+_STAMP = timedelta(seconds=1)
+_SESSION_HOURS = timedelta(hours=6)
+_MOST_TURNS = 1_000
 
 
 class Row(NamedTuple):
@@ -104,6 +112,32 @@ def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[li
         found.append(list(others)[:most])
     before, after = found
     return before[::-1], after
+
+
+def heard_before(connection: sqlite3.Connection, at: datetime) -> str:
+    """Return what the agent that spoke last had read since its owner's last word: "web", "tool" or nothing.
+
+    That is the session with the latest turn in the hours before `at`. Turns that share a place in it count as the
+    least trusted of them: a page may end in words that the owner has said.
+    """
+    upto = to_text(at + _STAMP)
+    last = connection.execute(
+        "SELECT session FROM crystals WHERE created_at > ? AND created_at < ? AND origin = ? AND speaker <> ''"
+        " ORDER BY created_at DESC LIMIT 1",
+        (to_text(at - _SESSION_HOURS), upto, Origin.SESSION),
+    ).fetchone()
+    turns = connection.execute(
+        "SELECT o.position, trust FROM occurrences o JOIN crystals ON key = o.crystal"
+        " WHERE o.session = ? AND o.at < ? AND origin = ? ORDER BY o.position DESC LIMIT ?",
+        (last["session"] if last else "", upto, Origin.SESSION, _MOST_TURNS),
+    )
+    heard = [""]
+    for _, turn in groupby(turns, key=lambda row: row["position"]):
+        trust = least_trust([Trust(row["trust"]) for row in turn])
+        if trust is Trust.OWNER:
+            break
+        heard.append(trust.value if trust.rank < Trust.AGENT.rank else "")
+    return least_heard(heard)
 
 
 def read_rows(

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
 from state.stores.database.connection import from_text, optional_moment
-from state.trust import Trust, least_trust
+from state.trust import Trust, least_heard, least_trust
 
 # Texts that somebody said, rather than what a dream or a session made of them.
 _SAID = {Origin.SCRATCH, Origin.SESSION, Origin.SEED}
@@ -40,6 +40,12 @@ def joined_trust(known: Crystal, again: Crystal) -> Trust:
     return max(both, key=lambda trust: trust.rank) if is_said else least_trust(both)
 
 
+def joined_heard(known: Crystal, again: Crystal) -> str:
+    """Return what a text that is met again was said after; nothing where it is not an agent's alone."""
+    is_agents = joined_trust(known, again) is Trust.AGENT
+    return least_heard((known.heard, again.heard)) if is_agents else ""
+
+
 def source_in(row: sqlite3.Row) -> Source | None:
     """The file and lines of an occurrence; None when it came from no file."""
     return Source(row["file"], row["first_line"], row["last_line"], row["digest"]) if row["file"] else None
@@ -68,4 +74,5 @@ def crystal_in(row: sqlite3.Row, source: Source | None) -> Crystal:
         last_accessed_at=optional_moment(accessed),
         valence=row["valence"],
         distinct=bool(speaker) and row["id"] != crystal_id(origin, text),
+        heard=row["heard"],
     )

@@ -25,6 +25,7 @@ from state.stores.database.schema import (
     ACCOUNTS,
     COMPARISONS,
     FILING,
+    HEARD,
     LOOKUPS,
     MEMORIES,
     RECALLS,
@@ -53,6 +54,7 @@ MIGRATIONS: tuple[str, ...] = (
     FILING,
     ACCOUNTS,
     ENTRIES,
+    HEARD,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000

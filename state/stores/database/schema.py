@@ -372,3 +372,8 @@ CREATE TABLE acts (
     version INTEGER
 );
 """
+
+# What an agent had read since its owner's last word when it said or noted this: web, tool, or nothing.
+HEARD = """
+ALTER TABLE crystals ADD COLUMN heard TEXT NOT NULL DEFAULT '';
+"""

@@ -121,7 +121,7 @@ def blank(content: bytes, erasure: Erasure) -> bytes:
 
     while True:
         notes = parse_notes(scratch_text(content), _EPOCH)
-        matching = [note for note in notes if spans(note.text, erasure.targets)]
+        matching = [note for note in notes if any(spans(text, erasure.targets) for text in note.texts)]
         new = _blank_rest(blanked(content, matching, found), erasure)
         if new == content:
             return content

@@ -120,7 +120,7 @@ class Segments:
     def append(self, note: Note, redaction: Redaction = DEFAULT) -> Note:
         """Append the note to scratch.md without its secrets, durably, and return it as it stands there.
 
-        Raises UsageError for a note that is empty, longer than 16 KiB or of an importance outside [0, 1];
+        Raises UsageError for a note that cannot be admitted (`state.scratch.admitted`);
         StorageError or BusyError when it could not be written, ForeignError in somebody else's workspace: it is then
         not in the log.
         """
@@ -130,7 +130,7 @@ class Segments:
             from state.stores.history.originals import Originals
 
             text = Originals(self._workspace, self._disk).redacted(stored.text, redaction, "note", stored.at)
-        stored = replace(stored, text=text)
+        stored = replace(stored, text=text, replaces=redaction.of(stored.replaces) if stored.replaces else "")
         self._disk.append_locked(self._workspace.scratch, render_note(stored).encode(), _HEAD)
         return stored
 
@@ -250,7 +250,7 @@ class Segments:
                 content = os.pread(fd, min(os.fstat(fd).st_size, LONGEST_LOG), 0)
                 line = content.count(b"\n", 0, file.start) + 1
                 notes = parse_notes(decode(content[file.start :]), _time(os.fstat(fd)), line)
-                matching = [note for note in notes if found(note.text)]
+                matching = [note for note in notes if any(map(found, note.texts))]
                 new = blanked(content, matching, found)
                 for at, row in changed_rows(content, new):
                     write_all(self._disk, fd, row, at)

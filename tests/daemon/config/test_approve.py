@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import load
-from state.document.approval import Approval, Policy
+from state.document.approval import Approval, Heard, Policy
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.errors import ConfigError
@@ -16,7 +16,7 @@ BOND, PHENOTYPE, NICHE = SectionName.BOND, SectionName.PHENOTYPE, SectionName.NI
 def loaded(folder: Path, text: str) -> Policy:
     file = folder / "config.yaml"
     file.write_text(text, encoding="utf-8")
-    return load(file, {}).dream.approve.policy
+    return load(file, {}).dream.policy
 
 
 def rule(policy: Policy, action: Action, section: SectionName = SectionName.CONTEXT, *, hand: bool = False) -> str:
@@ -40,6 +40,14 @@ def test_one_word_is_for_what_removes_and_changes_and_other_sections_keep_theirs
     assert rule(policy, Action.REVISE, PHENOTYPE) == "auto"
 
 
+def test_what_was_heard_is_marked_unless_its_owner_is_stricter(tmp_path: Path) -> None:
+    assert loaded(tmp_path, "").heard is Heard.MARK
+    assert loaded(tmp_path, "dream: {heard: ask}").heard is Heard.ASK
+    assert loaded(tmp_path, "dream: {heard: leave}").asked_as_a_whole.heard is Heard.LEAVE
+    with pytest.raises(ConfigError, match=r"dream\.heard is 'no'"):
+        loaded(tmp_path, "dream: {heard: 'no'}")
+
+
 def test_a_section_may_say_it_one_by_one(tmp_path: Path) -> None:
     policy = loaded(tmp_path, 'dream: {approve: {sections: {"The Bond": {add: ask, merge: never}}}}')
     assert [rule(policy, action, BOND) for action in Action] == ["ask", "auto", "auto", "never"]
@@ -48,7 +56,7 @@ def test_a_section_may_say_it_one_by_one(tmp_path: Path) -> None:
 def test_a_variable_may_hold_the_table() -> None:
     environment = {"DREAMD_DREAM__APPROVE": "{evict: never, by_hand: auto}", "DREAMD_MODEL__NAME": "a: b"}
     config = load(None, environment)
-    assert config.dream.approve.policy.evict is Approval.NEVER
+    assert config.dream.policy.evict is Approval.NEVER
     assert config.model.name == "a: b"
 
 

@@ -123,6 +123,38 @@ def test_the_user_of_a_subagent_is_the_agent(tmp_path: Path) -> None:
     assert other.trust is Trust.AGENT
 
 
+def test_what_a_session_has_read_is_heard_until_its_owner_speaks(tmp_path: Path) -> None:
+    def reads(tool: str, **more: object) -> list[object]:
+        call = {"type": "tool_use", "id": tool, "name": tool, "input": {"query": "relay"}}
+        # A picture of a page has no text.
+        result = {"type": "tool_result", "tool_use_id": tool, "content": [{"type": "image"}]}
+        return [claude("assistant", [call], **more), claude("user", [result], **more)]
+
+    side = {"isSidechain": True, "agentId": "a7"}
+    found = turns(
+        tmp_path / "a.jsonl",
+        claude("user", "Look"),
+        claude("assistant", "1"),
+        *reads("Grep"),
+        claude("assistant", "2 tool"),
+        *reads("WebFetch", **side),
+        claude("assistant", "3 web", **side),
+        *reads("WebFetch"),
+        *reads("Grep"),
+        claude("assistant", "4 web"),
+        claude("assistant", [{"type": "tool_use", "id": "d", "name": "mcp__dreamd__memory_search", "input": {}}]),
+        claude("user", "Good"),
+        claude("assistant", "5"),
+        claude("user", "Go on", **side),
+        claude("assistant", "6 web", **side),
+        claude("assistant", [{"type": "server_tool_use", "id": "w", "name": "web_search", "input": {"query": "q"}}]),
+        claude("assistant", "7 web"),
+    )
+    heard = [(turn.text, turn.heard) for turn in found if turn.text[0].isdigit()]
+    assert heard == [(text, text[2:]) for text, _ in heard]
+    assert len(heard) == 7
+
+
 def test_a_claude_code_record_without_message_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(claude("user", "hi")) + '\n{"type": "user", "sessionId": "s1", "message": 7}\n')
@@ -159,12 +191,12 @@ def test_codex_rollouts_are_read_and_their_noise_is_not(tmp_path: Path) -> None:
         item(type="web_search_call", action={"type": "search", "query": "relay"}),
         item(**text("assistant", "Done.")),
     )
-    assert [(turn.text, turn.speaker, turn.trust) for turn in found] == [
-        ("Fix the bridge", "user", Trust.OWNER),
-        ("shell: bash -lc ls -la", "assistant", Trust.AGENT),
-        ("README", "shell", Trust.TOOL),
-        ("web_search: relay", "assistant", Trust.AGENT),
-        ("Done.", "assistant", Trust.AGENT),
+    assert [(turn.text, turn.speaker, turn.trust, turn.heard) for turn in found] == [
+        ("Fix the bridge", "user", Trust.OWNER, ""),
+        ("shell: bash -lc ls -la", "assistant", Trust.AGENT, ""),
+        ("README", "shell", Trust.TOOL, ""),
+        ("web_search: relay", "assistant", Trust.WEB, ""),
+        ("Done.", "assistant", Trust.AGENT, "web"),
     ]
     assert {turn.session for turn in found} == {"c1"}
 
@@ -232,6 +264,12 @@ def test_openai_messages_are_read_from_an_array_and_an_object(
     # An object on one line may be the first of a file of lines, each a session.
     assert {turn.session for turn in found} <= {str(path), f"{path}/1"}
     assert found[-1].at == datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+
+
+def test_what_a_document_of_messages_has_heard(tmp_path: Path) -> None:
+    said = [("user", "Look"), ("tool", "a file"), ("assistant", "tool"), ("user", "Good"), ("assistant", "Done")]
+    (tmp_path / "a.json").write_text(json.dumps([{"role": role, "content": text} for role, text in said]))
+    assert [turn.heard for turn in read_turns(tmp_path / "a.json").turns] == ["", "", "tool", "", ""]
 
 
 def test_openai_messages_are_read_line_by_line(tmp_path: Path) -> None:

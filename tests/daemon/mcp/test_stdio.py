@@ -91,6 +91,18 @@ def test_a_client_notes_searches_and_dreams(here: Workspace, mode: str) -> None:
     run(body)
 
 
+def test_an_agent_is_told_that_what_its_note_replaces_is_not_there(here: Workspace) -> None:
+    async def body() -> None:
+        async with over_stdio("-w", str(here.root)) as client:
+            await told(client, "working_memory_note", note=TEA)
+            assert "notices" not in await told(client, "working_memory_note", note=PORT, replaces=TEA)
+            (notice,) = (await told(client, "working_memory_note", note=PORT, replaces="L9"))["notices"]
+            assert notice.startswith("'L9' names no line and no memory")
+
+    run(body)
+    assert notes(here) == [TEA, PORT, PORT]
+
+
 def test_the_workspace_may_be_named_by_the_environment(here: Workspace) -> None:
     async def body() -> None:
         async with over_stdio(DREAMD_WORKSPACE=str(here.root)) as client:

@@ -43,6 +43,16 @@ def test_its_other_sentences_stay_with_stamp_and_importance() -> None:
     assert len(blank(content)) == len(content)
 
 
+@pytest.mark.parametrize("replaces", [SECRET, f"{SECRET} (of 2019)"])
+@pytest.mark.parametrize("text", ["Miez is a cat.", "Miez is a cat. The vault code is 4711.", "(replaces: L5) Miez"])
+def test_what_a_note_replaces_goes_as_a_whole(replaces: str, text: str) -> None:
+    content = render_note(Note(text, AT, replaces=replaces)).encode()
+    new = blank(content)
+    (note,) = parse_notes(decode(new), AT)
+    assert (note.text, note.replaces, note.at) == (text.removesuffix(" The vault code is 4711."), "", AT)
+    assert len(new) == len(content)
+
+
 def test_lines_of_one_note_keep_their_places() -> None:
     content = render_note(Note("First.\nThe vault code is 4711.\nLast.", AT)).encode()
     new = blank(content)

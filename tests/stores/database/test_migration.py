@@ -144,6 +144,23 @@ def test_the_ninth_migration_is_what_the_ninth_version_wrote() -> None:
     assert MIGRATIONS[8].strip() == (HERE / "version_9.sql").read_text(encoding="utf-8").strip()
 
 
+def test_the_tenth_migration_is_what_the_tenth_version_wrote() -> None:
+    assert MIGRATIONS[9].strip() == (HERE / "version_10.sql").read_text(encoding="utf-8").strip()
+
+
+def test_the_crystals_of_version_10_have_heard_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, 10)
+        connection.execute(
+            "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
+            " VALUES ('a', 'Ada moved', 'scratch', 'fact', .7, 'agent', 'generated', ?)",
+            (to_text(AT),),
+        )
+    with closing(open_database(path)) as connection:
+        assert [one.heard for one in Crystals(connection).by_keys([1]).values()] == [""]
+
+
 def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

@@ -33,6 +33,15 @@ def test_an_acknowledged_note_waits_in_the_inbox_as_it_was_answered(home: Fleet,
     assert datetime.fromisoformat(answer.json["at"])
 
 
+def test_what_a_note_replaces_reaches_the_log(home: Fleet, door: Door) -> None:
+    tenant = home.tenant()
+    token, place = home.token(tenant), home.places.add(tenant, "one")
+    fields = {"note": "Ada prefers coffee", "replaces": f"prefers tea, {AWS}"}
+    assert door.ask(token, "POST", "/v1/workspaces/one/notes", fields).status == 200
+    (row,) = home.inbox.waiting(place.id)
+    assert row.note().replaces == "prefers tea, [redacted: aws key id]"
+
+
 def test_secrets_are_taken_out_before_anything_is_stored(home: Fleet, door: Door) -> None:
     tenant = home.tenant()
     token, place = home.token(tenant), home.places.add(tenant, "one")

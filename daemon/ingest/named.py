@@ -1,0 +1,135 @@
+"""Named: which line or memory the `replaces` of a note means: an id, or words that only one of them has."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from daemon.workspace.document import read_document
+from daemon.workspace.redaction import redacted
+from daemon.workspace.stores import Store
+from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.document.document import parse
+from state.document.operations import Fate
+from state.dream import CurrentLine
+from state.errors import NotFoundError
+from state.stores.history.lineage import LineLife
+from state.text.words import normalise
+
+# A shorter beginning of a crystal's id may be a word.
+_ID_DIGITS = 8
+_DERIVED = frozenset((Origin.DREAM, Origin.EVICTED))
+# What a dream takes in of the pending notes is not more.
+_MOST_NOTES = 250
+
+
+def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = "") -> tuple[str, ...]:
+    """Return the ids of what a note names: standing lines, or crystals that no line rests on alone.
+
+    Empty if it names nothing, or several things. `note` is the id of the note's own crystal, which is not meant.
+    """
+    value, key = value.strip(), normalise(value)
+    texts = {line.id: normalise(line.text) for line in lines}
+    if value.upper() in texts:
+        return (value.upper(),)
+    life = store.lineage.life(value.upper())
+    crystals = [] if life else [one for one in _with_id(store, value) if one.id != note]
+    if life is None and not crystals and key:
+        exact = [line for line, text in texts.items() if text == key]
+        within = [line for line, text in texts.items() if _has(text, key)]
+        if exact or within:
+            return tuple(exact or within) if exact or len(within) == 1 else ()
+        past = [one for one in store.lineage.lives(value) if _has(normalise(one.text), key)]
+        past = [one for one in past if normalise(one.text) == key][:1] or past
+        life = past[0] if len(past) == 1 else None
+        crystals = _with_words(store, value, note) if not past else []
+    if life is not None:
+        life, crystals = _latest(store, life)
+        if life.id in texts:
+            return (life.id,)
+    return _standing(store, lines, crystals) or tuple(one.id for one in crystals)
+
+
+def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tuple[str, ...]]:
+    """Return what the pending notes name, by the ids of the notes' crystals. None names a note that comes later."""
+    notes = list(islice(store.segments.each_pending(), _MOST_NOTES))
+    if not any(note.replaces for note in notes):
+        return {}
+    ids = [crystal_id(Origin.SCRATCH, redacted(store, note.text)) for note in notes]
+    found: dict[str, tuple[str, ...]] = {}
+    for place, (id_, note) in enumerate(zip(ids, notes, strict=True)):
+        if note.replaces:
+            meant = (*found.get(id_, ()), *named(store, lines, note.replaces, id_))
+            later = set(ids[place:]) - set(ids[:place])
+            found[id_] = tuple(one for one in dict.fromkeys(meant) if one not in later)
+    return found
+
+
+def doubt(store: Store, value: str) -> str:
+    """Return a warning if the value names nothing, or several things; empty otherwise.
+
+    What was written into MEMORY.md by hand, and notes that were not looked at yet, count as well.
+    """
+    key, lines = normalise(value), store.lineage.current_lines()
+    known = {normalise(line.text) for line in lines}
+    new = {block.key for part in parse(read_document(store)[0]).parts for block in part.lines} - known
+    new |= {normalise(note.text) for note in store.segments.newest().notes if note.replaces != value}
+    if named(store, lines, value) or any(_has(text, key) for text in new):
+        return ""
+    return f"{value!r:.80} names no line and no memory, or several: the note is kept, and replaces nothing"
+
+
+def _with_id(store: Store, value: str) -> list[Crystal]:
+    if len(value) < _ID_DIGITS or value.strip("0123456789abcdef"):
+        return []
+    try:
+        return [store.crystals.found(value)]
+    except NotFoundError:
+        return []
+
+
+def _with_words(store: Store, value: str, note: str) -> list[Crystal]:
+    """Return the crystals with this very text, else the only note or item of a session that has these words."""
+    if exact := store.crystals.get({crystal_id(origin, value) for origin in Origin} - {note}):
+        return exact
+    rows = store.crystals.connection.execute(
+        "SELECT id, text FROM crystals WHERE origin IN (?, ?) AND merged_into IS NULL AND id <> ?"
+        " AND instr(lower(text), ?)",
+        # SQLite folds ASCII alone.
+        (Origin.SCRATCH, Origin.WORKING, note, "".join(one.lower() if one.isascii() else one for one in value)),
+    )
+    found = [row["id"] for row in rows if _has(normalise(row["text"]), normalise(value))]
+    return store.crystals.get(found) if len(found) == 1 else []
+
+
+def _has(text: str, words: str) -> bool:
+    """Return whether a text has these words, not as a part of longer ones: "tea" is not in "steak"."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None
+
+
+def _latest(store: Store, life: LineLife) -> tuple[LineLife, list[Crystal]]:
+    """Return the line that it has become by revisions, and the crystals that say just what that one says."""
+    while life.fate == Fate.REVISED and (successor := store.lineage.life(life.successor)):
+        life = successor
+    return life, _alone(life.text, store.crystals.get((*life.evidence, life.crystal)))
+
+
+def _standing(store: Store, lines: Sequence[CurrentLine], crystals: Sequence[Crystal]) -> tuple[str, ...]:
+    """Return the lines that say just what one of these crystals says."""
+    ids, evidence = {one.id for one in crystals}, store.lineage.evidence() if crystals else {}
+    return tuple(
+        line.id
+        for line in lines
+        if not ids.isdisjoint(evidence.get(line.id, ()))
+        and any(one.id in ids for one in _alone(line.text, store.crystals.get(evidence[line.id])))
+    )
+
+
+def _alone(text: str, crystals: Iterable[Crystal]) -> list[Crystal]:
+    """Return the crystals that say what a line says: the same words, or the only thing that it rests on.
+
+    A line that was merged from several says more than each of them.
+    """
+    every = {one.id: one for one in crystals}.values()
+    same = [one for one in every if normalise(one.text) == normalise(text)]
+    others = [one for one in every if one not in same]
+    return same + (others if len(others) == 1 and all(one.origin in _DERIVED for one in same) else [])
