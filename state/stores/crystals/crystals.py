@@ -89,7 +89,7 @@ class Crystals:
         return [found[id_] for id_ in wanted if id_ in found]
 
     def named(self, name: str) -> list[Crystal]:
-        """Return the crystals that this may mean: by the beginning of an id, else by the text, else by words of it."""
+        """Return the crystals that this may mean: by an id or its beginning, a text, or words of it."""
         if _ID.fullmatch(name):
             condition = "key IN (SELECT key FROM crystals WHERE id >= ? AND id < ? LIMIT 2)"
             if by_id := self._read(condition, (name, f"{name}g")):
