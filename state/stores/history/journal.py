@@ -4,7 +4,7 @@
 2. Its crystals are written (ids are content hashes).
 3. MEMORY.md is swapped with the new version; the text before is compared with what was read, and merged if a human
    changed it, even in the instant before the swap.
-4. Scratch segments are retired (by a restore: what it takes back is pending again).
+4. Scratch segments are retired (by a restore: what it takes back is pending again, or is no longer).
 5. Lineage and the row of the version are written in one transaction: done.
 
 A crash before 1 changes nothing; after it, `recover` repeats 2 to 5, each of which may be repeated.
@@ -142,16 +142,19 @@ class Journal:
         self._crystals.upsert(dream.crystals)
         dream = self._write_document(dream)
         for mark in dream.segments:
-            if dream.cause == RESTORE:
+            if dream.cause != RESTORE:
+                self._segments.retire(mark.number, mark.consumed)
+            elif mark.start < mark.consumed:
                 self._segments.revive(mark.number, mark.start)
             else:
-                self._segments.retire(mark.number, mark.consumed)
+                self._segments.retire(mark.number, mark.start)
         with transaction(self._crystals.connection) as connection:
             # In here, where nobody else writes: an owner that was stopped until now must not repeat an old version.
             self._check()
             self._crystals.upsert(dream.crystals)
             if dream.cause == RESTORE:
                 self._crystals.undream(dream.dreamt)
+                self._crystals.mark_dreamt(dream.redreamt, dream.number)
             else:
                 self._crystals.mark_dreamt(dream.dreamt, dream.number, dream.newest)
             Meta(connection).put(NOTES_LEFT, str(dream.waiting))
