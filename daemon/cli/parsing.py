@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from daemon.api.dispatch import Caller
+    from daemon.api.operations.operation import Request
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
 
@@ -48,15 +49,15 @@ def usage_error(error: ValueError, parser: "argparse.ArgumentParser") -> UsageEr
 
     if not isinstance(error, ValidationError):
         return None
-    from daemon.api.operations.operation import FieldsError, Request
+    from daemon.api.operations import operation
     from state.codec import problems_of
 
-    if error.title not in _names(Request):
+    if error.title not in _names(operation.Request):
         return None
-    return FieldsError({_argument(parser, field): problem for field, problem in problems_of(error)})
+    return operation.FieldsError({_argument(parser, field): problem for field, problem in problems_of(error)})
 
 
-def _names(kind: type) -> "Iterator[str]":
+def _names(kind: "type[Request]") -> "Iterator[str]":
     yield kind.__name__
     for one in kind.__subclasses__():
         yield from _names(one)

@@ -143,13 +143,15 @@ def _undecided(store: Store, later: Sequence[Dream]) -> tuple[Decided, ...]:
     staged = {record.id for record in later}
     known = [one for dream in sorted({*staged, *(dream for dream, _ in before)}) for one in store.changes.of(dream)]
     decided = []
-    for one in known:
-        decision = Decision.OUTDATED if one.dream in staged else before.get((one.dream, one.place), one.decision)
-        if decision in OPEN and one.change.is_erased:
+    for change in known:
+        decision = (
+            Decision.OUTDATED if change.dream in staged else before.get((change.dream, change.place), change.decision)
+        )
+        if decision in OPEN and change.change.is_erased:
             decision = Decision.OUTDATED
-        is_declined = one.decision is Decision.DECLINED and decision is not Decision.APPROVED
-        if decision is not one.decision and not is_declined:
-            decided.append(one.decided(decision))
+        is_declined = change.decision is Decision.DECLINED and decision is not Decision.APPROVED
+        if decision is not change.decision and not is_declined:
+            decided.append(change.decided(decision))
     return tuple(decided)
 
 

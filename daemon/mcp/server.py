@@ -209,7 +209,7 @@ def _named(request: Request, context: Context) -> Request:
         return request
     client = context.session.client_params
     name = client.client_info.name if client else getattr(context.request, "headers", {}).get("user-agent", "")
-    return request.model_copy(update={"agent": agent_called(name) or request.agent})
+    return request.model_copy(update={"agent": agent_called(name) or request.given["agent"]})
 
 
 def _error(error: Exception) -> dict[str, Any]:

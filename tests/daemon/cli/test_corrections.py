@@ -23,7 +23,7 @@ def updating(request: dict[str, Any], _number: int) -> Reply:
     """Writes each input into the place of the line with the same beginning, or adds it."""
     lines = {text.partition(" is ")[0]: name for name, _, text in lines_of(request)}
     inputs = [one for one in inputs_of(request) if one[0].startswith("N")]
-    operations = [
+    operations: list[dict[str, Any]] = [
         {"op": "revise", "line": line} if (line := lines.get(text.partition(" is ")[0])) else {"op": "add"}
         for _, _, text in inputs
     ]
