@@ -17,7 +17,7 @@ from graphs.extractive import counted_operations
 from graphs.guard import PROTECTING, SAID_ALREADY, Verdict, check_operations
 from graphs.input_budget import numbered
 from graphs.working_copy import WorkingCopy
-from state.document.approval import Approval, Rule
+from state.document.approval import Approval, Heard, Rule
 from state.document.operations import Action, Birth, Fate, Operation, Refusal
 from state.dream import (
     REVIEW,
@@ -41,6 +41,7 @@ OWNERS_IMPORTANCE = 0.8
 # So many changes of one dream are shown as applied; `dreamd history` has them all.
 MOST_SHOWN = 50
 
+_READ = {"tool": "a tool's output", "web": "a page"}
 _HELD = {Decision.WAITING: "waits for the owner", Decision.DECLINED: "was declined by the owner"}
 
 
@@ -69,8 +70,8 @@ def sort_by_policy(snapshot: Snapshot, verdict: Verdict) -> Sorted:
             applying.append(operation)
             continue
         rule = _rule(snapshot, operation)
-        why = asks.get(operation) or f"dream.approve.{rule.name}: {rule.approval}"
-        if operation in asks and rule.approval is Approval.AUTO:
+        why = asks.get(operation) or _heard(snapshot, operation) or f"dream.approve.{rule.name}: {rule.approval}"
+        if rule.approval is Approval.AUTO and (operation in asks or _heard(snapshot, operation)):
             rule = replace(rule, approval=Approval.ASK)
         figures = _held(snapshot, operation, rule)
         if figures:
@@ -107,6 +108,14 @@ def _rule(snapshot: Snapshot, operation: Operation) -> Rule:
         by_hand=any(line.id in snapshot.handwritten for line in old),
         by_owner=any(piece.trust is Trust.OWNER for piece in cited),
     )
+
+
+def _heard(snapshot: Snapshot, operation: Operation) -> str:
+    """Why an operation waits that rests on what was noted after reading a page or a tool's output."""
+    heard = {piece.heard for piece in snapshot.evidence if piece.id in operation.cites and piece.heard}
+    if not heard or snapshot.policy.heard is not Heard.ASK:
+        return ""
+    return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in sorted(heard))}"
 
 
 def _held(snapshot: Snapshot, operation: Operation, rule: Rule) -> str:

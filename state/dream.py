@@ -15,7 +15,7 @@ from state.codec import decode, encode
 from state.crystals.crystal import Crystal
 from state.document.approval import Policy
 from state.document.document import Edit, SectionName
-from state.document.operations import Birth, Death, Operation, Refusal
+from state.document.operations import Action, Birth, Death, Operation, Refusal
 from state.errors import StorageError
 from state.forgetting.tombstones import NOTHING, Tombstones
 from state.secrets.policy import DEFAULT, Redaction
@@ -99,7 +99,10 @@ class CurrentLine:
 
 @dataclass(frozen=True, slots=True)
 class SegmentMark:
-    """How far a scratch segment is consumed: bytes from its start; and from where on by this version."""
+    """How far a scratch segment is consumed: bytes from its start; and from where on by this version.
+
+    Of a restore: how far it was consumed; and how far it is now.
+    """
 
     number: int
     consumed: int
@@ -135,7 +138,8 @@ class Decision(StrEnum):
     """What became of a change that the owner is to look at.
 
     It waits, or it applied and can be undone; the owner approved or declined it, or accepted or undid what had
-    applied; nobody decided in time (expired), or its lines are no longer what they were (outdated).
+    applied; nobody decided in time (expired), its lines are no longer what they were (outdated), or the owner
+    corrected one of them by another text, or removed it (corrected).
     """
 
     WAITING = "waiting"
@@ -146,6 +150,7 @@ class Decision(StrEnum):
     UNDONE = "undone"
     EXPIRED = "expired"
     OUTDATED = "outdated"
+    CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +168,23 @@ class StagedChange:
     figures: str
     applied: bool = False
 
+    @property
+    def is_erased(self) -> bool:
+        """Whether it has nothing to write any more: its text was forgotten."""
+        return self.operation.action is not Action.EVICT and not self.operation.text.strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision on a staged change, which is named by its dream and its place among the changes of that dream."""
+    """A decision on a staged change, which is named by its dream and its place among the changes of that dream.
+
+    `before` is what it was until then; None in records of before there was this field.
+    """
 
     dream: str
     place: int
     decision: Decision
+    before: Decision | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +306,7 @@ class Dream:
     same edits. Committing the same dream again changes nothing. `staged` are the changes that wait for the owner and
     those that applied and can be undone, with all that is known of them;
     `decided` what this version makes of changes that were staged before, `corrections` what the owner called wrong.
+    A restore names in `dreamt` the crystals that are input again, and in `redreamt` those that are no longer.
     `newest` is the row of the last crystal that there was when the dream read (what it passed over up to there is no
     news any more), `waiting` counts the notes that it left for the next one.
     """
@@ -327,6 +342,7 @@ class Dream:
     newest: int = 0
     waiting: int = 0
     corrections: tuple[Correction, ...] = ()
+    redreamt: tuple[str, ...] = ()
 
     @property
     def waiting_changes(self) -> int:

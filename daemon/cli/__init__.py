@@ -100,14 +100,20 @@ def _run(words: Sequence[str]) -> int:
     module = "import_" if name == "import" else name.replace("-", "_")  # the other one is a word of Python's
     command = import_module(f"daemon.cli.{module}")
     arguments = command.plain(rest) if hasattr(command, "plain") else None
-    if arguments is None:
-        from daemon.cli.parsing import parser_of
+    if arguments is not None:
+        return int(command.run(arguments))
+    from daemon.cli.parsing import parser_of, usage_error
 
-        parser = parser_of(f"dreamd {name}", command.__doc__)
-        command.add(parser)
-        # Options may stand between arguments, also between those that may be left out.
-        arguments = parser.parse_intermixed_args(rest)
-    return int(command.run(arguments))
+    parser = parser_of(f"dreamd {name}", command.__doc__)
+    command.add(parser)
+    # Options may stand between arguments, also between those that may be left out.
+    arguments = parser.parse_intermixed_args(rest)
+    try:
+        return int(command.run(arguments))
+    except ValueError as error:
+        if (misused := usage_error(error, parser)) is not None:
+            raise misused from None  # the error holds the values
+        raise
 
 
 def _help() -> str:

@@ -56,12 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--lift takes no --words, --except or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
     caller = caller_of(arguments, "forget", _show_step)
-    from daemon.api.operations.upkeep import MAX_CHARACTERS, ForgetText, forget_text
+    from daemon.api.operations.upkeep import ForgetText, forget_text
 
-    if len(text) > MAX_CHARACTERS:
-        raise UsageError(
-            f"the text has {len(text):,} characters and {MAX_CHARACTERS:,} are possible", "give it in parts"
-        )
     request = ForgetText(
         text=text,
         words=arguments.words,

@@ -17,7 +17,7 @@ def run(arguments: argparse.Namespace) -> int:
     caller = caller_of(arguments, "history")
     from daemon.api.operations.versions import History, history
 
-    versions = caller.ask(history, History(limit=max(0, arguments.limit))).versions
+    versions = caller.ask(history, History(limit=arguments.limit)).versions
     if arguments.json:
         show_json(versions)
     elif versions:

@@ -20,10 +20,11 @@ from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import NoReturn
 
     from daemon.api.dispatch import Caller
+    from daemon.api.operations.operation import Request
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
 
@@ -40,6 +41,36 @@ def parser_of(prog: str, description: str | None) -> "argparse.ArgumentParser":
             raise UsageError(f"{message}", f"see '{self.prog} --help'")
 
     return Parser(prog=prog, description=description, allow_abbrev=False)
+
+
+def usage_error(error: ValueError, parser: "argparse.ArgumentParser") -> UsageError | None:
+    """Return the error that names the wrong arguments if they failed to make the request of an operation."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return None
+    from daemon.api.operations import operation
+    from state.codec import problems_of
+
+    if error.title not in _names(operation.Request):
+        return None
+    return operation.FieldsError({_argument(parser, field): problem for field, problem in problems_of(error)})
+
+
+def _names(kind: "type[Request]") -> "Iterator[str]":
+    yield kind.__name__
+    for one in kind.__subclasses__():
+        yield from _names(one)
+
+
+def _argument(parser: "argparse.ArgumentParser", field: str) -> str:
+    """Return the argument that a field of a request was made of: the one of its name, else the only one in place."""
+    name = field.partition(".")[0].removesuffix("_id")
+    actions = parser._actions  # noqa: SLF001 - argparse shows them in no other way
+    meant = [one for one in actions if one.dest == name] or [one for one in actions if not one.option_strings]
+    if len(meant) != 1:
+        return field
+    return meant[0].option_strings[-1] if meant[0].option_strings else str(meant[0].metavar or meant[0].dest)
 
 
 def plain_arguments(

@@ -43,12 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
     minute may then be missed, and the search leaves no trace.
     """
     caller = caller_of(arguments, "search")
-    from daemon.api.operations.search import MAX_LIMIT, Search, memory_search
+    from daemon.api.operations.search import Search, memory_search
     from state.crystals.crystal import Kind, Origin
     from state.trust import Trust
 
-    if not 1 <= arguments.limit <= MAX_LIMIT:
-        raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     request = Search(
         query=" ".join(arguments.query),
         limit=arguments.limit,

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from daemon.api.dispatch import Caller
-    from daemon.api.operations.operation import Request
     from daemon.api.operations.session_memory import Events
     from daemon.sessions.answers import Memory, Restored, SessionSummary
     from state.sessions.stats import SessionStats
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
         @property
         def next_cursor(self) -> str | None: ...
 
-    RequestT = TypeVar("RequestT", bound=Request)
     PageT = TypeVar("PageT", bound=Paged)
     One = TypeVar("One")
 
@@ -60,19 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
     if what not in ("restore", "events") and memory is not None:
         raise UsageError(f"'dreamd session {what}' takes no memory", "'dreamd session events' tells its story")
     return _ACTS[what](caller_of(arguments, "session"), arguments)
-
-
-def _request(kind: "type[RequestT]", **fields: object) -> "RequestT":
-    """The request. Raises UsageError that names the invalid argument."""
-    from pydantic import ValidationError
-
-    from state.codec import problems_of
-
-    try:
-        return kind(**fields)
-    except ValidationError as error:
-        name, problem = problems_of(error)[0]
-        raise UsageError(f"{name.removesuffix('_id')}: {problem}") from None
 
 
 def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
@@ -117,7 +102,7 @@ def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import Listed, export
     from daemon.sessions.answers import Memories
 
-    request = _request(Listed, session_id=arguments.session, limit=MOST)
+    request = Listed(session_id=arguments.session, limit=MOST)
     memories = _all(
         lambda cursor: caller.ask(export, request.model_copy(update={"cursor": cursor})), lambda part: part.memories
     )
@@ -144,7 +129,7 @@ def _show_items(memories: "tuple[Memory, ...]") -> None:
 def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import InSession, stats
 
-    reply = caller.ask(stats, _request(InSession, session_id=arguments.session))
+    reply = caller.ask(stats, InSession(session_id=arguments.session))
     if not reply.total_count:
         _require(caller, arguments.session)
     show_json(reply) if arguments.json else _show_stats(reply)
@@ -174,7 +159,7 @@ def _of(number: int, most: int | None) -> str:
 def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_memory import EventsRequest, events
 
-    request = _request(EventsRequest, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
+    request = EventsRequest(session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
     reply = caller.ask(events, request)
     show_json(reply.events) if arguments.json else _show_events(reply)
     return 0
@@ -192,7 +177,7 @@ def _restore(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import OfMemory
     from daemon.api.operations.session_memory import restore
 
-    request = _request(OfMemory, session_id=arguments.session, memory_id=arguments.memory)
+    request = OfMemory(session_id=arguments.session, memory_id=arguments.memory)
     done = caller.ask(restore, request)
     show_json(done) if arguments.json else _show_restored(done)
     return 0 if done.restored else 1

@@ -1,4 +1,4 @@
-"""Say which of two crystals holds now, or take back what was found of them."""
+"""Say which of two memories holds now, or take back what was found of them."""
 
 import argparse
 
@@ -8,8 +8,8 @@ from daemon.cli.terminal import out, show_json
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Which two."""
-    parser.add_argument("older", metavar="OLDER", help="the id of the crystal that holds no longer, or its beginning")
-    parser.add_argument("newer", metavar="NEWER", help="the id of the one that holds now")
+    parser.add_argument("older", metavar="OLDER", help="what holds no longer: its id, its line (L12) or words of it")
+    parser.add_argument("newer", metavar="NEWER", help="what holds now")
     parser.add_argument("--undo", action="store_true", help="take it back: both hold")
     takes_workspace(parser)
 

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from daemon.dream.lines.change import take_in_writing
+from daemon.dream.lines.change import corrected, take_in_writing
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.owner_edits import owner_edits
 from daemon.dream.snapshot import standing
 from daemon.ingest.notes import note_crystal
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.approval import Wish, carry_out, is_outdated
+from graphs.approval import Wish, carry_out, is_outdated, stands
 from state.document.merge import working
 from state.document.operations import Action, Refusal
 from state.dream import CurrentLine, Decided, Decision, Dream, decode_record
@@ -101,7 +101,7 @@ def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
             raise UsageError(
                 f"change {number} is {change.decision.value}", "only what was declined or accepted is reopened"
             )
-        if is_outdated(change.change, lines):
+        if _is_over(change, lines):
             raise ConflictError(f"change {number} cannot wait again: its lines are no longer what they were")
         again[number] = REOPENED[change.decision]
     return again
@@ -111,22 +111,29 @@ def open_changes(store: Store) -> list[tuple[Change, bool]]:
     """Return the changes that wait or applied, each with whether it is outdated."""
     waiting = store.changes.open()
     lines = _lines(store, utc_now()) if waiting else ()
-    return [(one, is_outdated(one.change, lines)) for one in waiting]
+    return [(one, _is_over(one, lines)) for one in waiting]
+
+
+def _is_over(change: Change, lines: Sequence[CurrentLine]) -> bool:
+    return change.change.is_erased or is_outdated(change.change, lines)
 
 
 def settle(store: Store, now: datetime) -> int:
     """Let go of the changes that waited too long or whose lines are gone; returns how many.
 
-    What one of them says anew becomes a note again, of the time when it was said.
+    What one of them says anew becomes a note again, of the time when it was said, unless the owner changed its lines.
     """
     waiting = store.changes.open()
     if not waiting:
         return 0
     lines = _lines(store, now)
     oldest = now - timedelta(days=store.config.dream.approve_days)
-    outdated = [one for one in waiting if is_outdated(one.change, lines)]
+    outdated = [one for one in waiting if _is_over(one, lines)]
     expired = [one for one in waiting if one not in outdated and one.at <= oldest]
-    _let_go(store, outdated, Decision.OUTDATED, now)
+    committed = store.lineage.current_lines()
+    for one in outdated:
+        is_mine = any(stands(line, committed) and not stands(line, lines) for line in one.change.lines)
+        _let_go(store, [one], Decision.CORRECTED if is_mine else Decision.OUTDATED, now)
     _let_go(store, expired, Decision.EXPIRED, now)
     return len(outdated) + len(expired)
 
@@ -166,7 +173,9 @@ def _carried(
         return Settled(None, {}, carried.outdated, refused)
     done = {number: decisions[number] for number in carried.done}
     decided: tuple[Decided, ...] = tuple(changes[number].decided(decision) for number, decision in done.items())
-    dream = replace(carried.dream, decided=decided)
+    unwanted = [changes[number].change for number, decision in done.items() if decision is Decision.UNDONE]
+    texts = {normalise(one.operation.text) for one in unwanted if one.operation.action is not Action.EVICT}
+    dream = replace(carried.dream, decided=(*decided, *corrected(store, texts)))
     store.ledger.begin(dream.id, f"{dream.cause} of {dream.reason}", now)
     dream = memory.commit(dream)
     store.ledger.end(dream.id, "committed", "by the owner", utc_now(), dream.number)
@@ -182,7 +191,7 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
     for one in changes:
         # What workspaces agree on stands in them: it is no news of this one.
         note = _as_note(one) if one.decision is Decision.WAITING and not one.is_agreement else None
-        if note is None or normalise(note.text) in standing:
+        if note is None or decision is Decision.CORRECTED or normalise(note.text) in standing:
             store.changes.decide(one.number, decision, now)
             continue
         # In this order: a kill in between leaves a note that is pending, and is not written a second time.
@@ -192,9 +201,9 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
 
 
 def _as_note(change: Change) -> Note | None:
-    """What the change says, of the time when it was said; None for one that only takes away."""
+    """What the change says, of the time when it was said; None for one that only takes away, or was forgotten."""
     operation, evidence = change.change.operation, change.change.evidence
-    if operation.action is Action.EVICT:
+    if operation.action is Action.EVICT or change.change.is_erased:
         return None
     said = max((piece.at for piece in evidence), default=change.at)
     return Note(operation.text, said, max((piece.importance for piece in evidence), default=0.5))

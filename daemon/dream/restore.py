@@ -1,7 +1,7 @@
 """Restore: commits an older version of MEMORY.md anew, and makes what was consumed since pending again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
@@ -17,6 +17,7 @@ from state.document.pointer import parse_pointer
 from state.dream import RESTORE, CurrentLine, Decided, Decision, Dream, PointerLine, SegmentMark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
+from state.stores.history.changes import OPEN
 from state.stores.history.lineage import match
 from state.text.words import normalise
 from state.trust import Trust
@@ -28,7 +29,8 @@ def restore(store: Store, number: int) -> Dream:
     """Commit MEMORY.md as it was in this version, as a new version.
 
     Notes and crystals that later versions consumed are input again: their segments are pending, the bootstrap shows
-    them. Lines that leave by it are crystals; what its owner had deleted then, and allowed since, is deleted again.
+    them. To restore the version before a restore undoes it: what that gave back is consumed again, and decided as it
+    was. Lines that leave by it are crystals; what its owner had deleted then, and allowed since, is deleted again.
     Of a later version whose record is gone or damaged, what the crystals say is input again, and the dream's problems
     name it. Raises NotFoundError for a version that there is none of.
     """
@@ -38,8 +40,8 @@ def restore(store: Store, number: int) -> Dream:
     later, lost = _later(store, number)
     now = utc_now()
     births, deaths, crystals = _line_changes(store, before, text, now)
-    segments, dreamt = _consumed_by(later)
-    dreamt = tuple(dict.fromkeys((*dreamt, *(one for version in lost for one in store.crystals.dreamt_in(version)))))
+    consumed = _consumed_by(later)
+    unread = (one for version in lost for one in store.crystals.dreamt_in(version))
     standing = {normalise(block.text) for _, block in parse(text).lines()}
     lifted = dict.fromkeys(one for record in later for one in record.lifted_tombstones)
     dream = Dream(
@@ -55,8 +57,9 @@ def restore(store: Store, number: int) -> Dream:
         births=births,
         deaths=deaths,
         crystals=crystals,
-        dreamt=dreamt,
-        segments=segments,
+        dreamt=tuple(dict.fromkeys((*consumed.dreamt, *unread))),
+        redreamt=consumed.redreamt,
+        segments=consumed.segments,
         pointers=_pointers(store, text),
         tombstones=(
             *(death.text for death in deaths if death.fate is Fate.DELETED),
@@ -88,27 +91,37 @@ def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
     return records, lost
 
 
-def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[SegmentMark, ...], tuple[str, ...]]:
-    """The segments and crystals that these versions have taken in, which no version before them had."""
+@dataclass(frozen=True, slots=True)
+class _Consumed:
+    """How input comes to be as it was: segments, and crystals that are input again or no longer."""
+
+    segments: tuple[SegmentMark, ...]
+    dreamt: tuple[str, ...]
+    redreamt: tuple[str, ...]
+
+
+def _consumed_by(later: Sequence[Dream]) -> _Consumed:
+    """Return what these versions have taken in or given back, where it is not as it was before them."""
     before, upto = dict[int, int](), dict[int, int]()  # how far each segment was consumed before them, and by them
-    crystals, earlier_crystals = dict[str, None](), set[str]()
+    was, is_ = dict[str, bool](), dict[str, bool]()  # whether each crystal was dreamt before them, and is now
     for record in later:
-        # What a restore gives back and these versions had not taken was consumed before them.
         is_restore = record.cause == RESTORE
         for mark in record.segments:
-            before.setdefault(mark.number, mark.consumed if is_restore else mark.start)
-            if not is_restore:
-                upto[mark.number] = max(upto.get(mark.number, 0), mark.consumed)
-        if is_restore:
-            earlier_crystals |= set(record.dreamt) - crystals.keys()
-        else:
-            crystals |= dict.fromkeys(record.dreamt)
-    return (
-        tuple(SegmentMark(number, end, before[number]) for number, end in upto.items() if before[number] < end),
-        tuple(crystal for crystal in crystals if crystal not in earlier_crystals),
+            start, end = (mark.consumed, mark.start) if is_restore else (mark.start, mark.consumed)
+            before.setdefault(mark.number, start)
+            upto[mark.number] = end if is_restore else max(upto.get(mark.number, 0), end)
+        for crystals, dreamt in ((record.dreamt, not is_restore), (record.redreamt, True)):
+            for crystal in crystals:
+                was.setdefault(crystal, not dreamt)
+                is_[crystal] = dreamt
+    return _Consumed(
+        tuple(SegmentMark(number, end, before[number]) for number, end in upto.items() if before[number] != end),
+        tuple(crystal for crystal, dreamt in is_.items() if dreamt and not was[crystal]),
+        tuple(crystal for crystal, dreamt in is_.items() if was[crystal] and not dreamt),
     )
 
 
+# Of a record that does not say what a change was before.
 _BEFORE = {
     Decision.APPROVED: Decision.WAITING,
     Decision.UNDONE: Decision.APPLIED,
@@ -119,18 +132,27 @@ _BEFORE = {
 
 
 def _undecided(store: Store, later: Sequence[Dream]) -> tuple[Decided, ...]:
-    """What these versions had decided is open again; what they had staged waits no longer: it is input again."""
-    back: dict[tuple[str, int], Decided] = {}
+    """Return the decisions by which changes are what they were before these versions.
+
+    What these staged waits no longer: it is input again. What was declined stays so, and what was forgotten is over.
+    """
+    before: dict[tuple[str, int], Decision] = {}
     for record in later:
         for one in record.decided:
-            back.setdefault((one.dream, one.place), replace(one, decision=_BEFORE[one.decision]))
-    for record in later:
-        for change in store.changes.of(record.id):
-            if change.decision is Decision.DECLINED:
-                back.pop((change.dream, change.place), None)
-            else:
-                back[change.dream, change.place] = change.decided(Decision.OUTDATED)
-    return tuple(back.values())
+            before.setdefault((one.dream, one.place), one.before or _BEFORE[one.decision])
+    staged = {record.id for record in later}
+    known = [one for dream in sorted({*staged, *(dream for dream, _ in before)}) for one in store.changes.of(dream)]
+    decided = []
+    for change in known:
+        decision = (
+            Decision.OUTDATED if change.dream in staged else before.get((change.dream, change.place), change.decision)
+        )
+        if decision in OPEN and change.change.is_erased:
+            decision = Decision.OUTDATED
+        is_declined = change.decision is Decision.DECLINED and decision is not Decision.APPROVED
+        if decision is not change.decision and not is_declined:
+            decided.append(change.decided(decision))
+    return tuple(decided)
 
 
 def _line_changes(

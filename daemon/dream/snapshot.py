@@ -17,6 +17,7 @@ from graphs.eviction import OLD_TEXT_SHARE
 from graphs.input_budget import numbered
 from graphs.working_copy import MAX_OLD_LINES
 from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.document.approval import Heard
 from state.document.document import Document, SectionName
 from state.document.merge import working
 from state.document.pointer import parse_pointer
@@ -205,7 +206,8 @@ def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Ev
         *numbered(Kind.SKILL, _skills(store, now)),
         *numbered(Kind.WORKING, _working(store, now)),
     )
-    return tuple(piece for piece in every if piece.trust.rank >= Trust.AGENT.rank)
+    left_out = store.config.dream.policy.heard is Heard.LEAVE
+    return tuple(piece for piece in every if piece.trust.rank >= Trust.AGENT.rank and not (piece.heard and left_out))
 
 
 def _old_piece(store: Store, line: CurrentLine) -> Evidence:

@@ -11,7 +11,6 @@ from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.document.document import parse
 from state.document.operations import Fate
 from state.dream import CurrentLine
-from state.errors import NotFoundError
 from state.stores.history.lineage import LineLife
 from state.text.words import normalise
 
@@ -81,10 +80,8 @@ def doubt(store: Store, value: str) -> str:
 def _with_id(store: Store, value: str) -> list[Crystal]:
     if len(value) < _ID_DIGITS or value.strip("0123456789abcdef"):
         return []
-    try:
-        return [store.crystals.found(value)]
-    except NotFoundError:
-        return []
+    found = [one for one in store.crystals.named(value) if one.id.startswith(value)]
+    return found if len(found) == 1 else []
 
 
 def _with_words(store: Store, value: str, note: str) -> list[Crystal]:

@@ -204,12 +204,12 @@ def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
 
 
 def _named(request: Request, context: Context) -> Request:
-    """The request, with the agent that asks where its receipt says who did: as the handshake, or the header, says."""
+    """The request with the agent that asks, where it has one: as the handshake, or the header, says."""
     if "agent" not in type(request).model_fields:
         return request
     client = context.session.client_params
     name = client.client_info.name if client else getattr(context.request, "headers", {}).get("user-agent", "")
-    return request.model_copy(update={"agent": agent_called(name)})
+    return request.model_copy(update={"agent": agent_called(name) or request.given["agent"]})
 
 
 def _error(error: Exception) -> dict[str, Any]:

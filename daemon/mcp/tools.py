@@ -22,6 +22,7 @@ from daemon.mcp.replies import (
     rest_of_why,
 )
 from daemon.mcp.tool import Tool
+from state.agents import OTHER
 
 # A sentence is given when the agent has its tool.
 _SENTENCES = {
@@ -72,7 +73,8 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             found,
             findings_text,
             hides=_LESS_OF_HITS,
-            hidden=("explain", "look"),
+            hidden=("explain", "look", "agent"),
+            fixed=(("agent", OTHER),),
             quotes=True,
             rest=rest_of_search,
             first=True,

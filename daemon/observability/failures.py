@@ -58,8 +58,9 @@ def _as_dreamd_error(error: Exception) -> DreamdError:
     import sqlite3
 
     if isinstance(error, OSError):
+        named = isinstance(error.filename, str | bytes) and error.filename  # it may be the number of an open file
         try:
-            with storage_errors(Path(os.fsdecode(error.filename or "the disk"))):
+            with storage_errors(Path(os.fsdecode(named or "the disk"))):
                 raise error
         except DreamdError as known:
             return known

@@ -203,8 +203,9 @@ def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path
     assert every_fault((Fault.TORN_CRASH,), scenario) > share(20)
 
 
+@pytest.mark.parametrize("stamp", ["kept", "deleted"])
 def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
-    ready: Prepared, tmp_path: Path
+    ready: Prepared, tmp_path: Path, stamp: str
 ) -> None:
     deletions = 0
 
@@ -217,7 +218,10 @@ def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
         if GOAL in lines(workspace):
             deletions += 1
             write(workspace, lambda text: without(text, GOAL))
+            if stamp == "deleted":
+                write(workspace, lambda text: without(text, "_Last dream: "))
             with opened(workspace) as store:
+                assert GOAL not in lines(workspace)
                 dreamt(store, FURTHER)
                 dreamt(store, f"{GOAL}!")
                 assert GOAL not in lines(workspace)

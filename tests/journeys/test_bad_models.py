@@ -66,7 +66,7 @@ class End:
 
 KEPT = (
     # What an answer neither cites nor names, or cites only for what is refused, it has not taken in.
-    End(model_characters.emptied, 0, 1, left=True),
+    End(model_characters.emptied, 0, 3, left=True),
     End(model_characters.wrong_ids, 0, 3, left=True),
     End(model_characters.foreign, 0, 3, left=True),
     # It named the notes as read: they are crystals.

@@ -16,18 +16,21 @@ from daemon.ingest.existing_memory import Kind, belonging
 from daemon.ingest.feelings import feel
 from daemon.ingest.memory_files import absorb_memory_file
 from daemon.ingest.named import doubt
+from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import vouch
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
+from state.crystals.crystal import Crystal
 from state.crystals.supersession import Cause, Supersession
-from state.errors import DreamdError, NothingToDoError, UsageError
+from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, MAX_REPLACES, Note
 from state.signals.hormones import Feeling, mood
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import below
 from state.stores.history.segments import Segments
+from state.text.words import normalise
 from state.trust import Trust
 
 _MOST_PROBLEMS = 100
@@ -265,16 +268,16 @@ def _trust_in(file: ExistingFile) -> Trust:
 
 
 class Supersede(Request):
-    """Two crystals, by their ids or the first signs of these; or that neither supersedes the other."""
+    """Two memories, each by its id, its line (L12) or words of it; or that neither supersedes the other."""
 
-    older: str = Field(min_length=8, max_length=64, pattern="^[0-9a-f]+$", description="What holds no longer")
-    newer: str = Field(min_length=8, max_length=64, pattern="^[0-9a-f]+$", description="What holds now")
+    older: str = Field(min_length=1, max_length=10_000, description="What holds no longer")
+    newer: str = Field(min_length=1, max_length=10_000, description="What holds now")
     undo: bool = Field(default=False, description="Take it back: both hold")
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The texts of both crystals; `undone`: both hold. `turned`: it was the other way around before."""
+    """The texts of both memories; `undone`: both hold. `turned`: it was the other way around before."""
 
     older: str
     newer: str
@@ -284,27 +287,48 @@ class Superseded:
 
 @operation("supersede", "/supersessions", remote=False)
 def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
-    """Say, as the owner of the workspace, that one crystal holds no longer because of another one, or take it back.
+    """Say, as the owner of the workspace, that one memory holds no longer because of another one, or take it back.
 
-    That they contradict each other is no open question any more. Raises NotFoundError for an id that no crystal or
-    more than one has, UsageError for one crystal twice, and NothingToDoError when there is nothing to take back.
+    That they contradict each other is no open question any more. Raises NotFoundError for what names no memory,
+    UsageError for what names several, or one twice, and NothingToDoError when there is nothing to take back.
     """
     with access.write() as store:
-        older, newer = (store.crystals.found(id_) for id_ in (request.older, request.newer))
-        keys = store.crystals.keys([older.id, newer.id])
-        before, after, now = keys[older.id], keys[newer.id], utc_now()
-        if before == after:
-            raise UsageError("both ids are of one crystal", "give those of two")
+        now = utc_now()
+        absorb_notes(store, now)
+        (older, before), (newer, after) = _meant(store, request.older), _meant(store, request.newer)
+        if before & after:
+            raise UsageError("both are the same memory", "name two")
         supersessions = Supersessions(store.crystals)
         with transaction(store.crystals.connection):
             store.check()
-            pairs = {(pair.older, pair.newer) for pair in supersessions.among([before, after]).pairs}
+            pairs = {(pair.older, pair.newer) for pair in supersessions.among(before | after).pairs}
             # What was said of them before would make a circle with this.
-            was_known = supersessions.undo(before, after, now)
+            undone = [supersessions.undo(one, other, now) for one in before for other in after]
             if not request.undo:
-                supersessions.record([Supersession(before, after, 1.0, now, Trust.OWNER, Cause.OWNER)])
+                holds = max(after)
+                supersessions.record(
+                    Supersession(one, holds, 1.0, now, Trust.OWNER, Cause.OWNER) for one in sorted(before)
+                )
                 store.questions.settle_dispute(older.id, newer.id)
-            elif not was_known:
+            elif not any(undone):
                 raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
+        turned = not request.undo and any((other, one) in pairs for one in before for other in after)
         texts = redacted(store, older.text), redacted(store, newer.text)
-    return Superseded(*texts, undone=request.undo, turned=not request.undo and (after, before) in pairs)
+    return Superseded(*texts, undone=request.undo, turned=turned)
+
+
+def _meant(store: Store, name: str) -> tuple[Crystal, set[int]]:
+    """Return the crystal that is meant, and the rows of all that say the same."""
+    line = store.lineage.life(name.strip().upper())
+    found = [] if line else store.crystals.named(name)
+    if not found:
+        lines = [line] if line else store.lineage.lives(name) if normalise(name) else []
+        for one in lines:
+            rests_on = store.crystals.get(one.evidence)
+            found += [crystal for crystal in rests_on if normalise(crystal.text) == normalise(one.text)] or rests_on
+    if not found:
+        raise NotFoundError(f"no memory has {name[:200]!r} in it or as its id", "'dreamd search' shows texts and ids")
+    if len({normalise(one.text) for one in found}) > 1:
+        ids = ", ".join(f"{one.id[:12]} ({redacted(store, one.text)[:60]!r})" for one in found[:5])
+        raise UsageError(f"{name[:200]!r} means several memories: {ids}", "name one by its id")
+    return found[-1], set(store.crystals.keys(one.id for one in found).values())

@@ -46,6 +46,9 @@ class Search(Request):
     archived: bool = Field(default=False, description="Also what left sessions and was not kept")
     explain: bool = Field(default=False, description="With the reasons why each result stands where it does")
     look: bool = Field(default=False, description="Record nothing of it: a person looks, no agent uses what is found")
+    agent: str = Field(
+        default="", max_length=100, description="Which agent asks: what it does not find becomes its open question"
+    )
 
     @property
     def filters(self) -> Filters:
@@ -117,8 +120,8 @@ def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
         with access.write() as store:
-            find = look if request.look else recall
-            findings = find(store, request.query, request.limit, request.filters)
+            asked = (store, request.query, request.limit, request.filters)
+            findings = look(*asked) if request.look else recall(*asked, agent=request.agent)
             left = _archived(access, store, request, findings)
             reasons = _reasons(store, request, findings)
     except (BusyError, ForeignError, ReadOnlyError) as why:

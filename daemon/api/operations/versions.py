@@ -21,7 +21,7 @@ from state.stores.history.lineage import Version
 class History(Request):
     """How many."""
 
-    limit: int = Field(default=20, ge=0, le=100_000, description="At most so many, the newest first")
+    limit: int = Field(default=20, ge=1, le=100_000, description="At most so many, the newest first")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Change: carries out what the owner wants of single lines, as one version; all of it or nothing."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,9 +13,10 @@ from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.owner.lines import LineAction, LineChange, change_lines
 from state.document.document import SectionName
-from state.dream import EDIT, CurrentLine, Dream
+from state.dream import EDIT, CurrentLine, Decided, Decision, Dream
 from state.errors import ConflictError, DreamdError, RejectedError
 from state.stores.database.tombstones_copy import keep_copy
+from state.text.words import normalise
 
 BY_HAND = "written into the file"
 _UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
@@ -76,10 +77,21 @@ def _changed(store: Store, wishes: Sequence[LineWish]) -> tuple[Changed, datetim
 
 
 def _committed(store: Store, dream: Dream, now: datetime) -> Dream:
+    left = {normalise(death.text) for death in dream.deaths} - {normalise(birth.text) for birth in dream.births}
+    dream = replace(dream, decided=corrected(store, left))
     store.ledger.begin(dream.id, f"{EDIT} by the owner", now)
     dream = WorkspaceMemory(store).commit(dream)
     store.ledger.end(dream.id, "committed", dream.reason, utc_now(), dream.number)
     return dream
+
+
+def corrected(store: Store, left: Collection[str]) -> tuple[Decided, ...]:
+    """Return the decisions on what waits for lines of these folded texts, which their owner has just corrected."""
+    return tuple(
+        one.decided(Decision.CORRECTED)
+        for one in store.changes.open()
+        if one.decision is Decision.WAITING and any(normalise(line.text) in left for line in one.change.lines)
+    )
 
 
 def take_in_writing(store: Store) -> bool:

@@ -158,9 +158,10 @@ def open_archive(path: Path) -> Iterator[Archive]:
     with storage_errors(path):
         # Without O_NONBLOCK a FIFO of this name would be waited for.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise UsageError(f"{path} is no regular file", "name an archive that 'dreamd export' wrote")
     with _File(io.FileIO(fd)) as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise UsageError(f"{path} is no regular file", "name an archive that 'dreamd export' wrote")
         try:
             archive = Archive(path, file)
         except _BAD as error:

@@ -5,6 +5,7 @@ its vector follows (see `vectors`). Writing a crystal again adds at most an occu
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +14,6 @@ from datetime import datetime
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
-from state.errors import NotFoundError
 from state.stores.crystals import full_text, skills
 from state.stores.crystals.rows import (
     Occurrence,
@@ -27,6 +27,7 @@ from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, optional_text, to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
+from state.text.words import normalise
 from state.trust import Trust
 
 # What a dream takes in. Its own output is not its input, and neither is what a page or a tool said.
@@ -46,6 +47,9 @@ _MOST_COUNTED = 1_000
 # In `meta`: the row of the last crystal that there was when the last dream read.
 _SEEN_UPTO = "seen_upto"
 _KEYS = "SELECT value FROM json_each(?)"
+_ID = re.compile("[0-9a-f]{8,64}")
+# So many of the shortest texts that hold some words are looked at.
+_MOST_NAMED = 100
 _AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
 
 
@@ -95,15 +99,21 @@ class Crystals:
         found = {crystal.id: crystal for crystal in self._read(f"id IN ({_KEYS})", (json.dumps(wanted),))}
         return [found[id_] for id_ in wanted if id_ in found]
 
-    def found(self, prefix: str) -> Crystal:
-        """The crystal whose id begins so. Raises NotFoundError when there is none, or more than one."""
-        found = self._read(
-            "key IN (SELECT key FROM crystals WHERE id >= ? AND id < ? LIMIT 2)", (prefix, f"{prefix}g")
+    def named(self, name: str) -> list[Crystal]:
+        """Return the crystals that this may mean: by an id or its beginning, a text, or words of it."""
+        if _ID.fullmatch(name):
+            condition = "key IN (SELECT key FROM crystals WHERE id >= ? AND id < ? LIMIT 2)"
+            if by_id := self._read(condition, (name, f"{name}g")):
+                return by_id
+        holding, wanted = full_text.holding(name), normalise(name)
+        if not holding:
+            return []
+        condition = (
+            "key IN (SELECT key FROM crystals WHERE merged_into IS NULL AND key IN"
+            " (SELECT rowid FROM words WHERE words MATCH ?) ORDER BY length(text) LIMIT ?)"
         )
-        if len(found) == 1:
-            return found[0]
-        how_many = "more than one crystal has" if found else "no crystal has"
-        raise NotFoundError(f"{how_many} an id that begins with {prefix!r}", "'dreamd search' shows the ids")
+        by_words = [one for one in self._read(condition, (holding, _MOST_NAMED)) if wanted in normalise(one.text)]
+        return [one for one in by_words if normalise(one.text) == wanted] or by_words
 
     def by_keys(self, keys: Iterable[int]) -> dict[int, Crystal]:
         """The crystals in these rows; rows that are gone are left out."""

@@ -321,14 +321,14 @@ CREATE TABLE recalls (
 
 # What the owner is to look at, line by line.
 REVIEWS = """
--- Changes of lines that wait for the owner, and doubtful ones that applied; decided ones are kept like the ledger.
+-- Changes of lines that wait for the owner, and the latest that applied; decided ones are kept like the ledger.
 CREATE TABLE changes (
     number     INTEGER PRIMARY KEY,     -- what the owner calls it
     dream      TEXT NOT NULL,           -- whose change it is, and which of them
     place      INTEGER NOT NULL,
     at         TEXT NOT NULL,           -- since when it waits
     record     TEXT NOT NULL,           -- JSON: operation, old lines, evidence, figures
-    decision   TEXT NOT NULL,           -- waiting, doubtful; approved, declined, accepted, undone, expired, outdated
+    decision   TEXT NOT NULL,           -- waiting, applied; approved, declined, accepted, undone, expired, outdated
     decided_at TEXT,
     note       TEXT NOT NULL DEFAULT '' -- the crystal of the note that it has become
 );

@@ -186,6 +186,7 @@ def erased_record(dream: Dream, erasure: Erasure) -> Dream:
         deaths=tuple(death for one in dream.deaths if (death := _death(one, erasure)).text or not one.text),
         crystals=tuple(crystal for one in dream.crystals if (crystal := erased_crystal(one, erasure)).text),
         dreamt=_ids(dream.dreamt, erasure),
+        redreamt=_ids(dream.redreamt, erasure),
         pointers=_pointers(dream.pointers, erasure),
         retired_pointers=_pointers(dream.retired_pointers, erasure),
         tombstones=tuple(new for one in dream.tombstones if (new := line(one))),

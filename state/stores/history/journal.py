@@ -4,7 +4,7 @@
 2. Its crystals are written (ids are content hashes).
 3. MEMORY.md is swapped with the new version; the text before is compared with what was read, and merged if a human
    changed it, even in the instant before the swap.
-4. Scratch segments are retired (by a restore: what it takes back is pending again).
+4. Scratch segments are retired (by a restore: what it takes back is pending again, or is no longer).
 5. Lineage and the row of the version are written in one transaction: done.
 
 A crash before 1 changes nothing; after it, `recover` repeats 2 to 5, each of which may be repeated.
@@ -40,6 +40,8 @@ from state.text.words import normalise
 _SWAPS = 8
 # In `meta`: how many notes the last dream left for the next one, as far as it counted them.
 NOTES_LEFT = "notes_left"
+# In `meta`: the dream for which MEMORY.md was swapped last. What stands there since is made of its text.
+_SWAPPED = "swapped"
 
 
 class Journal:
@@ -142,16 +144,19 @@ class Journal:
         self._crystals.upsert(dream.crystals)
         dream = self._write_document(dream)
         for mark in dream.segments:
-            if dream.cause == RESTORE:
+            if dream.cause != RESTORE:
+                self._segments.retire(mark.number, mark.consumed)
+            elif mark.start < mark.consumed:
                 self._segments.revive(mark.number, mark.start)
             else:
-                self._segments.retire(mark.number, mark.consumed)
+                self._segments.retire(mark.number, mark.start)
         with transaction(self._crystals.connection) as connection:
             # In here, where nobody else writes: an owner that was stopped until now must not repeat an old version.
             self._check()
             self._crystals.upsert(dream.crystals)
             if dream.cause == RESTORE:
                 self._crystals.undream(dream.dreamt)
+                self._crystals.mark_dreamt(dream.redreamt, dream.number)
             else:
                 self._crystals.mark_dreamt(dream.dreamt, dream.number, dream.newest)
             Meta(connection).put(NOTES_LEFT, str(dream.waiting))
@@ -164,12 +169,14 @@ class Journal:
         """Swap MEMORY.md for the new version until the displaced text is what that version was made from."""
         path = self._workspace.document
         displaced = self._disk.displaced(path)  # by a swap that a crash interrupted
+        swapped = Meta(self._crystals.connection).get(_SWAPPED) == dream.id
         if displaced is not None:
+            swapped = swapped or displaced != dream.text.encode()
             self._take_in(dream, decode_document(displaced, path.with_name(f".{path.name}.displaced")))
         for _ in range(_SWAPS):
             current = self._disk.read_optional(path)
             merging = self._merging(dream)
-            new = _joined(dream, merging, decode_document(current or b"", path))
+            new = _joined(dream, merging, decode_document(current or b"", path), swapped=swapped)
             if merging is None and new != dream:
                 self._write_record(new)
                 dream = new
@@ -178,6 +185,9 @@ class Journal:
             self._check()
             displaced = current if current == target else self._disk.exchange(path, target, mode=0o644)
             if displaced in {None, current}:
+                with transaction(self._crystals.connection) as connection:
+                    self._check()
+                    Meta(connection).put(_SWAPPED, dream.id)
                 self._disk.settle(path)
                 if merging is not None:
                     self._write_record(new)
@@ -185,6 +195,7 @@ class Journal:
                 return new
             self._put_back_if_fenced(displaced)
             self._take_in(dream, decode_document(displaced, path))  # saved between reading and swapping
+            swapped = True
         raise DocumentError(
             f"{path} changed {_SWAPS} times while it was written", "stop what writes it and dream again"
         )
@@ -222,15 +233,16 @@ class Journal:
         return self._workspace.history / f"{dream.number:06d}.merging"
 
 
-def _joined(dream: Dream, merging: Dream | None, human: str) -> Dream:
+def _joined(dream: Dream, merging: Dream | None, human: str, *, swapped: bool = False) -> Dream:
     """The dream as it is to be committed over what a human left in MEMORY.md.
 
-    `merging` holds saves that were taken out before. An empty file is an accident, not a wish.
+    `merging` holds saves that were taken out before. `swapped`: the text was read after MEMORY.md had the dream's. An
+    empty file is an accident, not a wish.
     """
     wanted = merging or dream
     if not human.strip() or human == wanted.text:
         return wanted
-    if not _made_from(dream, human):
+    if not _made_from(dream, human, swapped=swapped):
         if human == dream.before:
             return replace(dream, merged=None)
         text, _ = merged(dream.before, human, dream.edits, dream.at, dream.mood)
@@ -241,10 +253,15 @@ def _joined(dream: Dream, merging: Dream | None, human: str) -> Dream:
     return replace(merging, merged=render(document))
 
 
-def _made_from(dream: Dream, human: str) -> bool:
-    """Whether this text is what the commit wrote, or is derived from it: it has the new version's stamp."""
-    row = next((row for row in dream.text.splitlines() if is_stamp(row)), None)
-    return human == dream.text or (row is not None and row in human and row not in dream.before)
+def _made_from(dream: Dream, human: str, *, swapped: bool) -> bool:
+    """Return whether this text is what the commit wrote, or is derived from it.
+
+    The stamp tells, also of an old text that an editor saves late. Without one it is the text that stood there.
+    """
+    new, old = (next(filter(is_stamp, text.splitlines()), None) for text in (dream.text, dream.before))
+    if human == dream.text or (new is not None and new in human and new not in dream.before):
+        return True
+    return swapped and human != dream.before and (old is None or old not in human)
 
 
 def _as_merged(dream: Dream, text: str) -> Dream:

@@ -97,6 +97,7 @@ def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
         new += _missing(crystals, dream.crystals)
         if dream.cause == RESTORE:
             crystals.undream(dream.dreamt)
+            crystals.mark_dreamt(dream.redreamt, dream.number)
         else:
             crystals.mark_dreamt(dream.dreamt, dream.number, dream.newest)
         lineage.record(dream)

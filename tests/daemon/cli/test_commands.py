@@ -54,7 +54,7 @@ def test_no_command_at_all_is_a_usage_error_that_shows_the_help(dreamd: Caller) 
         (("note", "  \n "), 2, "the note is empty"),
         (("note", "x" * 20_000), 2, "20000 bytes and 16384 fit"),
         (("bootstrap", "--context-window", "0"), 2, "0 tokens is impossible"),
-        (("search", "tea", "--limit", "0"), 2, "a limit of 0 is impossible"),
+        (("search", "tea", "--limit", "0"), 2, "--limit: input should be greater than or equal to 1"),
         (("search", "tea", "--kind", "rumour"), 2, "there is no kind 'rumour'; there are fact, preference"),
         (("search", "tea", "--trust", "all"), 2, "there is no trust 'all'"),
         (("search", "tea", "--since", "yesterday"), 2, "'yesterday' is no day or time"),
@@ -80,6 +80,81 @@ def test_what_cannot_be_done_is_one_line_and_a_status(
     assert said in ended.err
     assert ended.err.startswith("dreamd: ")
     assert ended.err.count("\n") == 1
+
+
+LONG = "x" * 200_000
+# Of each command, wrong values of its arguments: out of range, empty, too long, no number, no name.
+WRONG: dict[str, list[tuple[str, ...]]] = {
+    "init": [("--trust=0",), ("a", "b")],
+    "connect": [("nobody",), ("",)],
+    "disconnect": [("nobody",), ("",)],
+    "note": [("",), (LONG,), ("x", "--importance", "-1"), ("x", "--importance", "2"), ("x", "--importance", "")],
+    "bootstrap": [("--context-window", "0"), ("--context-window", "-1"), ("--context-window", "all")],
+    "dream": [("--reason", ""), ("--reason", "0")],
+    "search": [("tea", "--limit", wrong) for wrong in ("0", "-1", "1001", "", "all")]
+    + [("tea", option, wrong) for option in ("--origin", "--kind", "--trust") for wrong in ("", "0")]
+    + [("tea", option, wrong) for option in ("--since", "--until", "--as-of") for wrong in ("", "0", "-1")]
+    + [(LONG,), ("tea", "--session", LONG), ("tea", "--speaker", LONG)],
+    "status": [("--json=0",)],
+    "open": [("--once=0",)],
+    "history": [("--limit", wrong) for wrong in ("0", "-1", "100001", "", "all")],
+    "diff": [("0",), ("-1",), ("",), ("all",), ("1", "0"), ("-1", "1"), (str(10**10),), ("1", "2", "3")],
+    "restore": [("0",), ("-1",), ("",), ("all",), (str(10**10),)],
+    "why": [("",), (LONG,)],
+    "why-not": [("",), (LONG,), ("tea", "--session", LONG)],
+    "supersede": [("", "L1"), ("L1", ""), (LONG, "L1"), ("L1", LONG)],
+    "forget": [("", "--yes"), (LONG, "--yes")],
+    "secrets": [("0",), ("allow", "")],
+    "review": [("1", "--accept", "--undo")],
+    "feel": [("",), ("0",), ("reward", "--because", LONG), ("reward", "--because", "x" * 2_001)],
+    "mood": [("1",)],
+    "block": [("0",), ("add",), ("add", "")],
+    "ingest": [("--found", "nobody"), ()],
+    "session": [("",), ("0",), ("show", ""), ("show", LONG), ("stats", LONG), ("restore", "s", LONG)]
+    + [("events", "s", "--limit", wrong) for wrong in ("0", "-1", "", "all", str(10**10))],
+    "export": [("--json=0",)],
+    "import": [("",), ("/",)],
+    "eval": [("--tokens", wrong, "--yes") for wrong in ("0", "-1", "", "all")] + [("--seed", "all")],
+    "models": [("0",), ("",)],
+    "config": [("dream.mode", "auto")],
+    "doctor": [("--repair=0",), ("--dry-run",)],
+}
+# These start what stays, or keep a fleet.
+STAY = {"serve", "mcp", "worker", "gateway", "migrate", "fleet", "install-service"}
+
+
+def test_a_wrong_argument_is_a_usage_error_of_every_command(
+    dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DREAMD_WORKSPACE", str(here))
+    assert dreamd("note", "Ada drinks tea.").status == dreamd("dream").status == 0
+    assert WRONG.keys() | STAY == COMMANDS.keys()
+    other = []
+    for command, words in ((command, words) for command, wrong in WRONG.items() for words in wrong):
+        ended = dreamd(command, *words)
+        if ended.status != 2 or "a defect" in ended.err or ended.err.count("\n") != 1:
+            other.append((command, *(word[:20] for word in words), ended.status, ended.err[:200]))
+    assert not other, "\n".join(map(str, other))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("diff", "0"), "N: input should be greater than or equal to 1"),
+        (("restore", "0"), "N: input should be greater than or equal to 1"),
+        (("why", ""), "TEXT: string should have at least 1 character"),
+        (("feel", "reward", "--because", "x" * 2_001), "--because: string should have at most 2000 characters"),
+        (("history", "--limit", "0"), "--limit: input should be greater than or equal to 1"),
+        (("search", "tea", "--limit", "1001"), "--limit: input should be less than or equal to 1000"),
+        (("session", "stats", LONG), "SESSION: string should have at most"),
+    ],
+)
+def test_a_usage_error_names_the_argument_and_what_is_allowed(
+    dreamd: Caller, here: Path, words: tuple[str, ...], said: str
+) -> None:
+    ended = dreamd(*words, "-w", here)
+    assert ended.status == 2
+    assert said in ended.err
 
 
 def test_with_json_a_failure_is_an_object_as_well(dreamd: Caller, here: Path) -> None:

@@ -143,7 +143,7 @@ def test_lifting_lets_it_be_learnt_again(dreamd: Caller, here: Workspace) -> Non
         (("--yes",), "what is to be forgotten?"),
         (("  ", "--yes"), "the text is empty"),
         (("…", "--yes"), "at least one word"),
-        (("word " * 20_001, "--yes"), "80,000 are possible; give it in parts"),
+        (("word " * 20_001, "--yes"), "TEXT|ID: string should have at most 80000 characters"),
         (("x", "--lift", "--words"), "--lift takes no --words"),
         (("--lift",), "which text?"),
     ],

@@ -43,17 +43,17 @@ def test_filters_leave_out_what_does_not_pass(dreamd: Caller, here: Path) -> Non
         assert dreamd(*search, *none).json["hits"] == []
 
 
-def test_a_hit_counts_as_an_access_and_a_miss_is_an_open_question(dreamd: Caller, here: Path) -> None:
+def test_a_hit_counts_as_an_access_and_what_its_owner_misses_is_no_question_of_the_agent(
+    dreamd: Caller, here: Path
+) -> None:
     dreamd("search", "tea in the morning", "-w", here)
     missed = dreamd("search", "lattice quantum chromodynamics", "-w", here)
     assert "nothing answers this well" in missed.err
     with open_readonly(open_workspace(here), Config()) as store:
         accessed = store.crystals.connection.execute("SELECT text FROM crystals WHERE accesses > 0").fetchall()
-        questions = [(one.question, one.cause) for one in store.questions.open(10)]
+        questions = store.questions.open(10)
     assert [row["text"] for row in accessed] == [NOTES[0]]
-    ((question, cause),) = questions
-    assert "lattice quantum chromodynamics" in question
-    assert cause == "miss"
+    assert questions == []
 
 
 def test_a_search_beside_an_owner_writes_nothing_and_says_so(dreamd: Caller, here: Path) -> None:
@@ -65,20 +65,6 @@ def test_a_search_beside_an_owner_writes_nothing_and_says_so(dreamd: Caller, her
     with open_readonly(open_workspace(here), Config()) as store:
         accesses = store.crystals.connection.execute("SELECT sum(accesses) FROM crystals").fetchone()[0]
     assert accesses == 1
-
-
-def test_a_secret_in_a_query_is_not_kept(dreamd: Caller, here: Path) -> None:
-    secret = "ghp_" + "a1B2" * 9
-    dreamd("search", f"zyxwv {secret}", "-w", here)
-    with open_readonly(open_workspace(here), Config()) as store:
-        (question,) = store.questions.open(10)
-    assert secret not in question.question
-
-
-def test_an_empty_query_is_answered_and_leaves_no_question(dreamd: Caller, here: Path) -> None:
-    assert dreamd("search", "  ", "-w", here).status == 0
-    with open_readonly(open_workspace(here), Config()) as store:
-        assert store.questions.open(10) == []
 
 
 def test_a_feeling_raises_levels_and_the_mood_shows_them(dreamd: Caller, here: Path) -> None:

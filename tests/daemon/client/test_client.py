@@ -15,6 +15,7 @@ import pytest
 from daemon.api.client import Client as Daemon
 from daemon.api.operations.notes import current_mood
 from daemon.api.operations.operation import FieldsError, Nothing
+from daemon.api.tables.signals import GapsRequest, gaps
 from daemon.client import Client, LostError, NoDaemonError
 from daemon.client.connection import SocketConnection
 from daemon.config.registry import name_of
@@ -59,6 +60,17 @@ def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
     assert client.preview_forget("the swift nests under the roof").traces
     client.forget("the swift nests under the roof")
     assert client.search("swift").hits == ()
+
+
+def test_only_what_an_agent_does_not_find_is_an_open_question(client: Client) -> None:
+    client.search("lattice quantum chromodynamics")
+    assert client.ask(gaps, GapsRequest()).gaps == ()
+    secret = "ghp_" + "a1B2" * 9
+    for query in ("  ", f"zyxwv {secret}"):
+        client.search(query, agent="codex")
+    (gap,) = client.ask(gaps, GapsRequest()).gaps
+    assert "zyxwv" in gap.question
+    assert secret not in gap.question
 
 
 def test_a_session_is_opened_filled_and_closed(client: Client) -> None:

@@ -191,7 +191,7 @@ def test_a_task_of_three_sessions_is_a_skill_in_the_next_dream(store: Store) -> 
 
 def test_a_search_that_found_nothing_is_settled_by_what_is_written_later(store: Store) -> None:
     _note(store, "The harbour is closed on Mondays")
-    recall(store, "deploy keys vault")
+    recall(store, "deploy keys vault", agent="codex")
     assert _questions(store) == ["What is known about: deploy keys vault?"]
     _note(store, "Remember to ask about the deploy keys vault")
     assert consolidate(store, utc_now()).settled == 0

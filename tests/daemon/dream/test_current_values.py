@@ -118,7 +118,7 @@ def test_why_says_what_supersedes_and_the_owner_takes_it_back(
     hits = dreamd("search", "staging database port", "-w", workspace.root, "--json").json["hits"]
     assert {hit["text"]: hit["superseded_by"] for hit in hits} == {NEW: OLD, OLD: ""}
     unknown = dreamd("supersede", "0123456789ab", ids[0], "-w", workspace.root)
-    assert "no crystal has an id that begins with '0123456789ab'" in unknown.err
+    assert "no memory has '0123456789ab'" in unknown.err
 
 
 def test_what_the_owner_corrects_by_hand_supersedes_what_was_noted(store: Store) -> None:

@@ -138,7 +138,7 @@ def by_question(store: Store, turn: int) -> None:
 
 def by_search(store: Store, turn: int) -> None:
     del turn
-    recall(store, f"why is it that {SECRET}")
+    recall(store, f"why is it that {SECRET}", agent="codex")
 
 
 WAYS: list[Callable[[Store, int], None]] = [
