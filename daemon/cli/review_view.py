@@ -40,7 +40,8 @@ def heading(change: "ChangeToReview") -> str:
 def cited(piece: "SaidBy") -> str:
     """Who said it, when, and what."""
     who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust.value
-    return f"{who}, {piece.at:%Y-%m-%d}: {piece.text}"
+    heard = f", heard: {piece.heard}" if piece.heard else ""
+    return f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}"
 
 
 def marked_texts(change: "ChangeToReview") -> tuple[str, str]:

@@ -26,13 +26,15 @@ Numbers = Annotated[tuple[Number, ...], Field(max_length=10_000)]
 class SaidBy:
     """Something that a change cites: who said it, and when. `speaker` is empty where it is not known.
 
-    Of what workspaces agree on it is the folder of the workspace that says so.
+    Of what workspaces agree on it is the folder of the workspace that says so. `heard`: its agent had read a page
+    ("web") or a tool's answer ("tool") since its owner's last word.
     """
 
     text: str
     trust: Trust
     at: datetime
     speaker: str
+    heard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,10 @@ def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:  # 
         crystal.id: crystal.speaker
         for crystal in store.crystals.get([piece.crystal for piece in change.evidence if piece.crystal])
     }
-    cited = [SaidBy(piece.text, piece.trust, piece.at, _speaker(one, piece, speakers)) for piece in change.evidence]
+    cited = [
+        SaidBy(piece.text, piece.trust, piece.at, _speaker(one, piece, speakers), piece.heard)
+        for piece in change.evidence
+    ]
     cited += [SaidBy(line.text, line.trust, line.born_at, "") for line in change.beside]
     return ChangeToReview(
         number=one.number,
