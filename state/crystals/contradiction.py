@@ -12,24 +12,17 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from operator import attrgetter
 
-from state.crystals.crystal import Crystal, Kind
-from state.crystals.duplicates import comparable
-from state.crystals.supersession import SAID, is_statement
-from state.injection.defang import reads_as_instruction
 from state.text.antonyms import calendar, have_alternatives, have_opposites, unspaced_properties, words
 from state.text.languages.loader import table
 from state.text.languages.tables import Contrasts, Phrases
 from state.text.sentences import statements_of
 from state.text.words import UNSPACED, jaccard, normalise, numbers, search_form, stem, stop_words
-from state.trust import Trust
 
 MAX_SENTENCES = 12
 MAX_CHARACTERS = 600  # of a sentence; longer ones are not judged
 MAX_TOKENS = 40
 SAME_WORDS = 0.85
 SAME_FRAME = 0.74
-# A number that says what something is stands so many words after the copula, at most.
-_SAID_WITHIN = 3
 
 
 _TOKEN = re.compile(
@@ -84,47 +77,9 @@ def _does(one: _Statement, rule: _Statement) -> bool:
     return len(forbidden) >= 2 and forbidden <= one.content and _in_order(one, rule)
 
 
-def disagree(one: Crystal, other: Crystal) -> bool:
-    """Whether two crystals contradict each other, so that somebody should find out which holds. Symmetric.
-
-    Only of what was said or noted, by the owner or the agent: a page raises no doubt about them. Events may go either
-    way on different days, questions say nothing, and what stood in MEMORY.md was weighed by a dream.
-    """
-    if Kind.EPISODE in (one.kind, other.kind) or not comparable(one, other):
-        return False
-    return (
-        all(_is_claim(crystal) for crystal in (one, other))
-        and (contradicts(one.text, other.text) or other_number(one.text, other.text))
-        and not any(reads_as_instruction(crystal.text) for crystal in (one, other))
-    )
-
-
 def changes_value(old: str, new: str) -> bool:
     """Whether a new text in the place of an old one says something else than it did, not only in other words."""
     return contradicts(old, new) or set(numbers(old)) != set(numbers(new))
-
-
-def other_number(a: str, b: str) -> bool:
-    """Whether two texts differ only in one number that says what something is: "The office is in room 14", and 15.
-
-    Worth a question, and no contradiction: "the bug is in line 40" may be so of line 52 too. Symmetric.
-    """
-    return any(_other_number(one, other) for one in _statements(a) for other in _statements(b))
-
-
-def _other_number(one: _Statement, other: _Statement) -> bool:
-    if one.negated != other.negated or one.choice or other.choice or len(one.tokens) != len(other.tokens):
-        return False
-    changed = [at for at, (old, new) in enumerate(zip(one.tokens, other.tokens, strict=True)) if old != new]
-    if len(changed) != 1 or not (one.tokens[changed[0]][0].isdigit() and other.tokens[changed[0]][0].isdigit()):
-        return False
-    nearby = range(max(0, changed[0] - _SAID_WITHIN), changed[0])
-    copula = next((at for at in nearby if one.tokens[at] in words("copulas") - words("past")), 0)
-    return any(token in one.content for token in one.tokens[:copula])
-
-
-def _is_claim(crystal: Crystal) -> bool:
-    return crystal.origin in SAID and crystal.trust.rank >= Trust.AGENT.rank and is_statement(crystal)
 
 
 @lru_cache(maxsize=1024)

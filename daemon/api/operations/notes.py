@@ -272,8 +272,8 @@ class Superseded:
 def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
     """Say, as the owner of the workspace, that one crystal holds no longer because of another one, or take it back.
 
-    That they contradict each other is no open question any more. Raises NotFoundError for an id that no crystal or
-    more than one has, UsageError for one crystal twice, and NothingToDoError when there is nothing to take back.
+    Raises NotFoundError for an id that no crystal or more than one has, UsageError for one crystal twice, and
+    NothingToDoError when there is nothing to take back.
     """
     with access.write() as store:
         older, newer = (store.crystals.found(id_) for id_ in (request.older, request.newer))
@@ -288,8 +288,7 @@ def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
             # What was said of them before would make a circle with this.
             was_known = supersessions.undo(before, after, now)
             if not request.undo:
-                supersessions.record([Supersession(before, after, 1.0, now, Trust.OWNER, Cause.OWNER)])
-                store.questions.settle_dispute(older.id, newer.id)
+                supersessions.record([Supersession(before, after, now, Trust.OWNER, Cause.OWNER)])
             elif not was_known:
                 raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
         texts = redacted(store, older.text), redacted(store, newer.text)

@@ -354,16 +354,8 @@ class Crystals:
                 source.digest,
             ),
         ).rowcount
-        if not new:
-            return
-        if crystal.kind is Kind.TASK_PATTERN:
+        if new and crystal.kind is Kind.TASK_PATTERN:
             skills.expect_more(self.connection)
-        # Said once more, what was superseded may hold again.
-        self.connection.execute(
-            "INSERT OR IGNORE INTO to_compare SELECT older FROM supersessions JOIN vectors ON crystal = older"
-            " WHERE older = ? LIMIT 1",
-            (key,),
-        )
 
     def _change(self, change: str, condition: str, values: tuple[object, ...], ids: Iterable[str]) -> None:
         with transaction(self.connection) as connection:

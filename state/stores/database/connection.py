@@ -27,6 +27,7 @@ from state.stores.database.schema import (
     FILING,
     LOOKUPS,
     MEMORIES,
+    NAMED,
     RECALLS,
     REVIEWS,
     SUPERSESSIONS,
@@ -53,6 +54,7 @@ MIGRATIONS: tuple[str, ...] = (
     FILING,
     ACCOUNTS,
     ENTRIES,
+    NAMED,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000
@@ -292,7 +294,10 @@ def make_schema(connection: sqlite3.Connection, version: int) -> None:
 
 def _migrate(connection: sqlite3.Connection, version: int, wanted: int = SCHEMA_VERSION) -> None:
     if version < wanted:
+        from state.text.words import normalise  # who opens a current database needs no words
+
         connection.create_function("faded_at", 5, _faded_at, deterministic=True)
+        connection.create_function("normalised", 1, normalise, deterministic=True)
     for number in range(version, wanted):
         with transaction(connection):
             # Another process may have migrated while this one waited for the write lock.
