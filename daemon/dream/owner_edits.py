@@ -8,7 +8,7 @@ from daemon.workspace.stores import Store
 from state.document.document import Document
 from state.dream import CurrentLine
 from state.stores.history.lineage import match
-from state.text.words import content_terms, jaccard, normalise
+from state.text.words import content_terms, jaccard, loses_words, normalise
 from state.trust import Trust
 
 IMPORTANCE = 0.8
@@ -89,7 +89,7 @@ def _deleted_texts(
         old
         for old in gone
         if normalise(old.text) not in anywhere
-        and (old.id not in corrected or content_terms(old.text) - content_terms(by_id[corrected[old.id]].text))
+        and (old.id not in corrected or loses_words(old.text, by_id[corrected[old.id]].text))
     ]
     if len(unwanted) >= LEAST_ACCIDENT and 2 * len(unwanted) > len(standing):
         problem = (

@@ -107,7 +107,7 @@ class Supersessions:
             for death, birth in revised:
                 self._take_back(death, birth)
         deaths = {death.id: death for death in dream.deaths}
-        found = [self._replacements(*pair, dream.number) for pair in revised if dream.author != _CODE]
+        found = [self._replacements(death, birth, dream) for death, birth in revised]
         found += [self._corrected(deaths[one.line], one, dream) for one in dream.corrections if one.line in deaths]
         return sum(map(self.record, found))
 
@@ -140,15 +140,16 @@ class Supersessions:
         ]
 
     def _said_by(self, death: Death) -> list[int]:
-        """Return the rows that say what a line said: its own, and what it rested on if that is one or in its words.
+        """Return the rows that say what a line said: its own, and what it rested on if that is one, or has its words.
 
-        Of several crystals each may have said something else, so that the line tells of none what holds now.
+        Of several crystals each may have said something else, and one that has the line's words and more says more.
         """
         rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (death.id,)).fetchall()
         keys = self._crystals.keys([death.crystal, *(row["crystal"] for row in rows)])
         own = keys.pop(death.crystal, None)
-        texts = self._crystals.by_keys(keys.values())
-        said = [key for key, one in texts.items() if len(texts) == 1 or normalise(one.text) == normalise(death.text)]
+        line = normalise(death.text)
+        texts = {key: normalise(one.text) for key, one in self._crystals.by_keys(keys.values()).items()}
+        said = [key for key, text in texts.items() if text == line or (len(texts) == 1 and line not in text)]
         return said if own is None else [own, *said]
 
     def _take_back(self, death: Death, birth: Birth) -> None:
@@ -159,7 +160,7 @@ class Supersessions:
         )
         self._connection.execute(statement, (Cause.OWNER.value, birth.text, death.id))
 
-    def _replacements(self, death: Death, birth: Birth, version: int) -> list[Supersession]:
+    def _replacements(self, death: Death, birth: Birth, dream: Dream) -> list[Supersession]:
         """Return what said what a line said, with the latest of the news on which the line in its place rests.
 
         A line that still has the old one's words says more, and supersedes nothing; an event of a hormone never does.
@@ -175,8 +176,10 @@ class Supersessions:
         newest = max(new, key=lambda key: (said[key], key))
         after = crystals[newest]
         cause = Cause.OWNER if after.origin is Origin.SEED else Cause.DREAM
+        if cause is Cause.DREAM and dream.author == _CODE:
+            return []
         return [
-            Supersession(key, newest, said[newest], after.trust, cause, version)
+            Supersession(key, newest, said[newest], after.trust, cause, dream.number)
             for key in older
             if key in crystals and crystals[key].trust.rank <= after.trust.rank and said[key] <= said[newest]
         ]
