@@ -80,7 +80,7 @@ format: install
 	$(BIN)/ruff check --fix .
 
 BENCHMARKS := retrieval pointers dream_overhead search_latency cold_start redaction note_latency sessions idle_daemon \
-    many_workspaces day injection detectors bad_models truth pages fleet_growth fleet_sweep fleet_notes fleet_day \
+    many_workspaces day injection bad_models pages fleet_growth fleet_sweep fleet_notes fleet_day \
     fleet_cold
 
 bench: install

@@ -8,7 +8,7 @@ from daemon.workspace.stores import Store
 from state.document.document import Document
 from state.dream import CurrentLine
 from state.stores.history.lineage import match
-from state.text.words import content_terms, jaccard, loses_words, normalise
+from state.text.words import content_terms, jaccard, normalise, numbers
 from state.trust import Trust
 
 IMPORTANCE = 0.8
@@ -80,8 +80,8 @@ def _deleted_texts(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The texts that the owner does not want again, and what looks like an accident.
 
-    A line to which words were only added may be written as it was; one that was corrected may not. A line that stands
-    elsewhere in the file (under a heading that was renamed) was not deleted.
+    A line that was only worded otherwise may be worded so again; one of which a number was corrected may not. A line
+    that stands elsewhere in the file (under a heading that was renamed) was not deleted.
     """
     anywhere = {block.key for part in document.parts for block in part.lines}
     by_id = {line.id: line for line in lines}
@@ -89,7 +89,7 @@ def _deleted_texts(
         old
         for old in gone
         if normalise(old.text) not in anywhere
-        and (old.id not in corrected or loses_words(old.text, by_id[corrected[old.id]].text))
+        and (old.id not in corrected or set(numbers(old.text)) != set(numbers(by_id[corrected[old.id]].text)))
     ]
     if len(unwanted) >= LEAST_ACCIDENT and 2 * len(unwanted) > len(standing):
         problem = (

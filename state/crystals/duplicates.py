@@ -1,9 +1,9 @@
 """Duplicates: whether two crystals are one memory, which one is shown, and what it takes over from the other.
 
-Two crystals are one memory when their texts are equal but for case, white space and invisible signs. Nothing is lost
-when only one of them is shown: neither text is changed or deleted, and the duplicate is still found where its own
-words are asked for. Whoever is trusted more stands for both, and what is trusted less becomes no parent: else a page
-could take the weight from the owner's word by repeating it, or lend itself that weight.
+Two crystals of one speaker are one memory when their texts are equal but for case, white space and invisible signs.
+Nothing is lost when only one of them is shown: neither text is changed or deleted, and the duplicate is still found
+where its own words are asked for. Whoever is trusted more stands for both, and what is trusted less becomes no
+parent: else a page could take the weight from the owner's word by repeating it, or lend itself that weight.
 """
 
 from collections.abc import Collection
@@ -19,9 +19,11 @@ _SAID = frozenset((Origin.SCRATCH, Origin.SESSION, Origin.WORKING))
 
 
 def same_memory(one: Crystal, other: Crystal) -> bool:
-    """Return whether two crystals say the same in the same words. Symmetric."""
+    """Return whether one speaker says the same in both crystals, in the same words. Symmetric."""
     is_same_sort = {one.origin, other.origin} <= _SAID or one.origin is other.origin is Origin.DREAM
-    return one.id != other.id and is_same_sort and normalise(one.text) == normalise(other.text)
+    is_same_speaker = one.speaker.casefold() == other.speaker.casefold()
+    is_equal = one.id != other.id and normalise(one.text) == normalise(other.text)
+    return is_same_sort and is_same_speaker and is_equal
 
 
 def canonical(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crystal, Crystal] | None:

@@ -153,11 +153,6 @@ def jaccard(a: Collection[str], b: Collection[str]) -> float:
     return len(left & right) / either if either else 0.0
 
 
-def loses_words(old: str, new: str) -> bool:
-    """Return whether a text in the place of another one lacks a word of it, rather than only adding some."""
-    return not content_terms(old) <= content_terms(new)
-
-
 def _cut(run: str) -> list[str]:
     parts: list[str] = []
     end = 0
