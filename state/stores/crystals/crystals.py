@@ -106,11 +106,11 @@ class Crystals:
         )
         return {row[0]: int(row[1]) for row in rows}
 
-    def said_last(self, keys: Iterable[int]) -> dict[int, datetime]:
-        """When the texts in these rows were met last."""
+    def said_last(self, keys: Iterable[int], until: datetime | None = None) -> dict[int, datetime]:
+        """When the texts in these rows were met last, before `until`."""
         rows = self.connection.execute(
-            f"SELECT crystal, max(at) FROM occurrences WHERE crystal IN ({_KEYS}) GROUP BY crystal",
-            (json.dumps(list(keys)),),
+            f"SELECT crystal, max(at) FROM occurrences WHERE crystal IN ({_KEYS}) AND at < ? GROUP BY crystal",
+            (json.dumps(list(keys)), optional_text(until) or "~"),
         )
         return {int(row[0]): from_text(row[1]) for row in rows}
 

@@ -1,6 +1,7 @@
 """Current values: the results of a search with what supersedes them, and in the order that the question wants."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import combinations
 
 from state.crystals.crystal import Crystal
@@ -47,7 +48,11 @@ class CurrentValues:
         ]
         current = {shown[key].id: every[now] for key, now in known.current.items() if key in shown and now in every}
         told = {frozenset((pair.older, pair.newer)) for pair in known.pairs}
-        near = [Update(shown[old], shown[new]) for old, new in self._near(shown, scores) if {old, new} not in told]
+        near = [
+            Update(shown[old], shown[new])
+            for old, new in self._near(shown, scores, filters.until)
+            if {old, new} not in told
+        ]
         return in_order(joined, [*updates, *near], current, wanted)
 
     @staticmethod
@@ -76,12 +81,13 @@ class CurrentValues:
                 missing[key] = max(missing.get(key, 0.0), scores[shown[beside].id])
         return missing
 
-    def _near(self, shown: Mapping[int, Crystal], scores: Mapping[str, float]) -> Iterator[tuple[int, int]]:
+    def _near(
+        self, shown: Mapping[int, Crystal], scores: Mapping[str, float], until: datetime | None
+    ) -> Iterator[tuple[int, int]]:
         """Yield the pairs of results that are near each other and answer nearly as well, the earlier one first."""
         cosines = self._crystals.vectors.between(list(shown)[:LOOKED_AT])
-        first = sorted({key for pair in cosines for key in pair}, key=lambda key: (shown[key].created_at, key))
-        for older, newer in combinations(first, 2):
+        said = self._crystals.said_last({key for pair in cosines for key in pair}, until)
+        for older, newer in combinations(sorted(said, key=lambda key: (said[key], key)), 2):
             worse, better = sorted((scores[shown[older].id], scores[shown[newer].id]))
-            is_later = shown[older].created_at < shown[newer].created_at
-            if is_later and cosines[older, newer] >= NEAR and worse >= NEARLY * better:
+            if said[older] < said[newer] and cosines[older, newer] >= NEAR and worse >= NEARLY * better:
                 yield older, newer

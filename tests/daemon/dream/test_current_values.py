@@ -61,6 +61,10 @@ def test_no_words_supersede_and_the_later_of_two_near_texts_stands_first(store: 
     dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert found(store, question) == [(NEW, ""), (OLD, "")]
     assert [text for text, _ in found(store, "On which port did the staging database listen before?")] == [OLD, NEW]
+    noted(store, OLD)
+    dream_now(store, Reason.MANUAL, Mode.AUTO)
+    assert found(store, question) == [(OLD, ""), (NEW, "")]  # it was said once more
+    assert [text for text, _ in found(store, question, until=utc_now() - timedelta(days=1))] == [OLD]
 
 
 def test_an_event_of_a_hormone_is_found_by_who_names_hormones_alone(store: Store) -> None:
