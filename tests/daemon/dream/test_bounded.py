@@ -151,20 +151,6 @@ def test_the_same_input_again_changes_nothing(tmp_path: Path) -> None:
             assert [section(store, name) for name in SectionName] == before
 
 
-def test_an_answered_question_leaves_the_file_without_a_daemon_and_is_still_found(tmp_path: Path) -> None:
-    question = "Which region holds the backups?"
-    with working(tmp_path / "agent") as store:
-        note(store, question, "Ada prefers tea over coffee")
-        dreamt(store)
-        assert section(store, SectionName.GAPS) == [question]
-        store.segments.append(Note("The region that holds the backups is eu-west-3", datetime.now(UTC), 0.8))
-        done = dreamt(store).dream
-        assert section(store, SectionName.GAPS) == []
-        assert [(death.text, str(death.fate)) for death in done.deaths] == [(question, "answered")]
-        assert store.questions.open(9) == []
-        assert [crystal.text for crystal in store.crystals.get([done.deaths[0].crystal])] == [question]
-
-
 def test_a_question_that_its_owner_wrote_or_that_has_no_answer_stays(tmp_path: Path) -> None:
     with working(tmp_path / "agent") as store:
         note(store, "Which region holds the backups?")
