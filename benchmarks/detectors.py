@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from random import Random
 
 from benchmarks.workload import Workload
-from state.crystals.contradiction import contradicts
-from state.crystals.duplicates import says_the_same
 from state.crystals.salience import salience
 from state.forgetting.matching import Target
 from state.forgetting.tombstones import Tombstones
@@ -32,7 +30,7 @@ from tests.state.detectors.timing import forget_texts, seconds
 # Bytes, as files and notes are measured.
 NOTE, LONGEST = 16 * 1024, 1 << 20
 NOTE_GOAL, LONGEST_GOAL = 0.050, 1.0
-_BURIED, _LINES = 50, 100
+_BURIED = 50
 _SEED = 5
 _MOST_ROWS = 12
 
@@ -48,7 +46,6 @@ def stages() -> dict[str, Detector]:
     """What a note passes through from the hand that takes it to its crystal and its place in MEMORY.md."""
     workload = Workload(_SEED)
     forgotten, now = buried(workload), datetime(2026, 3, 12, tzinfo=UTC)
-    lines = [workload.text("line", number)[0] for number in range(_LINES)]
     return {
         "redact": redact,
         "parse_notes": lambda text: parse_notes(f"- [2026-03-12T14:30:00Z] (importance: 0.5) {text}\n", now),
@@ -60,8 +57,6 @@ def stages() -> dict[str, Detector]:
         "as_line": as_line,
         "chunk": chunk,
         "content_terms": content_terms,
-        "says_the_same": lambda text: [says_the_same(text, line) for line in lines],
-        "contradicts": lambda text: [contradicts(text, line) for line in lines],
     }
 
 

@@ -24,7 +24,7 @@ from daemon import sessions
 from daemon.api.access import LocalAccess
 from daemon.config.registry import name_of
 from daemon.config.settings import Config
-from daemon.dream.consolidation import compare
+from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views.table import PAGES
 from daemon.workspace.adoption import adopt, init_workspace
@@ -81,7 +81,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
             store.crystals.upsert(one for one, _ in workload.crystals(have, crystals - have))
     with LocalAccess(workspace, Config(), "a benchmark") as access, access.write() as store:
         store.embed()
-        compare(store, utc_now())
+        merge_duplicates(store)
         if not store.changes.counts().waiting:
             ask_about(store)
         is_new = store.crystals.connection.execute("SELECT 1 FROM sessions").fetchone() is None

@@ -1,6 +1,5 @@
 """Search of the long-term memory: of its owner, who also gets the newest notes, or of somebody who only reads."""
 
-from daemon.dream.consolidation import compare
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import EMBED_BATCH, Store, utc_now
@@ -8,8 +7,6 @@ from state.search.ranking import Filters, Findings
 from state.signals.curiosity import Cause, gap_of_search
 
 _NO_FILTERS = Filters()
-# So many of the newest crystals are compared with the others before a search, so that it knows what they supersede.
-_COMPARED = 16
 # Of more crystals than one batch so many are embedded before a search: a tenth of a second.
 _NEWEST = 16
 # Hits below this share of the best score stand there only to fill the limit.
@@ -48,7 +45,6 @@ def look(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTER
         # Of a large ingestion the newest only: nobody waits for the rest, which is found by its words until then.
         is_much = store.crystals.vectors.waiting()[0] > EMBED_BATCH
         store.crystals.vectors.embed_pending(embedder, _NEWEST if is_much else EMBED_BATCH)
-        compare(store, now, most=_COMPARED)
     return search(store, query, limit, filters)
 
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from daemon.workspace.stores import Store
-from state.crystals.contradiction import changes_value
 from state.document.document import Document
 from state.dream import CurrentLine
 from state.stores.history.lineage import match
-from state.text.words import content_terms, jaccard, normalise
+from state.text.words import content_terms, jaccard, normalise, numbers
 from state.trust import Trust
 
 IMPORTANCE = 0.8
@@ -81,8 +80,8 @@ def _deleted_texts(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The texts that the owner does not want again, and what looks like an accident.
 
-    A line that was only worded otherwise may be worded so again; one whose value was corrected may not. A line that
-    stands elsewhere in the file (under a heading that was renamed) was not deleted.
+    A line that was only worded otherwise may be worded so again; one of which a number was corrected may not. A line
+    that stands elsewhere in the file (under a heading that was renamed) was not deleted.
     """
     anywhere = {block.key for part in document.parts for block in part.lines}
     by_id = {line.id: line for line in lines}
@@ -90,7 +89,7 @@ def _deleted_texts(
         old
         for old in gone
         if normalise(old.text) not in anywhere
-        and (old.id not in corrected or changes_value(old.text, by_id[corrected[old.id]].text))
+        and (old.id not in corrected or set(numbers(old.text)) != set(numbers(by_id[corrected[old.id]].text)))
     ]
     if len(unwanted) >= LEAST_ACCIDENT and 2 * len(unwanted) > len(standing):
         problem = (

@@ -10,9 +10,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from daemon.dream.answers import settle_answers
+from daemon.dream.brought_back import bring_back
 from daemon.dream.changes import settle
 from daemon.dream.checkpoints import Reached, based_on, checkpoints, drop, reached, save, saver_of
-from daemon.dream.consolidation import compare, settle_questions
+from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.lines.agreements import propose_agreements
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
@@ -108,6 +109,8 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     migrate(store, now)
     if settled := settle(store, now):
         on_step(Step("review", f"{settled} changes that nobody decided, or whose lines are gone, wait no longer"))
+    if lines := bring_back(store):
+        on_step(Step("notes", f"{lines} lines that a dream without a model had replaced are pending notes again"))
     propose_agreements(store, now)
     absorbed = absorb_transcripts(store, transcript_files(store), now, lambda line: on_step(Step("ingest", line)))
     store.unread = absorbed.problems
@@ -123,11 +126,9 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
         on_step(Step("sessions", f"{items} items that left working memory"))
     if vectors := store.embed():
         on_step(Step("embed", f"{vectors} new vectors"))
-    compared = compare(store, now, most=COMPARED)
-    if compared.merged + compared.superseded:
-        on_step(Step("compare", f"{compared.merged} said before, {compared.superseded} superseded"))
+    if merged := merge_duplicates(store, most=COMPARED)[1]:
+        on_step(Step("compare", f"{merged} said before"))
     store.wanted_index()  # built here, if it has to be: a search does not wait for that
-    settle_questions(store, now)  # no daemon may be there to do it in a pass
 
 
 @cache

@@ -105,7 +105,7 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
         older = store.crystals.keys(named(store, lines, note.replaces, crystal.id))
         newer = store.crystals.keys([crystal.id])
         Supersessions(store.crystals).record(
-            Supersession(old, new, 1.0, note.at, crystal.trust, SupersededBy.NOTE)
+            Supersession(old, new, note.at, crystal.trust, SupersededBy.NOTE)
             for old in older.values()
             for new in newer.values()
         )

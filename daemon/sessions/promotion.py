@@ -181,7 +181,7 @@ def _supersede(store: Store, sessions: Sessions, session: Session, item: Item, c
     older = store.crystals.by_keys(keys.values())
     if newer is not None:
         Supersessions(store.crystals).record(
-            Supersession(key, newer, 1.0, item.created_at, crystal.trust, Cause.SESSION)
+            Supersession(key, newer, item.created_at, crystal.trust, Cause.SESSION)
             for key, one in older.items()
             if one.trust.rank <= crystal.trust.rank
         )

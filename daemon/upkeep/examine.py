@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 
+from daemon.dream.brought_back import BROUGHT_BACK, replaced_by_code
 from daemon.workspace.stores import Store, utc_now
 from state.document.pointer import FIRST
 from state.errors import DreamdError, NotFoundError
 from state.stores.crystals import full_text
 from state.stores.crystals.nearest import FILED_FROM
+from state.stores.database.meta import Meta
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
 from state.stores.vectors.embedder import Unavailable
@@ -56,6 +58,7 @@ def check_stores(store: Store) -> Iterator[Finding]:
     for check in (
         _database,
         _forgetting,
+        _undone,
         _history,
         _memory,
         _embeddings,
@@ -99,6 +102,22 @@ def _database(store: Store) -> Iterator[Finding]:
 def _forgetting(store: Store) -> Iterator[Finding]:
     if is_unfinished(store.crystals.connection):
         yield Finding("forgetting", Level.PROBLEM, f"a {UNFINISHED}", ADVICE)
+
+
+def _undone(store: Store) -> Iterator[Finding]:
+    """Say what an update of dreamd has taken back of what code had decided."""
+    meta = Meta(store.crystals.connection)
+    dropped, lines = meta.get("relations_dropped") or "0", meta.get(BROUGHT_BACK)
+    if dropped != "0":
+        yield Finding(
+            "relations", Level.OK, f"{dropped} that earlier versions had found by comparing texts are dropped"
+        )
+    waiting = len(replaced_by_code(store)) if lines is None else 0
+    if waiting:
+        what = f"{waiting} that dreams without a model had replaced come back as notes with the next dream"
+        yield Finding("lines", Level.OK, what)
+    elif lines not in (None, "0"):
+        yield Finding("lines", Level.OK, f"{lines} that dreams without a model had replaced came back as notes")
 
 
 def _history(store: Store) -> Iterator[Finding]:

@@ -213,7 +213,7 @@ class Store:
             self.check()
             meta.put(_SWEPT, to_text(now))
             rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
-            rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
+            rows += self.feelings.sweep(before) + self.questions.sweep(now, keep.gaps)
             rows += self.changes.sweep(before) + self.acts.sweep(before) + Entries(connection).sweep(now)
         try:
             compact(connection)

@@ -1,4 +1,4 @@
-"""Dates: the periods that a query names, and whether a text states a time."""
+"""Dates: the periods that a query names."""
 
 import re
 from collections.abc import Sequence
@@ -8,13 +8,11 @@ from functools import cache
 from operator import attrgetter
 
 from state.text.languages.loader import languages, table, table_of
-from state.text.languages.lookup import Lookup
 from state.text.languages.tables import Phrases, Times
 
 _YEAR = r"(?:19|20)\d\d"
 _NUMBER = "1[0-2]|0?[1-9]"
 _ROWS = ("today", "yesterday", "this_week", "last_week", "this_month", "last_month", "this_year", "last_year")
-_WORD = re.compile(r"[^\W\d_]+|\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +33,6 @@ class Period:
         """Whether all of it lies before the day of this moment; without a year, in the year of that."""
         end = (self.year or moment.year, self.month or 12, self.day or 31)
         return end < (moment.year, moment.month, moment.day)
-
-
-def tells_time(text: str) -> bool:
-    """Whether a text has a word that says when something was."""
-    folded = text.casefold()
-    return _time_words().is_in(folded, _WORD.findall(folded))
 
 
 def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
@@ -111,13 +103,6 @@ def _any_of(names: Sequence[str]) -> str:
     for name in names:
         rest.setdefault(name[0], []).append(name[1:])
     return "|".join(f"{first}(?:{'|'.join(tails)})" for first, tails in rest.items())
-
-
-@cache
-def _time_words() -> Lookup:
-    known = table(Times)
-    names = {*known.month_names} - {*known.verbs}
-    return Lookup((*known.relative, *known.units, *known.weekdays, *names, *map(str, range(1900, 2100))))
 
 
 def _day(moment: datetime) -> Period:

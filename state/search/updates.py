@@ -1,6 +1,6 @@
-"""Updates: of results that are values of the same subject, which order a question wants.
+"""Updates: of two results of which one was said later about the same, which order a question wants.
 
-The newer value stands directly before the older one; when the past is asked for, directly behind it. Nothing is left
+The newer one stands directly before the older one; when the past is asked for, directly behind it. Nothing is left
 out.
 """
 
@@ -15,9 +15,6 @@ from state.text.languages.loader import table
 from state.text.languages.tables import Statements
 from state.text.words import search_form
 
-# What is not sure counts among results that answer alike: the worse one has so much of the better one's score.
-ALIKE = 0.45
-
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -30,11 +27,10 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Two results of which the newer one gives the older one's subject another value, surely or perhaps."""
+    """Two results of which the newer one supersedes the older one, or is near to it and was said later."""
 
     older: Crystal
     newer: Crystal
-    sure: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +75,6 @@ def in_order(
     first_of: dict[str, list[Crystal]] = {}
     for pair in updates:
         if pair.older.id not in scores or pair.newer.id not in scores:
-            continue
-        worse, better = sorted((scores[pair.older.id], scores[pair.newer.id]))
-        if not pair.sure and worse < ALIKE * better:
             continue
         if wanted.is_newer(pair.older, pair.newer):
             first_of.setdefault(pair.older.id, []).insert(0, pair.newer)

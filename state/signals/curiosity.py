@@ -1,7 +1,6 @@
 """Curiosity gaps: questions that memory does not answer yet.
 
-They come from searches that found nothing good, from lines that contradict each other, from questions in notes, and
-from whoever asks explicitly.
+They come from searches that found nothing good, from questions in notes, and from whoever asks explicitly.
 """
 
 import math
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from state.text.languages.tables import Curiosity, Phrases
 
 QUESTION_CHARACTERS = 200
-# How a question about a contradiction begins.
-CONTRADICTION = "Which holds: "
 HALF_LIFE_DAYS = 7.0
 MAX_IN_ONE_TEXT = 5
 _MOST_JUDGED = 20  # sentences of one text that are asked whether they are orders
@@ -43,12 +40,11 @@ class Cause(StrEnum):
     """Where a gap comes from."""
 
     EXPLICIT = "explicit"
-    CONTRADICTION = "contradiction"
     QUESTION = "question"
     MISS = "miss"
 
 
-_WEIGHT = {Cause.EXPLICIT: 4.0, Cause.CONTRADICTION: 3.0, Cause.QUESTION: 2.0, Cause.MISS: 1.0}
+_WEIGHT = {Cause.EXPLICIT: 4.0, Cause.QUESTION: 2.0, Cause.MISS: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +97,6 @@ def gap_of_search(query: str) -> str | None:
     if not content_terms(line):
         return None
     return f"{line}?" if _ASKS.search(query.strip()) else f"What is known about: {line}?"
-
-
-def gap_of_contradiction(one: str, other: str) -> str:
-    """The question that two contradicting lines leave open."""
-    half = QUESTION_CHARACTERS // 2 - 12
-    return f"{CONTRADICTION}{as_line(one, half).rstrip('.')}, or {as_line(other, half).rstrip('.')}?"
 
 
 def question_key(question: str) -> str:

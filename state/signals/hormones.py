@@ -5,6 +5,7 @@ levels weigh the sections of MEMORY.md, colour new crystals, and one that rises 
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ BALANCED_SPREAD = 0.15
 DOMINANT_LEVEL = 0.6
 DOMINANT_SPREAD = 0.1
 _EXCERPT_CHARACTERS = 160
+_AUTOMATIC = "Hormonal event: "
+_NAMED = re.compile(r"\b(?:hormon\w*|dopamine|cortisol|oxytocin)\b", re.IGNORECASE)
 
 
 class Hormone(StrEnum):
@@ -208,7 +211,17 @@ def spike_note(hormone: Hormone, level: float, feelings: Sequence[Feeling], exce
     causes = " and ".join(feeling.value + (f" ×{n}" if n > 1 else "") for feeling, n in counted.items())
     quoted = as_line(excerpt, _EXCERPT_CHARACTERS).replace('"', "'")
     raised = f"Raised to {level:.2f}" + (f" by {causes}" if causes else "") + (f': "{quoted}"' if quoted else ".")
-    return f"Hormonal event: {hormone.value} spike ({_DETECTED[hormone]} detected). {raised}"
+    return f"{_AUTOMATIC}{hormone.value} spike ({_DETECTED[hormone]} detected). {raised}"
+
+
+def is_hormone_event(text: str) -> bool:
+    """Return whether a text is that of an automatic note about a spike."""
+    return text.startswith(_AUTOMATIC)
+
+
+def asks_for_hormones(query: str) -> bool:
+    """Return whether a query names hormones, or one of the three."""
+    return _NAMED.search(query) is not None
 
 
 def _at_most(a: float, b: float) -> bool:

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
-from state.text.antonyms import calendar, words
+from state.text.languages.loader import table
+from state.text.languages.tables import Contrasts
 from state.text.line import as_line
-from state.text.words import content_terms, normalise
+from state.text.words import content_terms, normalise, stem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +95,14 @@ def short_name(text: str, others: Sequence[str] = ()) -> str:
 
 def _subject(text: str) -> frozenset[str]:
     """The words of a text that say what it is about: not those that say when."""
-    return frozenset(content_terms(text)) - calendar() - words("moments")
+    return frozenset(content_terms(text)) - _moments()
+
+
+@cache
+def _moments() -> frozenset[str]:
+    """Return the names of days and months, and words such as "every", stemmed."""
+    known = table(Contrasts)
+    return frozenset(stem(word) for group in (*known.calendar, known.moments) for word in group)
 
 
 def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:

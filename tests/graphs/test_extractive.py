@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.extractive import AUTHOR, LINE_CHARACTERS, condensed, counted_operations, extract, section_for
+from graphs.extractive import AUTHOR, condensed, counted_operations, extract, section_for
 from graphs.guard import apply, judge
 from state.document.document import render
 from state.document.operations import Action
 from state.dream import Evidence, Kind, Snapshot
+from state.text.line import LINE_CHARACTERS
 from state.text.words import content_terms
 from state.trust import Trust
 from tests.graphs.world import CONTEXT, GAPS, NOW, PHENOTYPE, SKILLS, add, memory, note, snapshot, texts

@@ -2,8 +2,8 @@
 
     python -m tests.redteam [--seed N] [--minutes M] [--corpora FOLDER]
 
-The seed is printed first. Corpora of another author (`secrets_*.jsonl`, `harmless_*.jsonl`, `poison_*.jsonl`,
-`mixtures_*.jsonl`, `honest_*.jsonl`) may be named; whatever is left of the time the fuzzers share.
+The seed is printed first. Corpora of another author (`secrets_*.jsonl`, `harmless_*.jsonl`) may be named; whatever is left
+of the time the fuzzers share.
 """
 
 import argparse
@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from state.secrets.redaction import redact
-from tests.redteam import strangers
 from tests.redteam.corpus import CORPORA, Entry, entries, is_left
 
 _LEAST_FUZZED_SECONDS = 30.0
@@ -29,13 +28,6 @@ def secrets(folder: Path, seed: int) -> bool:
     changed = sum(redact(entry.text).text != entry.text for entry in harmless)
     print(f"secrets: {caught:,} of {len(held):,} texts without them; {changed} of {len(harmless):,} harmless changed")
     return caught >= 0.97 * len(held) and changed < 0.005 * len(harmless)
-
-
-def voices(folder: Path) -> bool:
-    """Print how often a stranger's words stand as somebody else's, and how many honest lines are lost."""
-    found = strangers.figures(folder)
-    print(f"strangers: {found}")
-    return not found.leaks and len(found.lost) <= 0.01 * found.honest
 
 
 def _entries(folder: Path, name: str, seed: int) -> list[Entry]:
@@ -71,7 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     third = options.minutes / 3
     parts: dict[str, Callable[[], bool]] = {
         "secrets": lambda: secrets(options.corpora, seed),
-        "strangers": lambda: voices(options.corpora),
         "hostile workspaces": lambda: _tests(
             "tests/redteam", "--deselect=tests/redteam/test_redteam.py", minutes=third
         ),

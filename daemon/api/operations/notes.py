@@ -289,8 +289,8 @@ class Superseded:
 def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
     """Say, as the owner of the workspace, that one memory holds no longer because of another one, or take it back.
 
-    That they contradict each other is no open question any more. Raises NotFoundError for what names no memory,
-    UsageError for what names several, or one twice, and NothingToDoError when there is nothing to take back.
+    Raises NotFoundError for what names no memory, UsageError for what names several, or one twice, and
+    NothingToDoError when there is nothing to take back.
     """
     with access.write() as store:
         now = utc_now()
@@ -307,9 +307,8 @@ def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
             if not request.undo:
                 holds = max(after)
                 supersessions.record(
-                    Supersession(one, holds, 1.0, now, Trust.OWNER, Cause.OWNER) for one in sorted(before)
+                    Supersession(one, holds, now, Trust.OWNER, Cause.OWNER) for one in sorted(before)
                 )
-                store.questions.settle_dispute(older.id, newer.id)
             elif not any(undone):
                 raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
         turned = not request.undo and any((other, one) in pairs for one in before for other in after)

@@ -11,7 +11,6 @@ from state.crystals.supersession import Supersession
 from state.errors import NotFoundError, UsageError
 from state.stores.crystals.listing import CrystalList
 from state.stores.crystals.supersessions import Supersessions
-from state.text.identity import UPDATE
 from state.trust import Trust
 
 # Of each list so many are told; `more` says how many there are beside them.
@@ -43,17 +42,14 @@ class SaidAt:
 
 @dataclass(frozen=True, slots=True)
 class OtherValue:
-    """A crystal that gives the same subject another value: since when, on whose word, found by what.
+    """A crystal that holds in place of another one: since when, on whose word, said by what.
 
-    `version` is that of the dream which found it. It counts when it is `sure` and the owner did not take it back
-    (`undone_at`).
+    `version` is that of the dream which said so. It counts unless the owner took it back (`undone_at`).
     """
 
     crystal: CrystalName
     cause: str
     trust: str
-    sureness: float
-    sure: bool
     at: datetime
     version: int | None
     undone_at: datetime | None
@@ -275,8 +271,6 @@ class _About:
             crystal=crystal,
             cause=pair.cause.value,
             trust=self.trust_in(pair.trust),
-            sureness=pair.sureness,
-            sure=pair.sureness >= UPDATE,
             at=pair.at,
             version=pair.version,
             undone_at=undone_at,

@@ -14,9 +14,8 @@ from daemon.api.operations.operation import Request, operation
 from daemon.api.tables.cursor import MAX_CHARACTERS, place_in, written
 from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store, utc_now
-from state.signals.curiosity import Cause, question_key
+from state.signals.curiosity import Cause, Gap, question_key
 from state.signals.hormones import Hormones, mood, resting
-from state.stores.crystals.hormones import OpenGap
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import to_text
 from state.stores.erasing.forgotten_list import forgotten_count, forgotten_list
@@ -43,16 +42,8 @@ class GapsRequest(InParts):
 
 
 @dataclass(frozen=True, slots=True)
-class DisputedCrystal:
-    """One of the two crystals of a contradiction; without a text when it is gone."""
-
-    id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class GapRow:
-    """An open question, how often it was raised, and by what. Of a contradiction the two crystals."""
+    """An open question, how often it was raised, and by what."""
 
     id: str
     question: str
@@ -60,7 +51,6 @@ class GapRow:
     times: int
     first_at: datetime
     last_at: datetime
-    crystals: tuple[DisputedCrystal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +77,26 @@ def gaps(access: WorkspaceAccess, request: GapsRequest) -> GapTable:
         return GapTable(_gap_rows(store, [one for _, one in part]), len(found), next_cursor)
 
 
-def _place(one: OpenGap, sort: str) -> tuple[str, str]:
+def _place(one: Gap, sort: str) -> tuple[str, str]:
     """Where a question stands: what it is sorted by, then a digest in place of its words."""
-    moments = {"first_at": one.gap.first_at, "last_at": one.gap.last_at}
-    return to_text(moments[sort]) if sort in moments else f"{one.gap.times:020d}", _digest(one)
+    moments = {"first_at": one.first_at, "last_at": one.last_at}
+    return to_text(moments[sort]) if sort in moments else f"{one.times:020d}", _digest(one)
 
 
-def _digest(one: OpenGap) -> str:
-    return hashlib.sha256(question_key(one.gap.question).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def _digest(one: Gap) -> str:
+    return hashlib.sha256(question_key(one.question).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _gap_rows(store: Store, found: Sequence[OpenGap]) -> tuple[GapRow, ...]:
+def _gap_rows(store: Store, found: Sequence[Gap]) -> tuple[GapRow, ...]:
     shown = shown_of(store)
-    disputed = [id_ for one in found for id_ in (one.one, one.other) if id_]
-    texts = {crystal.id: shown(crystal.text)[:_CUT] for crystal in store.crystals.get(dict.fromkeys(disputed))}
     return tuple(
         GapRow(
             id=_digest(one),
-            question=shown(one.gap.question),
-            cause=one.gap.cause,
-            times=one.gap.times,
-            first_at=one.gap.first_at,
-            last_at=one.gap.last_at,
-            crystals=tuple(DisputedCrystal(id_, texts.get(id_, "")) for id_ in (one.one, one.other) if id_),
+            question=shown(one.question),
+            cause=one.cause,
+            times=one.times,
+            first_at=one.first_at,
+            last_at=one.last_at,
         )
         for one in found
     )

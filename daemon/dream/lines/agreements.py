@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -24,13 +24,12 @@ from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
-from graphs.guard import same_as_deleted
 from graphs.input_budget import numbered
-from state.document.agreement import SECTIONS, Agreement, Statement, agreements, alike, may_be_alike
+from state.document.agreement import SECTIONS, Agreement, Statement, agreements
 from state.document.document import parse
 from state.document.merge import working
 from state.document.operations import Action, Operation
-from state.dream import CurrentLine, Decision, Evidence, Kind, StagedChange
+from state.dream import Decision, Evidence, Kind, StagedChange
 from state.errors import DreamdError
 from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_unmigrated, require_ours, transaction
@@ -39,9 +38,7 @@ from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.disk import Disk
 from state.stores.disk.stamp import Stamp, is_settled
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Change
 from state.stores.history.lineage import Lineage, match
-from state.text.identity import SAME, UPDATE, compare
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import normalise
 from state.trust import Trust
@@ -87,8 +84,9 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
     if others is None:
         store.notice("a workspace does not answer: what several of them agree on is looked at by the next dream")
         return 0
-    found = agreements(others.statements, _sameness(store, others.statements))
-    gone = [] if others.unread else [one for one in waiting if not _is_agreed(one, found)]
+    found = agreements(others.statements)
+    agreed = {normalise(as_line(one.text)) for one in found}
+    gone = [] if others.unread else [one for one in waiting if normalise(one.change.operation.text) not in agreed]
     room = max(0, _MOST_WAITING - len(waiting) + len(gone))
     staged = list(islice(_to_stage(store, found, others.forgotten, now), room))
     with transaction(store.crystals.connection):
@@ -160,67 +158,32 @@ def _by_owner(workspace: Workspace) -> Iterator[Statement]:
             yield Statement(str(workspace.root), name, text, line.born_at)
 
 
-def _sameness(store: Store, statements: Collection[Statement]) -> Callable[[str, str], bool]:
-    """Whether two texts say the same, by their words and, with an embedding model, by their meaning."""
-    texts = {normalise(one.text): one.text for one in statements}
-    wanted = sorted({texts[text] for pair in alike(statements) for text in pair})
-    embedder = store.embedder() if wanted else None
-    vectors = dict(zip(wanted, embedder.embed(wanted), strict=True)) if embedder is not None else {}
-
-    def same(older: str, newer: str) -> bool:
-        cosine = float(vectors[older] @ vectors[newer]) if older in vectors and newer in vectors else None
-        return compare(older, newer, cosine).same >= SAME
-
-    return same
-
-
 def _to_stage(
     store: Store, found: Sequence[Agreement], forgotten: Sequence[Tombstones], now: datetime
 ) -> Iterator[StagedChange]:
-    """The agreements that are news, each as a change: a new line, or the new value of one that stands."""
+    """The agreements that are news, each as a new line."""
     text, _ = read_document(store)
     lines = owner_edits(store, working(text), now).lines
     known = [*(one.change.operation.text for one in store.changes.agreements()), *store.lineage.tombstones()]
     known += [one.operation.text for one in store.changes.earlier()]
     graves = (store.crystals.forgotten.tombstones(), *forgotten)
     known += [line.text for line in lines]
+    said_before = set(map(normalise, known))
     for one in found:
-        said = list(dict.fromkeys(each.text for each in one.statements))
-        if any(_says(each, old) for each in said for old in known):
+        if normalise(one.text) in said_before:
             continue
+        said = [each.text for each in one.statements]
         if any(redacted(store, each) != each or any(grave.found(each) for grave in graves) for each in said):
             continue
-        older = [line for line in lines if _updates(one.text, line.text)]
-        if all(not line.pinned and line.born_at < one.statements[-1].said_at for line in older) and len(older) <= 1:
-            yield _change(one, older)
+        yield _change(one)
 
 
-def _change(agreement: Agreement, older: Sequence[CurrentLine]) -> StagedChange:
+def _change(agreement: Agreement) -> StagedChange:
     pieces = [
         Evidence("", Kind.NOTE, one.text, IMPORTANCE, Trust.OWNER, one.said_at, about=one.workspace)
         for one in agreement.statements[:_MOST_CITED]
     ]
     evidence = numbered(Kind.NOTE, pieces)
-    action, section = (Action.REVISE, older[0].section) if older else (Action.ADD, agreement.section)
-    operation = Operation(
-        action,
-        section,
-        as_line(agreement.text),
-        tuple(line.id for line in older),
-        tuple(piece.id for piece in evidence),
-    )
-    return StagedChange(
-        operation, tuple(older), evidence, (), f"{len(agreement.statements)} of your workspaces say so"
-    )
-
-
-def _says(text: str, other: str) -> bool:
-    return may_be_alike(text, other) and (compare(other, text).same >= SAME or same_as_deleted(text, other))
-
-
-def _updates(text: str, other: str) -> bool:
-    return may_be_alike(text, other) and compare(other, text).update >= UPDATE
-
-
-def _is_agreed(change: Change, found: Iterable[Agreement]) -> bool:
-    return any(_says(each.text, change.change.operation.text) for one in found for each in one.statements)
+    cited = tuple(piece.id for piece in evidence)
+    operation = Operation(Action.ADD, agreement.section, as_line(agreement.text), cites=cited)
+    return StagedChange(operation, (), evidence, (), f"{len(agreement.statements)} of your workspaces say so")

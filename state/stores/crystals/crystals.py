@@ -127,11 +127,11 @@ class Crystals:
         )
         return {row[0]: int(row[1]) for row in rows}
 
-    def said_last(self, keys: Iterable[int]) -> dict[int, datetime]:
-        """When the texts in these rows were met last."""
+    def said_last(self, keys: Iterable[int], until: datetime | None = None) -> dict[int, datetime]:
+        """When the texts in these rows were met last, before `until`."""
         rows = self.connection.execute(
-            f"SELECT crystal, max(at) FROM occurrences WHERE crystal IN ({_KEYS}) GROUP BY crystal",
-            (json.dumps(list(keys)),),
+            f"SELECT crystal, max(at) FROM occurrences WHERE crystal IN ({_KEYS}) AND at < ? GROUP BY crystal",
+            (json.dumps(list(keys)), optional_text(until) or "~"),
         )
         return {int(row[0]): from_text(row[1]) for row in rows}
 
@@ -378,16 +378,8 @@ class Crystals:
                 source.digest,
             ),
         ).rowcount
-        if not new:
-            return
-        if crystal.kind is Kind.TASK_PATTERN:
+        if new and crystal.kind is Kind.TASK_PATTERN:
             skills.expect_more(self.connection)
-        # Said once more, what was superseded may hold again.
-        self.connection.execute(
-            "INSERT OR IGNORE INTO to_compare SELECT older FROM supersessions JOIN vectors ON crystal = older"
-            " WHERE older = ? LIMIT 1",
-            (key,),
-        )
 
     def _change(self, change: str, condition: str, values: tuple[object, ...], ids: Iterable[str]) -> None:
         with transaction(self.connection) as connection:

@@ -55,7 +55,7 @@ class HiddenDuplicates:
         )
         return [(row["hidden"], row["shown"]) for row in rows]
 
-    def merge(self, one: int, other: int, cosine: float | None = None) -> bool:
+    def merge(self, one: int, other: int) -> bool:
         """Hide one of these rows behind the other, if both are one memory and it may be hidden; whether one was.
 
         In the caller's transaction, in which the rows are read. A crystal that a pointer, current or not, names
@@ -64,7 +64,7 @@ class HiddenDuplicates:
         if one == other or self.survivors((one, other)):
             return False
         rows = self._crystals.by_keys((one, other))
-        if len(rows) < 2 or not same_memory(rows[one], rows[other], cosine):
+        if len(rows) < 2 or not same_memory(rows[one], rows[other]):
             return False
         pair = canonical(rows[one], rows[other], self._pointed(crystal.id for crystal in rows.values()))
         if pair is None:

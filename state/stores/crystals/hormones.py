@@ -4,26 +4,15 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from state.signals.curiosity import Cause, Gap, question_key
 from state.signals.hormones import ALL_ARMED, Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.tombstones import TombstoneStore
 
-_NEWEST = "(SELECT coalesce(max(key), 0) FROM crystals)"
-_LIVE = "(SELECT count(*) FROM crystals WHERE id IN (one, other) AND lifecycle <> 'archived')"
-_OVER = """
-EXISTS (SELECT 1 FROM evidence e JOIN lines l ON l.id = e.line
-        WHERE e.crystal = {gone} AND l.died_in IS NOT NULL AND l.fate IN ('revised', 'merged', 'deleted'))
-AND EXISTS (SELECT 1 FROM evidence e JOIN lines l ON l.id = e.line WHERE e.crystal = {stands} AND l.died_in IS NULL)
-"""
-_SETTLED = (
-    f"DELETE FROM gaps WHERE one <> '' AND ({_LIVE} < 2"
-    f" OR ({_OVER.format(gone='one', stands='other')}) OR ({_OVER.format(gone='other', stands='one')}))"
-)
-
-
+# Nobody has asked so long, and it is no open question any more.
+QUESTION_DAYS = 14
 _LISTED = "SELECT value FROM json_each(?)"
 
 
@@ -35,15 +24,6 @@ class Felt:
     event: str
     cause: str
     after: Hormones
-
-
-@dataclass(frozen=True, slots=True)
-class OpenGap:
-    """An open question as it is kept; of a contradiction `one` and `other` are the crystals (ids)."""
-
-    gap: Gap
-    one: str
-    other: str
 
 
 class Feelings:
@@ -146,83 +126,32 @@ class Questions:
         self._forgotten = TombstoneStore(connection)
 
     def raise_(self, question: str, cause: Cause, now: datetime) -> None:
-        """Store an open question, or count one that is stored already, whatever its case and punctuation.
-
-        Crystals that are written from now on may answer it.
-        """
+        """Store an open question, or count one that is stored already, whatever its case and punctuation."""
         with transaction(self._connection):
             if self._forgotten.withholds(question):
                 return
             self._connection.execute(
-                "INSERT INTO gaps (folded, question, cause, first_at, last_at, asked_upto)"
-                f" VALUES (?, ?, ?, ?, ?, {_NEWEST}) ON CONFLICT (folded)"
-                " DO UPDATE SET times = times + 1, last_at = excluded.last_at, asked_upto = excluded.asked_upto",
+                "INSERT INTO gaps (folded, question, cause, first_at, last_at) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (folded) DO UPDATE SET times = times + 1, last_at = excluded.last_at",
                 (question_key(question), question, cause.value, to_text(now), to_text(now)),
             )
 
-    def dispute(self, question: str, one: str, other: str, now: datetime) -> bool:
-        """Store that two crystals (ids) contradict each other; whether that was unknown."""
-        with transaction(self._connection):
-            return not self._forgotten.withholds(question) and bool(
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO gaps (folded, question, cause, first_at, last_at, one, other)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (question_key(question), question, Cause.CONTRADICTION, to_text(now), to_text(now), one, other),
-                ).rowcount
-            )
+    def sweep(self, now: datetime, most: int) -> int:
+        """Delete the questions that nobody has asked for two weeks, and those beyond `most`; returns how many rows.
 
-    def to_ask(self, limit: int) -> list[tuple[Gap, int]]:
-        """Questions and misses since which something was written, those that waited longest first.
-
-        Each with the row of the last crystal that did not answer it.
+        Beyond `most`, misses go first, then those asked least often, then longest ago. In the caller's transaction.
         """
-        rows = self._connection.execute(
-            "SELECT * FROM gaps WHERE cause IN ('miss', 'question')"
-            f" AND asked_upto < {_NEWEST} ORDER BY asked_upto, last_at DESC LIMIT ?",
-            (limit,),
-        )
-        return [(_gap(row), int(row["asked_upto"])) for row in rows]
-
-    def asked(self, questions: Sequence[str], upto: int) -> None:
-        """Record that no crystal up to this row answers these questions."""
-        keys = [(upto, question_key(question)) for question in questions]
-        with transaction(self._connection) as connection:
-            connection.executemany("UPDATE gaps SET asked_upto = ? WHERE folded = ? AND asked_upto < ?1", keys)
-
-    def settle(self, question: str) -> None:
-        """Delete the question: it was answered."""
-        self._connection.execute("DELETE FROM gaps WHERE folded = ?", (question_key(question),))
-
-    def settle_dispute(self, one: str, other: str) -> None:
-        """Delete the contradiction of these two crystals, if it is open. In the caller's transaction."""
-        statement = "DELETE FROM gaps WHERE (one, other) IN (VALUES (?, ?), (?, ?))"
-        self._connection.execute(statement, (one, other, other, one))
-
-    def settle_disputes(self) -> int:
-        """Delete the contradictions that are resolved; returns how many.
-
-        One of the two crystals is deleted, faded or a hidden duplicate; or a line that cited one of them was revised,
-        merged or deleted, and a current line cites the other.
-        """
-        with transaction(self._connection) as connection:
-            return connection.execute(_SETTLED).rowcount
-
-    def sweep(self, before: datetime, most: int) -> int:
-        """Delete the misses that are older than this moment, and the questions beyond `most`; returns how many rows.
-
-        Misses go first, then those asked least often, then longest ago. In the caller's transaction.
-        """
-        execute = self._connection.execute
-        done = execute("DELETE FROM gaps WHERE last_at < ? AND cause = 'miss'", (to_text(before),)).rowcount
+        execute, before = self._connection.execute, to_text(now - timedelta(days=QUESTION_DAYS))
+        done = execute("DELETE FROM gaps WHERE last_at < ?", (before,)).rowcount
         if execute("SELECT count(*) FROM gaps").fetchone()[0] > most:
             ordered = "ORDER BY cause = 'miss', times DESC, last_at DESC, folded LIMIT -1 OFFSET ?"
             done += execute(f"DELETE FROM gaps WHERE folded IN (SELECT folded FROM gaps {ordered})", (most,)).rowcount
         return done
 
-    def all(self, cause: Cause | None = None) -> list[OpenGap]:
+    def all(self, cause: Cause | None = None) -> list[Gap]:
         """Every open question, or those of this cause; `sweep` keeps them few."""
         rows = self._connection.execute("SELECT * FROM gaps WHERE ?1 IS NULL OR cause = ?1", (cause,))
-        return [OpenGap(_gap(row), row["one"], row["other"]) for row in rows]
+        return [_gap(row) for row in rows]
 
     def open(self, limit: int) -> list[Gap]:
         """The questions that were asked most, then the latest."""

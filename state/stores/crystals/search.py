@@ -36,6 +36,7 @@ from state.search.ranking import (
     word_weight,
 )
 from state.search.updates import Ranked, wanted_by
+from state.signals.hormones import Hormones, asks_for_hormones, is_hormone_event
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.current_values import CurrentValues
@@ -44,14 +45,11 @@ from state.stores.crystals.nearest import Index
 from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
-from state.text.words import content_terms
 from state.trust import AGENT_NAMES, Trust
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from state.signals.hormones import Hormones
 
 # So many of them are read: a little more than is shown, for duplicates are hidden and near ties decided by the text.
 SHORTLIST = 40
@@ -106,13 +104,14 @@ class Searcher:
         *,
         limit: int = 8,
         filters: Filters = EVERYTHING,
-        hormones: "Hormones | None" = None,
+        hormones: Hormones | None = None,
         by_value: bool = True,
     ) -> Findings:
         """The crystals that answer the query best, at most `limit`; any string is a query.
 
-        With `by_value` the current value of a subject stands before an older one, also one that the words of the
-        query do not find; but whoever asks for a text in its own words wants that one.
+        With `by_value` what holds now, or was said later about the same, stands before an older one; what holds is
+        brought in if the query's words do not find it. But whoever asks for a text in its own words wants that one.
+        Events of hormones are then found by a query that names these alone.
         """
         question = read_question(query, self._speakers(names_in(query)), now)
         vector = self._vector(question)
@@ -123,18 +122,17 @@ class Searcher:
         found = {crystals[key].id: (crystals[key], signals[key], match) for key, match in shown.items()}
         if self._beside is not None:
             found = self._matches_beside(self._beside, question, words, vector) | found
+        if by_value and not asks_for_hormones(query):
+            found = {key: one for key, one in found.items() if not is_hormone_event(one[0].text)}
         found = _answers_first(query, found, usual)
         ranked = order(((crystal, match) for crystal, _, match in found.values()), now, hormones)
         if not by_value or (ranked and asked_word_for_word(query, ranked[0][0].text)):
             current = [Ranked(crystal, score) for crystal, score in ranked]
         else:
             keys = {crystal.id: key for key, crystal in crystals.items()}
-            values = CurrentValues(self._crystals)
             asked = wanted_by(query, question.periods)
             first = ranked[:limit]  # what is known to hold is brought in, and nothing else pushes a result out
-            terms = content_terms(query)
-            plain = terms - content_terms(" ".join(names_in(query))) or terms
-            current = values.in_order(first, keys, asked, filters, plain)
+            current = CurrentValues(self._crystals).in_order(first, keys, asked, filters)
         hits = []
         likely = 0.0
         for one in reversed(current[:limit]):  # who stands before another is at least as likely an answer

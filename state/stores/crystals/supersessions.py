@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from state.crystals.crystal import Origin
-from state.crystals.duplicates import says_the_same
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.operations import Birth, Death, Fate
 from state.dream import RESTORE, REVIEW, Correction, Dream
+from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text, to_text
-from state.text.identity import PERHAPS, UPDATE, compare, update
-from state.text.sentences import statements_of
-from state.text.words import content_terms
+from state.text.words import normalise
 from state.trust import Trust
 
 # So many rows of one subject, and of those that hang together with them, are looked at.
@@ -29,8 +27,7 @@ _ROWS = "SELECT key FROM crystals WHERE id IN (SELECT value FROM json_each(?))"
 # A hidden duplicate stands for the crystal that it became.
 _PAIRS = f"""
 SELECT * FROM (
-    SELECT coalesce(a.merged_into, a.key) AS older, coalesce(b.merged_into, b.key) AS newer, sureness, s.trust, cause,
-           version,
+    SELECT coalesce(a.merged_into, a.key) AS older, coalesce(b.merged_into, b.key) AS newer, s.trust, cause, version,
            (SELECT max(at) FROM occurrences WHERE crystal IN (a.key, a.merged_into) AND at < :before) AS older_at,
            (SELECT max(at) FROM occurrences WHERE crystal IN (b.key, b.merged_into) AND at < :before) AS newer_at
     FROM supersessions s JOIN crystals a ON a.key = s.older JOIN crystals b ON b.key = s.newer
@@ -40,21 +37,16 @@ SELECT * FROM (
 """
 
 
-# The crystals of a line that rests on one note: that note's, and the line's own.
-_LINE_AND_NOTE = 2
-# A revised line that keeps less of the words, and does not say the same, says something else.
-_KEPT, _SAME = 0.5, 0.4
-# Of the words of a text so many are in a line that says most of it.
-_MOST_OF_IT = 2 / 3
-_CERTAINLY = 1.0
+# The author of a dream without a model: what code replaced is no relation.
+_CODE = "extractive"
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
     """Crystals that are values of the same subjects, by their rows.
 
-    `pairs` stand in the order in which their newer ones were said; `current` names for each row that is surely
-    superseded the one that holds now.
+    `pairs` stand in the order in which their newer ones were said; `current` names for each row that is superseded
+    the one that holds now.
     """
 
     pairs: tuple[Supersession, ...] = ()
@@ -77,14 +69,13 @@ class Supersessions:
         for pair in pairs:
             if pair.older == pair.newer:
                 continue
-            values = (pair.older, pair.newer, pair.sureness, pair.trust.value, pair.cause.value, pair.version)
+            values = (pair.older, pair.newer, pair.trust.value, pair.cause.value, pair.version, to_text(pair.at))
             written += self._connection.execute(
-                "INSERT INTO supersessions (older, newer, sureness, trust, cause, version, at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (older, newer) DO UPDATE SET"
-                " sureness = excluded.sureness, cause = excluded.cause, version = excluded.version,"
-                " trust = excluded.trust, undone_at = NULL"
-                " WHERE excluded.cause = 'owner' OR (undone_at IS NULL AND excluded.sureness > sureness)",
-                (*values, to_text(pair.at)),
+                "INSERT INTO supersessions (older, newer, trust, cause, version, at)"
+                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (older, newer) DO UPDATE SET"
+                " cause = excluded.cause, version = excluded.version, trust = excluded.trust, undone_at = NULL"
+                " WHERE excluded.cause = 'owner'",
+                values,
             ).rowcount
         return written
 
@@ -99,24 +90,24 @@ class Supersessions:
         )
 
     def learn(self, dream: Dream) -> int:
-        """Write what a dream, or the owner's hand before it, put in the place of what; returns how many pairs.
+        """Write what a model's operation, or the owner, put in the place of what; returns how many pairs.
 
-        A restore takes back what was found about the crystals on which the lines rest that it brings back, and turns
+        A restore takes back what was said about the crystals on which the lines rest that it brings back, and turns
         around what the owner had put in their place. In the caller's transaction, after the lines are written.
         """
         if dream.cause == RESTORE:
             return self._restore(dream)
         births = {birth.id: birth for birth in dream.births}
-        replaced = [
+        revised = [
             (death, births[death.successor])
             for death in dream.deaths
-            if death.successor in births and death.fate in (Fate.REVISED, Fate.MERGED)
+            if death.successor in births and death.fate is Fate.REVISED
         ]
         if dream.cause == REVIEW:
-            for death, birth in replaced:
+            for death, birth in revised:
                 self._take_back(death, birth)
         deaths = {death.id: death for death in dream.deaths}
-        found = [self._replacements(death, birth, dream.number) for death, birth in replaced]
+        found = [self._replacements(death, birth, dream) for death, birth in revised]
         found += [self._corrected(deaths[one.line], one, dream) for one in dream.corrections if one.line in deaths]
         return sum(map(self.record, found))
 
@@ -136,22 +127,30 @@ class Supersessions:
             pair = (row["older"], row["newer"])
             self._connection.execute("DELETE FROM supersessions WHERE older = ? AND newer = ?", pair)
         return self.record(
-            Supersession(row["newer"], row["older"], _CERTAINLY, dream.at, Trust.OWNER, Cause.OWNER, dream.number)
-            for row in mine
+            Supersession(row["newer"], row["older"], dream.at, Trust.OWNER, Cause.OWNER, dream.number) for row in mine
         )
 
     def _corrected(self, death: Death, correction: Correction, dream: Dream) -> list[Supersession]:
-        """What a line rested on that says the same as it did, with what the owner says instead."""
-        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (death.id,)).fetchall()
-        rested_on = self._crystals.keys([death.crystal, *(row["crystal"] for row in rows)])
+        """Return what said what a line said, with what the owner says instead."""
         newer = self._crystals.keys([correction.crystal]).get(correction.crystal)
-        crystals = self._crystals.by_keys(rested_on.values())
-        alone = len(crystals) <= _LINE_AND_NOTE
         return [
-            Supersession(key, newer, _CERTAINLY, dream.at, Trust.OWNER, Cause.OWNER, dream.number)
-            for key, before in crystals.items()
-            if newer is not None and _says(death.text, before.text, alone=alone)
+            Supersession(older, newer, dream.at, Trust.OWNER, Cause.OWNER, dream.number)
+            for older in self._said_by(death)
+            if newer is not None
         ]
+
+    def _said_by(self, death: Death) -> list[int]:
+        """Return the rows that say what a line said: its own, and what it rested on if that is one, or has its words.
+
+        Of several crystals each may have said something else, and one that has the line's words and more says more.
+        """
+        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (death.id,)).fetchall()
+        keys = self._crystals.keys([death.crystal, *(row["crystal"] for row in rows)])
+        own = keys.pop(death.crystal, None)
+        line = normalise(death.text)
+        texts = {key: normalise(one.text) for key, one in self._crystals.by_keys(keys.values()).items()}
+        said = [key for key, text in texts.items() if text == line or (len(texts) == 1 and line not in text)]
+        return said if own is None else [own, *said]
 
     def _take_back(self, death: Death, birth: Birth) -> None:
         """Forget that the text that its owner puts back was superseded by what the line rested on."""
@@ -161,37 +160,32 @@ class Supersessions:
         )
         self._connection.execute(statement, (Cause.OWNER.value, birth.text, death.id))
 
-    def _replacements(self, death: Death, birth: Birth, version: int) -> list[Supersession]:
-        """The crystals on which a line rested, with the latest on which the line in its place rests."""
-        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (death.id,)).fetchall()
-        rested_on = self._crystals.keys([death.crystal, *(row["crystal"] for row in rows)])
+    def _replacements(self, death: Death, birth: Birth, dream: Dream) -> list[Supersession]:
+        """Return what said what a line said, with the latest of the news on which the line in its place rests.
+
+        A line that still has the old one's words says more, and supersedes nothing; an event of a hormone never does.
+        """
+        older = self._said_by(death)
         rests_on = self._crystals.keys(birth.evidence)
-        crystals = self._crystals.by_keys({*rested_on.values(), *rests_on.values()})
+        crystals = self._crystals.by_keys({*older, *rests_on.values()})
         said = self._crystals.said_last(crystals)
-        new = [key for key in set(rests_on.values()) - set(rested_on.values()) if key in crystals]
-        if not new:
+        new = set(rests_on.values()) - set(older)
+        new = {key for key in new if key in crystals and not is_hormone_event(crystals[key].text)}
+        if not new or normalise(death.text) in normalise(birth.text):
             return []
         newest = max(new, key=lambda key: (said[key], key))
         after = crystals[newest]
-        cause = Cause.DREAM if birth.evidence and after.origin is not Origin.SEED else Cause.OWNER
-
-        def sureness(text: str) -> float:
-            return max(update(text, birth.text), update(text, after.text))
-
-        lost = death.fate is Fate.REVISED and _is_lost(death.text, birth.text)
-        if sureness(death.text) < UPDATE and not lost:
-            return []  # the new line says more, or the same in other words
-        alone = lost and len(set(rested_on.values())) <= _LINE_AND_NOTE
+        cause = Cause.OWNER if after.origin is Origin.SEED else Cause.DREAM
+        if cause is Cause.DREAM and dream.author == _CODE:
+            return []
         return [
-            Supersession(key, newest, max(UPDATE, sureness(before.text)), said[newest], after.trust, cause, version)
-            for key in set(rested_on.values())
-            if (before := crystals.get(key)) is not None
-            if before.trust.rank <= after.trust.rank and said[key] <= said[newest]
-            if before.text == death.text or alone or sureness(before.text) >= PERHAPS
+            Supersession(key, newest, said[newest], after.trust, cause, dream.number)
+            for key in older
+            if key in crystals and crystals[key].trust.rank <= after.trust.rank and said[key] <= said[newest]
         ]
 
     def superseded(self) -> frozenset[int]:
-        """The rows whose value surely holds no longer."""
+        """The rows whose value holds no longer."""
         rows = self._connection.execute(
             "SELECT key, coalesce(merged_into, key) FROM crystals WHERE key IN"
             " (SELECT older FROM supersessions WHERE undone_at IS NULL UNION"
@@ -225,15 +219,14 @@ class Supersessions:
                 if said_of[0][0] > said_of[1][0] and cause is not Cause.OWNER:
                     said_of.reverse()  # the older one was said once more
                 (_, older), (at, newer) = said_of
-                pair = Supersession(older, newer, row["sureness"], from_text(at), trust, cause, row["version"])
-                pairs[older, newer] = max(pair, pairs.get((older, newer), pair), key=lambda one: one.sureness)
+                if cause is Cause.OWNER or (older, newer) not in pairs:
+                    pairs[older, newer] = Supersession(older, newer, from_text(at), trust, cause, row["version"])
                 waiting |= {older, newer} - seen
-        # Of two crystals the owner's word counts, whatever a comparison finds of them later.
+        # Of two crystals the owner's word counts, whatever else says of them.
         owners = {(pair.newer, pair.older) for pair in pairs.values() if pair.cause is Cause.OWNER}
         left = (pair for ends, pair in pairs.items() if pair.cause is Cause.OWNER or ends not in owners)
         ordered = tuple(sorted(left, key=lambda pair: (pair.at, pair.newer, pair.older)))
-        sure = ((pair.older, pair.newer) for pair in ordered if pair.sureness >= UPDATE)
-        return Values(ordered, current_values(sure, said))
+        return Values(ordered, current_values(((pair.older, pair.newer) for pair in ordered), said))
 
 
 def _pair(row: sqlite3.Row) -> Supersession:
@@ -241,24 +234,8 @@ def _pair(row: sqlite3.Row) -> Supersession:
     return Supersession(
         row["older"],
         row["newer"],
-        row["sureness"],
         from_text(row["at"]),
         Trust(row["trust"]),
         Cause(row["cause"]),
         row["version"],
     )
-
-
-def _says(line: str, text: str, *, alone: bool) -> bool:
-    """Whether a line says what a text says, or most of it, or rests `alone` on the one statement that it is."""
-    words = content_terms(text)
-    covered = len(words & content_terms(line)) >= _MOST_OF_IT * len(words)
-    one_statement = sum(bool(piece.strip()) for piece in statements_of(text)) == 1
-    return covered or says_the_same(line, text) or (alone and one_statement)
-
-
-def _is_lost(old: str, new: str) -> bool:
-    """Whether a line that takes another one's place does not say what that one said."""
-    words = content_terms(old)
-    kept = len(words & content_terms(new)) / max(1, len(words))
-    return bool(words) and kept < _KEPT and compare(old, new).same < _SAME

@@ -250,10 +250,12 @@ META_RULES: Mapping[str, Rule] = {
     "forgotten_withheld": Rule(_is_count),
     "forgotten_withheld_told": Rule(_is_count),
     "forgettings": Rule(_are_receipts),
+    "lines_brought_back": Rule(_is_count),
     "forgetting": Rule(_is_intention),
     "notes_left": Rule(_is_count),
     "notes_read": Rule(_are_marks),
     "refused_inputs": Rule(_are_counts),
+    "relations_dropped": Rule(_is_count),
     "seen_upto": Rule(_is_count),
     "session_ended": _MOMENT,
     "swept_at": _MOMENT,
@@ -307,8 +309,8 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "feelings": _columns(prose="cause", code="event", moment="at"),
     "forgotten": _columns(code="digest", moment="at"),
     "gaps": _columns(
-        {"cause": _one_of(curiosity.Cause)},
-        prose="folded question one other",
+        {"cause": _one_of((*curiosity.Cause, "contradiction"))},  # that of an older dreamd
+        prose="folded question",
         code="cause",
         moment="first_at last_at",
     ),
@@ -359,7 +361,10 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "skills": _columns(prose="pattern"),
     "steps": _columns(prose="figures", code="dream node", moment="at"),
     "supersessions": _columns(
-        {"trust": _one_of(Trust, _WEB), "cause": _one_of(Cause)}, code="trust cause", moment="at undone_at"
+        # The last one is that of an older dreamd.
+        {"trust": _one_of(Trust, _WEB), "cause": _one_of((*Cause, "consolidation"))},
+        code="trust cause",
+        moment="at undone_at",
     ),
     "tombstones": _columns(prose="text", moment="at"),
     "vectors": _columns({"vector": Rule(_is_unit)}, code="model vector"),

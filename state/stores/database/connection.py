@@ -28,6 +28,7 @@ from state.stores.database.schema import (
     HEARD,
     LOOKUPS,
     MEMORIES,
+    NAMED,
     RECALLS,
     REVIEWS,
     SUPERSESSIONS,
@@ -55,6 +56,7 @@ MIGRATIONS: tuple[str, ...] = (
     ACCOUNTS,
     ENTRIES,
     HEARD,
+    NAMED,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000
@@ -294,7 +296,10 @@ def make_schema(connection: sqlite3.Connection, version: int) -> None:
 
 def _migrate(connection: sqlite3.Connection, version: int, wanted: int = SCHEMA_VERSION) -> None:
     if version < wanted:
+        from state.text.words import normalise  # who opens a current database needs no words
+
         connection.create_function("faded_at", 5, _faded_at, deterministic=True)
+        connection.create_function("normalised", 1, normalise, deterministic=True)
     for number in range(version, wanted):
         with transaction(connection):
             # Another process may have migrated while this one waited for the write lock.

@@ -319,6 +319,33 @@ CREATE TABLE recalls (
 ) WITHOUT ROWID;
 """
 
+# Relations are those that somebody named. What was found by comparing texts goes.
+NAMED = """
+CREATE TEMP VIEW found_by_code AS SELECT older, newer FROM supersessions
+WHERE cause = 'consolidation' OR cause = 'dream'
+AND coalesce((SELECT model FROM versions WHERE number = supersessions.version), '') IN ('', 'extractive');
+CREATE TEMP VIEW unlike AS
+SELECT hidden.key FROM crystals hidden JOIN crystals shown ON shown.key = hidden.merged_into
+WHERE normalised(hidden.text) <> normalised(shown.text);
+
+INSERT INTO meta SELECT 'relations_dropped', dropped FROM
+    (SELECT (SELECT count(*) FROM found_by_code) + (SELECT count(*) FROM unlike) AS dropped) WHERE dropped > 0;
+DELETE FROM supersessions WHERE (older, newer) IN found_by_code;
+-- 0: no dream had to see it, because one saw what stood for it.
+UPDATE crystals SET merged_into = NULL, lifecycle = 'activated', dreamt_in = nullif(dreamt_in, 0) WHERE key IN unlike;
+DROP VIEW found_by_code;
+DROP VIEW unlike;
+ALTER TABLE supersessions DROP COLUMN sureness;
+
+-- A question is asked by somebody. It leaves when nobody has asked it for long, and not when words seem to answer it.
+DELETE FROM gaps WHERE cause = 'contradiction';
+DROP INDEX gaps_by_asking;
+DROP INDEX gaps_by_dispute;
+ALTER TABLE gaps DROP COLUMN one;
+ALTER TABLE gaps DROP COLUMN other;
+ALTER TABLE gaps DROP COLUMN asked_upto;
+"""
+
 # What the owner is to look at, line by line.
 REVIEWS = """
 -- Changes of lines that wait for the owner, and the latest that applied; decided ones are kept like the ledger.

@@ -208,11 +208,8 @@ def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:
             connection.execute("UPDATE OR REPLACE evidence SET crystal = ? WHERE crystal = ?", (new, old))
         else:
             connection.execute("DELETE FROM evidence WHERE crystal = ?", (old,))
-            connection.execute("DELETE FROM gaps WHERE one = ? OR other = ?", (old, old))
         for table, column in _REFERENCES:
             connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
-        for column in ("one", "other"):
-            connection.execute(f"UPDATE gaps SET {column} = ? WHERE {column} = ?", (new, old))
 
 
 def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:

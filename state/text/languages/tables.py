@@ -112,15 +112,13 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Dates and what is said of time, for `state.search.dates` and whoever asks whether a text tells a time."""
+    """Dates and what is said of time, for `state.search.dates`."""
 
     months: Groups  # twelve; the first form of each is its name, and what that begins with its abbreviation
-    verbs: Words  # months that are other words too
     capital: Words  # months that need one where no day or year stands beside them
     weekdays: Words
     relative: Words  # these mean another day on another day
     near: Words  # what is said so lies some weeks away at most
-    units: Words
     today: Phrases
     yesterday: Phrases
     this_week: Phrases
@@ -136,26 +134,6 @@ class Times:
         return tuple(
             form for forms in self.months for form in forms if form == forms[0] or not forms[0].startswith(form)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """Which sort of thing a question asks for, and what tells such a thing, for `state.search.answering`."""
-
-    doubt: Phrases
-    asking: Words  # of a question, not of what it is about
-    why: Phrases
-    when: Phrases
-    where: Phrases
-    who: Phrases
-    how_many: Phrases
-    how: Phrases
-    what: Phrases
-    polar: Phrases  # is answered by yes or no
-    reasons: Phrases
-    means: Phrases
-    places: Phrases
-    particles: Phrases = field(default_factory=Phrases)  # make a question of a sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,8 @@ def test_each_result_has_its_shares_what_moved_it_and_what_was_said_around_it(he
 
 
 def test_what_was_said_later_is_not_told_of_an_earlier_day(here: Workspace) -> None:
-    signals = found(here, "ledger", explain=True, as_of=AT + timedelta(hours=2, minutes=1)).hits[0].signals
+    as_of = AT + timedelta(hours=2, minutes=1)
+    signals = found(here, "where is the ledger kept", explain=True, as_of=as_of).hits[0].signals
     assert signals is not None
     assert [one.place for one in signals.neighbours] == [-2, -1]
 

@@ -224,7 +224,7 @@ def test_what_only_the_search_knows_is_ranked_and_another_value_named(here: Path
     assert (reason.code, "2 of 2 by importance" in reason.what) == (Absence.CRYSTAL, True)
     with open_exclusive(open_workspace(here), Config(), "test") as store:
         keys = store.crystals.keys([old.id, new.id])
-        pair = Supersession(keys[old.id], keys[new.id], 1.0, new.created_at, Trust.OWNER, Cause.OWNER)
+        pair = Supersession(keys[old.id], keys[new.id], new.created_at, Trust.OWNER, Cause.OWNER)
         Supersessions(store.crystals).record([pair])
     (reason,) = asked(here, "port 8080").reasons
     assert (reason.code, reason.what) == (Absence.SUPERSEDED, f"another value holds now: {new.text}")

@@ -1,4 +1,4 @@
-"""What holds now, end to end: notes, dreams, the owner's hand and sessions; search, MEMORY.md, why, undo, restore."""
+"""What holds now is what somebody named: the owner, an item of a session, a model; in search, why, undo, restore."""
 
 import json
 from collections.abc import Iterator
@@ -11,14 +11,13 @@ import pytest
 from daemon.api.provenance import why
 from daemon.api.search import recall
 from daemon.config.settings import Config
-from daemon.dream.changes import decide_changes, open_changes
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.sessions import promote, relation_add
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.dream import Decision, Reason
+from state.dream import Reason
 from state.scratch import Note
 from state.search.ranking import Filters
 from state.stores.crystals.supersessions import Supersessions
@@ -54,41 +53,28 @@ def found(store: Store, query: str, **filters: object) -> list[tuple[str, str]]:
     return [(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in hits]
 
 
-def lived(store: Store) -> None:
-    """Two dreams without a model: one takes in the old value, the next one the new value."""
-    noted(store, OLD, 9)
-    noted(store, "The production database listens on port 7001.", 9)
-    dream_now(store, Reason.MANUAL, Mode.AUTO)
-    noted(store, NEW)
-    dream_now(store, Reason.MANUAL, Mode.AUTO)
-
-
-def test_a_note_of_this_minute_supersedes_before_any_dream(store: Store) -> None:
+def test_no_words_supersede_and_the_later_of_two_near_texts_stands_first(store: Store) -> None:
     noted(store, OLD, 9)
     noted(store, NEW)
-    assert found(store, "On which port does the staging database listen?")[:2] == [(NEW, ""), (OLD, NEW)]
-
-
-def test_the_document_asserts_the_new_value_alone_and_nothing_else_is_lost(store: Store) -> None:
-    lived(store)
-    assert NEW in document(store)
-    assert OLD not in document(store)
-    assert "port 7001" in document(store)
-    assert found(store, "port of the production database")[0][1] == ""
-
-
-def test_a_line_whose_source_is_superseded_does_not_stand_though_no_input_says_so(store: Store) -> None:
-    noted(store, OLD, 9)
+    question = "On which port does the staging database listen?"
+    assert found(store, question) == [(NEW, ""), (OLD, "")]
     dream_now(store, Reason.MANUAL, Mode.AUTO)
-    before = document(store)
-    noted(store, NEW)
-    recall(store, "port")
-    store.crystals.mark_dreamt([crystal.id for crystal in store.crystals.undreamt()], 1)
-    noted(store, "Ada has a cat that is called Miez.")
+    assert found(store, question) == [(NEW, ""), (OLD, "")]
+    assert [text for text, _ in found(store, "On which port did the staging database listen before?")] == [OLD, NEW]
+    noted(store, OLD)
     dream_now(store, Reason.MANUAL, Mode.AUTO)
-    assert OLD in before
-    assert OLD not in document(store)
-    assert NEW in document(store)
+    assert found(store, question) == [(OLD, ""), (NEW, "")]  # it was said once more
+    assert [text for text, _ in found(store, question, until=utc_now() - timedelta(days=1))] == [OLD]
+
+
+def test_an_event_of_a_hormone_is_found_by_who_names_hormones_alone(store: Store) -> None:
+    event = "Hormonal event: dopamine spike (achievement/breakthrough detected). Raised to 0.85 by reward."
+    noted(store, event)
+    noted(store, "The breakthrough was the new index.")
+    (only,) = found(store, "achievement breakthrough detected")
+    assert only == ("The breakthrough was the new index.", "")
+    for query in ("which hormonal events were there?", "Dopamine spikes"):
+        assert event in [text for text, _ in found(store, query)]
 
 
 def test_why_says_what_supersedes_and_the_owner_takes_it_back(
@@ -99,14 +85,15 @@ def test_why_says_what_supersedes_and_the_owner_takes_it_back(
         noted(store, OLD, 9)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         noted(store, NEW)
-        recall(store, "port")
+        ids = [hit.crystal.id[:12] for hit in reversed(recall(store, "port").hits)]
+    dreamd = Caller(capsys)
+    assert dreamd("supersede", *ids, "-w", workspace.root).status == 0
+    with open_exclusive(workspace, Config(), "a test", embedding=embedding) as store:
         (story,) = why(store, "port 5433")
         (witness,) = story.evidence
-        assert (witness.text, witness.holds_now, witness.found_by) == (OLD, NEW, "consolidation")
-    dreamd = Caller(capsys)
+        assert (witness.text, witness.holds_now, witness.found_by) == (OLD, NEW, "owner")
     told = dreamd("why", "port 5433", "-w", workspace.root).out
-    assert f"found by consolidation: {NEW}" in told
-    ids = [witness.crystal[:12], witness.superseded_by[:12]]
+    assert f"found by owner: {NEW}" in told
     assert f"dreamd supersede --undo {' '.join(ids)}" in told
     shown = dreamd("search", "staging database port", "-w", workspace.root).out
     assert f"superseded {utc_now():%Y-%m-%d} by: {NEW}" in shown
@@ -131,7 +118,7 @@ def test_what_the_owner_corrects_by_hand_supersedes_what_was_noted(store: Store)
     assert mine in document(store)
     assert found(store, "port of the staging database")[:2] == [(mine, ""), (OLD, mine)]
     pairs = Supersessions(store.crystals).among(range(1, store.crystals.newest() + 1)).pairs
-    assert {pair.cause.value for pair in pairs} <= {"owner", "consolidation"}
+    assert {pair.cause.value for pair in pairs} == {"owner"}
 
 
 @pytest.mark.full
@@ -160,24 +147,9 @@ def test_what_a_model_puts_in_a_lines_place_supersedes_it_in_whatever_words(
             noted(store, new)
             dream_now(store, Reason.MANUAL, Mode.AUTO)
             assert found(store, "where does Mirela live")[:2] == [(new, ""), (old, new)]
-            for change, _ in open_changes(store):
-                decide_changes(store, {change.number: Decision.UNDONE}, {})
+            restore(store, 1)
             assert old in document(store)
             assert (old, new) not in found(store, "where does Mirela live")
-
-
-def test_a_restore_takes_back_what_later_dreams_found_of_its_lines(store: Store) -> None:
-    lived(store)
-    restore(store, 1)
-    assert OLD in document(store)
-    assert (OLD, NEW) not in found(store, "port of the staging database")
-
-
-def test_as_of_a_day_the_old_value_holds(store: Store) -> None:
-    lived(store)
-    day = utc_now() - timedelta(days=2)
-    (first, *_) = found(store, "port of the staging database", until=day)
-    assert first == (OLD, "")
 
 
 def test_an_item_of_a_session_supersedes_what_it_names(store: Store) -> None:

@@ -16,11 +16,11 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from graphs import reflection, synthesis
-from graphs.eviction import redacted_line, topic_for
 from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.document.document import SectionName
 from state.document.operations import Refusal
+from state.document.pointer import topic_of
 from state.dream import Reason, Snapshot
 from state.secrets.policy import Redaction
 from state.stores.vectors.embedder import Unavailable
@@ -65,7 +65,7 @@ def test_a_line_that_leaves_leaves_without_its_secret(tmp_path: Path) -> None:
         made = read(store)
     for line in (*made.lines, *made.old_text):
         assert SECRET not in WorkingCopy(made, (), ()).crystal_of(line).text
-        assert SECRET not in topic_for(redacted_line(made, line))
+        assert SECRET not in topic_of(made.redaction.of(line.text))
 
 
 def test_a_document_that_a_model_gives_back_as_it_was_shown_changes_nothing(tmp_path: Path) -> None:

@@ -49,11 +49,11 @@ def writing(served: Running, name: str) -> Iterator[Store]:
         yield store
 
 
-def superseded(store: Store, older: Crystal, newer: Crystal, sureness: float = 0.9) -> None:
+def superseded(store: Store, older: Crystal, newer: Crystal) -> None:
     keys = store.crystals.keys([older.id, newer.id])
     with transaction(store.crystals.connection):
         Supersessions(store.crystals).record(
-            [Supersession(keys[older.id], keys[newer.id], sureness, NOW, Trust.AGENT, Cause.CONSOLIDATION)]
+            [Supersession(keys[older.id], keys[newer.id], NOW, Trust.AGENT, Cause.DREAM)]
         )
 
 
@@ -165,20 +165,6 @@ def test_the_owner_says_which_holds_and_takes_it_back(
         ("crystals: supersede", "", "NOTHING_TO_DO"),
         ("crystals: supersede", f"both hold: {names}", "done"),
     ]
-
-
-def test_what_is_in_doubt_is_said_to_be_so(served: Running, browser: Browser, name: str, root: str) -> None:
-    with writing(served, name) as store:
-        superseded(store, OLD, CAT, 0.3)
-    page = browser.get(f"{root}/crystal?id={CAT.id}")
-    assert "perhaps" in text_of(page)
-    yes = {"older": OLD.id, "newer": CAT.id, "undo": "false"}
-    assert yes in [
-        {key: value for key, value in form.items() if key != "csrf"}
-        for form in fields_of(page, f"{root}/crystals/supersede")
-    ]
-    browser.act(f"{root}/crystals/supersede", yes)
-    assert {one["cause"] for one in crystal(browser, root, CAT)["supersedes"]} == {"owner"}
 
 
 def test_without_crystals_it_says_what_makes_them(browser: Browser, name: str) -> None:

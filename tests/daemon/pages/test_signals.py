@@ -4,16 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.crystals.crystal import Crystal, Origin
 from state.signals.curiosity import Cause
 from state.signals.hormones import Feeling
 from state.stores.database.connection import transaction
 from tests.daemon.http.running import Running
-from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
+from tests.daemon.pages.browser import Browser, text_of
 
 NOW = datetime.now(UTC)
-FRIDAYS = Crystal("Deployments happen on Fridays.", Origin.SCRATCH, NOW - timedelta(days=9))
-NEVER = Crystal("Never deploy on a Friday.", Origin.SCRATCH, NOW - timedelta(days=2))
 HOSTILE = "Why <script>alert(1)</script> and {{ 7 * 7 }}?"
 
 
@@ -21,8 +18,7 @@ HOSTILE = "Why <script>alert(1)</script> and {{ 7 * 7 }}?"
 def root(served: Running, name: str) -> str:
     """The address of a workspace that asks, learns and feels."""
     with served.house.open(name, lambda _: None) as access, access.write() as store:
-        store.crystals.upsert([FRIDAYS, NEVER])
-        store.questions.dispute("Which holds: Fridays, or never?", FRIDAYS.id, NEVER.id, NOW - timedelta(days=1))
+        store.questions.raise_("Which holds: Fridays, or never?", Cause.EXPLICIT, NOW - timedelta(days=1))
         for _ in range(3):
             store.questions.raise_("Who approves refunds?", Cause.MISS, NOW - timedelta(hours=1))
         store.questions.raise_(HOSTILE, Cause.QUESTION, NOW - timedelta(days=2))
@@ -43,24 +39,10 @@ def test_the_questions_are_shown_sorted_and_filtered(browser: Browser, root: str
     assert [one["question"] for one in browser.get(f"{root}/gaps.json").json["gaps"]["gaps"]][2] == HOSTILE
     oldest = text_of(browser.get(f"{root}/gaps?order=ascending"))
     assert oldest.index("Which holds") < oldest.index("Who approves")
-    assert "Who approves" not in text_of(browser.get(f"{root}/gaps?cause=contradiction"))
-    assert "for this reason" in text_of(browser.get(f"{root}/gaps?cause=explicit"))
+    assert "Who approves" not in text_of(browser.get(f"{root}/gaps?cause=explicit"))
     more = browser.get(f"{root}/gaps?limit=1&sort=times").body.decode()
     address = next(part.partition('"')[0] for part in more.split('href="') if "cursor=" in part)
     assert "Who approves" not in text_of(browser.get(address.replace("&amp;", "&")))
-
-
-def test_the_owner_says_which_of_a_contradiction_holds(browser: Browser, root: str) -> None:
-    page = browser.get(f"{root}/gaps")
-    assert f'{root}/crystal?id={NEVER.id}"' in page.body.decode()
-    forms = fields_of(page, f"{root}/crystals/supersede")
-    assert [(form["older"], form["newer"]) for form in forms] == [(NEVER.id, FRIDAYS.id), (FRIDAYS.id, NEVER.id)]
-    here = {**HTMX, "HX-Current-URL": f"{browser.origin}{root}/gaps?cause=contradiction"}
-    said = text_of(browser.act(f"{root}/crystals/supersede", forms[0], here))
-    assert f"{FRIDAYS.id[:12]} holds now" in said
-    assert "No question is open for this reason" in said
-    assert browser.get(f"{root}/crystal.json?id={NEVER.id}").json["crystal"]["superseded"]
-    assert "Which holds" not in text_of(browser.get(f"{root}/gaps"))
 
 
 def test_the_skills_are_shown(browser: Browser, root: str) -> None:

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.pages.templates import prose
 from graphs.extractive import condensed
-from state.crystals.contradiction import contradicts, other_number
-from state.crystals.duplicates import says_the_same
 from state.crystals.salience import is_question, salience
 from state.document.document import parse, render
 from state.document.markdown import unfenced
@@ -17,8 +15,7 @@ from state.forgetting.in_place import blanked
 from state.forgetting.matching import RUN_WORDS, Cut, Target, sentences, spans, without
 from state.forgetting.tombstones import Runs, Tombstones
 from state.scratch import parse_notes, plain_text
-from state.search.answering import answers
-from state.search.dates import periods_in, tells_time
+from state.search.dates import periods_in
 from state.search.query import content_words, names_in, read_question
 from state.secrets.policy import is_plain
 from state.secrets.redaction import redact
@@ -67,13 +64,8 @@ DETECTORS: Mapping[str, Detector] = {
     "questions_in": questions_in,
     "missed": gap_of_search,
     "is_question": is_question,
-    "answers": lambda text: answers("Why does the deploy fail?", text),
-    "answers asked": lambda text: answers(text, _LINE),
     "feelings_in": feelings_in,
     "salience": lambda text: salience(text, Trust.OWNER),
-    "contradicts": lambda text: contradicts(text, _LINE),
-    "other_number": lambda text: other_number(text, _LINE),
-    "says_the_same": lambda text: says_the_same(text, f"{text} "),
     "spans": lambda text: spans(text, [_SHORT, _PHRASE, _WHOLE]),
     "sentences": sentences,
     "without sentences": lambda text: without(text, [_SHORT, _PHRASE, _WHOLE], Cut.SENTENCES),
@@ -91,7 +83,6 @@ DETECTORS: Mapping[str, Detector] = {
     "tokens": tokens,
     "condensed": condensed,
     "periods_in": lambda text: periods_in(text, _NOW),
-    "tells_time": tells_time,
     "read_question": lambda text: read_question(text, ("Anna",), _NOW),
     "content": content_words,
     "names_in": names_in,

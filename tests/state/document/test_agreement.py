@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.document.agreement import FEWEST, SECTIONS, Statement, agreements
-from state.text.identity import SAME, compare
 from state.text.words import normalise
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -15,10 +14,6 @@ TEXTS = (
     "Ada wants short answers", "Ada wants answers short", "ada WANTS short answers", "Ada wants long answers",
     "Ada lives in Berlin", "Ada lives in Munich", "東京に住んでいます", "", "the",
 )  # fmt: skip
-
-
-def same(older: str, newer: str) -> bool:
-    return compare(older, newer).same >= SAME
 
 
 STATEMENTS = st.lists(
@@ -37,20 +32,19 @@ STATEMENTS = st.lists(
 def test_an_agreement_has_a_statement_each_of_two_workspaces_and_the_order_does_not_matter(
     statements: list[Statement], chance: Random
 ) -> None:
-    found = agreements(statements, same)
+    found = agreements(statements)
     for one in found:
         assert len({each.workspace for each in one.statements}) == len(one.statements) >= FEWEST
         assert set(one.statements) <= set(statements)
-        others = {normalise(each.text) for each in one.statements}
-        assert all(text == normalise(one.text) or same(one.text, text) for text in others)
+        assert {normalise(each.text) for each in one.statements} == {normalise(one.text)}
     shuffled = list(statements)
     chance.shuffle(shuffled)
-    assert agreements(shuffled, same) == found
+    assert agreements(shuffled) == found
 
 
 @given(STATEMENTS)
 def test_what_two_workspaces_say_in_the_same_words_is_agreed(statements: list[Statement]) -> None:
-    found = agreements(statements, lambda *_: False)
+    found = agreements(statements)
     workspaces: dict[str, set[str]] = {}
     for one in statements:
         workspaces.setdefault(normalise(one.text), set()).add(one.workspace)
@@ -58,7 +52,7 @@ def test_what_two_workspaces_say_in_the_same_words_is_agreed(statements: list[St
 
 
 def test_it_is_told_in_the_words_of_who_said_it_first() -> None:
-    later = Statement("/a", SECTIONS[0], "Ada wants answers short", BEGIN + timedelta(days=2))
+    later = Statement("/a", SECTIONS[0], "ada wants SHORT answers", BEGIN + timedelta(days=2))
     first = Statement("/b", SECTIONS[1], "Ada wants short answers", BEGIN)
-    (found,) = agreements([later, first], same)
+    (found,) = agreements([later, first])
     assert (found.text, found.section, found.statements) == (first.text, first.section, (first, later))

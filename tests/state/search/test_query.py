@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.search.dates import Period, periods_in, tells_time
+from state.search.dates import Period, periods_in
 from state.search.query import asks_again, content_words, names_in, read_question
 from state.text.sentences import ends_as_question
 
@@ -45,12 +45,6 @@ def test_a_day_fits_best_and_the_rest_of_its_month_half() -> None:
     moments = [datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 20, tzinfo=UTC), datetime(2025, 3, 2, tzinfo=UTC)]
     assert [day.fit(moment) for moment in moments] == [1.0, 0.5, 0.0]
     assert Period(None, 5).fit(datetime(1999, 5, 1, tzinfo=UTC)) == 0.5
-
-
-def test_a_text_tells_time_by_a_word_or_a_year() -> None:
-    assert tells_time("It broke Yesterday.")
-    assert tells_time("since 1987, at least")
-    assert not tells_time("It may march 19870 times.")
 
 
 def test_the_names_of_speakers_are_in_neither_the_words_nor_the_topic() -> None:

@@ -1,39 +1,31 @@
 """Updates among results: the newer value of a subject stands before the older one, unless the past is asked for."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise, product
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
-from state.crystals.supersession import sureness_of
 from state.search.dates import Period
 from state.search.updates import Update, Wanted, in_order, wanted_by
-from state.text.identity import UPDATE
-from state.trust import Trust
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 NOW_WANTED = Wanted()
 OLD, NEW = "The staging database runs on port 5433.", "We moved the staging database to port 6000."
 
 
-def note(text: str, days_ago: float, trust: Trust = Trust.AGENT, speaker: str = "") -> Crystal:
-    return Crystal(
-        text=text, origin=Origin.SCRATCH, created_at=NOW - timedelta(days=days_ago), trust=trust, speaker=speaker
-    )
+def note(text: str, days_ago: float) -> Crystal:
+    return Crystal(text=text, origin=Origin.SCRATCH, created_at=NOW - timedelta(days=days_ago))
 
 
 def updates_of(crystals: list[Crystal]) -> tuple[list[Update], dict[str, Crystal]]:
-    """What comparing them finds, as a store would tell it."""
-    said = sorted(crystals, key=lambda crystal: crystal.created_at)
-    sure = [
-        (older, newer)
-        for newer, older in product(said, said)
-        if older.created_at < newer.created_at and sureness_of(older, newer, None) >= UPDATE
-    ]
-    return [Update(*pair) for pair in sure], {older.id: newer for older, newer in sure}
+    """Of the database or of the desk each crystal supersedes those before it."""
+    said = sorted((one for one in crystals if "cat" not in one.text), key=lambda crystal: crystal.created_at)
+    pairs = sorted(combinations(said, 2), key=lambda pair: pair[1].created_at)
+    found = [(older, newer) for older, newer in pairs if older.created_at < newer.created_at]
+    return [Update(*pair) for pair in found], {older.id: newer for older, newer in found}
 
 
 def texts(crystals: list[Crystal], wanted: Wanted = NOW_WANTED) -> list[str]:
@@ -51,14 +43,6 @@ def test_the_newer_value_stands_first_and_the_older_one_says_what_replaces_it() 
     assert newer.score >= older.score >= last.score
 
 
-def test_what_is_not_sure_moves_nothing_that_answers_far_worse() -> None:
-    older, newer = note(OLD, 9), note(NEW, 1)
-    for score, first in ((0.3, older), (0.5, newer)):
-        ranked = [(older, 0.9), (newer, score)]
-        assert in_order(ranked, [Update(older, newer, sure=False)], {}, NOW_WANTED)[0].crystal == first
-        assert in_order(ranked, [Update(older, newer)], {}, NOW_WANTED)[0].crystal == newer
-
-
 def test_who_asks_for_the_past_gets_the_older_value_first() -> None:
     assert texts([note(NEW, 1), note(OLD, 9)], Wanted(past=True)) == [OLD, NEW]
     assert texts([note(OLD, 9), note(NEW, 1)], Wanted(past=True)) == [OLD, NEW]
@@ -70,24 +54,6 @@ def test_who_names_a_time_gets_the_value_of_that_time() -> None:
     assert texts([note(OLD, 9), note(NEW, 1)], after) == [NEW, OLD]
     assert texts([note(OLD, 9), note(NEW, 1)], Wanted(periods=(Period(2026, 3),))) == [NEW, OLD]
     assert texts([note(OLD, 9), note(NEW, 1)], Wanted(periods=(Period(2022),))) == [NEW, OLD]
-
-
-@pytest.mark.parametrize(
-    "newer",
-    [
-        note(NEW, 1, trust=Trust.WEB),  # a page supersedes nothing that the agent knows
-        note("The staging database runs on port 5433!", 1),
-        note("The production cache has port 6000.", 1),
-    ],
-)
-def test_what_replaces_nothing_stays_in_its_place(newer: Crystal) -> None:
-    assert texts([note(OLD, 9), newer]) == [OLD, newer.text]
-
-
-def test_two_speakers_have_a_fact_each() -> None:
-    anna = note("I live in Berlin.", 9, speaker="Anna")
-    bob = note("I have moved to Lisbon.", 1, speaker="Bob")
-    assert texts([anna, bob]) == [anna.text, bob.text]
 
 
 def test_of_a_chain_the_newest_stands_first() -> None:

@@ -6,7 +6,6 @@ import pytest
 from state.signals.curiosity import (
     Cause,
     Gap,
-    gap_of_contradiction,
     gap_of_search,
     question_key,
     questions_in,
@@ -75,11 +74,6 @@ def test_a_search_without_an_answer_leaves_a_question() -> None:
     assert gap_of_search("deploy  keys") == "What is known about: deploy keys?"
     assert gap_of_search("where are the deploy keys??") == "where are the deploy keys?"
     assert gap_of_search("the of ?") is None
-
-
-def test_two_lines_that_contradict_leave_a_question() -> None:
-    assert gap_of_contradiction("Port is 80.", "Port is 81.") == "Which holds: Port is 80, or Port is 81?"
-    assert len(gap_of_contradiction("a " * 300, "b " * 300)) <= 200
 
 
 def test_spellings_of_one_question_have_one_key() -> None:

@@ -19,7 +19,7 @@ from tests.support.in_memory import BagOfWords, ListIndex
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOW = AT + timedelta(days=3)
 SAID = Crystal("Ada prefers tea over coffee in the morning", Origin.SCRATCH, AT, importance=0.8)
-AGAIN = Crystal("In the morning Ada prefers tea over coffee.", Origin.SCRATCH, AT + timedelta(hours=1))
+AGAIN = Crystal("ADA prefers tea over  coffee in the morning", Origin.SCRATCH, AT + timedelta(hours=1))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_what_contradicts_never_merges(crystals: Crystals) -> None:
 
 def test_who_stood_for_one_that_steps_back_stands_behind_the_new_survivor(crystals: Crystals) -> None:
     assert _merge(crystals, SAID, AGAIN)
-    word = replace(SAID, text="Ada really prefers tea over coffee in the morning", trust=Trust.OWNER)
+    word = replace(SAID, text="Ada prefers TEA over coffee in the morning", trust=Trust.OWNER)
     assert _merge(crystals, SAID, word)
     assert HiddenDuplicates(crystals).survivors(_keys(crystals).values()) == {1: 3, 2: 3}
     assert not _merge(crystals, AGAIN, word)
@@ -153,8 +153,7 @@ def test_a_search_shows_the_survivor_alone_and_the_twin_for_its_very_words(cryst
         return [hit.crystal.text for hit in searcher.search(query, NOW).hits]
 
     assert found("tea or coffee in the morning?") == [SAID.text]
-    assert found(AGAIN.text.rstrip(".") + ".") == [SAID.text, AGAIN.text]
-    assert found(SAID.text) == [SAID.text]
+    assert found(f"who said: {AGAIN.text}") == [SAID.text, AGAIN.text]
 
 
 def test_a_twin_is_found_alone_where_its_survivor_does_not_pass(crystals: Crystals) -> None:

@@ -184,12 +184,6 @@ def test_the_time_that_was_asked_for_decides_between_equal_matches(crystals: Cry
     assert _texts(searcher.search("What was drained on 2025-06-08? canary", NOW))[0] == "canary drained twice"
 
 
-def test_a_question_for_a_time_prefers_the_text_that_tells_one(crystals: Crystals) -> None:
-    crystals.upsert([_note("canary drained cluster again"), _note("canary drained cluster yesterday")])
-    found = _searcher(crystals).search("When was the canary cluster drained?", NOW)
-    assert _texts(found)[0] == "canary drained cluster yesterday"
-
-
 def test_a_question_is_no_answer(crystals: Crystals) -> None:
     crystals.upsert([_note("the canary was drained?"), _note("the canary was drained.")])
     assert _texts(_searcher(crystals).search("canary drained", NOW))[0] == "the canary was drained."

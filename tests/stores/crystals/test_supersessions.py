@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,12 +10,15 @@ from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.supersession import Cause, Supersession, current_values
+from state.document.document import SectionName
+from state.document.operations import Birth, Death, Fate
+from state.dream import Dream
 from state.search.ranking import Filters
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.search import Searcher
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
+from state.stores.history.lineage import Lineage
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords
 
@@ -28,7 +32,7 @@ def said(text: str, days_ago: float, place: int = 0) -> Crystal:
 
 
 def pair(older: int, newer: int, **changes: object) -> Supersession:
-    made = Supersession(older, newer, 0.9, NOW, Trust.AGENT, Cause.CONSOLIDATION)
+    made = Supersession(older, newer, NOW, Trust.AGENT, Cause.DREAM)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -57,12 +61,8 @@ def test_writing_a_pair_again_changes_nothing(known: Supersessions, crystals: Cr
 
 
 def test_who_goes_back_to_an_old_value_makes_it_current(known: Supersessions, crystals: Crystals) -> None:
-    crystals.vectors.embed_pending(BagOfWords())
-    with transaction(crystals.connection):
-        HiddenDuplicates(crystals).compared([1, 2, 3])
     crystals.upsert([said(PORTS[0], 0, 7)])
     assert known.among([2]).current == {2: 1}
-    assert HiddenDuplicates(crystals).waiting(9) == [1]  # and what it supersedes now is found
     with transaction(crystals.connection):
         known.record([pair(3, 1)])
     assert known.among([2]).current == {2: 1, 3: 1}
@@ -77,20 +77,12 @@ def test_what_the_owner_takes_back_is_not_found_again(known: Supersessions, crys
     with transaction(crystals.connection):
         assert known.undo(2, 1, NOW)
         assert not known.undo(1, 2, NOW)
-        assert known.record([pair(1, 2, sureness=1.0)]) == 0
+        assert known.record([pair(1, 2)]) == 0
     assert known.among([1]).pairs == ()
     assert known.among([2]).current == {2: 3}
     with transaction(crystals.connection):
         assert known.record([pair(1, 2, cause=Cause.OWNER)]) == 1
     assert known.among([1]).current == {1: 3, 2: 3}
-
-
-def test_what_is_in_doubt_supersedes_nothing(known: Supersessions, crystals: Crystals) -> None:
-    crystals.upsert([said("Perhaps 8000 by now", 0)])
-    with transaction(crystals.connection):
-        known.record([pair(3, 4, sureness=0.3)])
-    assert known.among([3]).current == {1: 3, 2: 3}
-    assert known.among([3]).pairs[-1].newer == 4
 
 
 def test_a_hidden_duplicate_stands_for_the_crystal_that_it_became(known: Supersessions, crystals: Crystals) -> None:
@@ -180,4 +172,55 @@ def test_the_owner_s_word_on_two_crystals_outlasts_what_is_found_of_them_later(
     for _ in range(2):
         assert known.among([3]).current == {1: 2, 3: 2}
         with transaction(crystals.connection):
-            known.record([pair(2, 3, sureness=1.0)])  # and the newer text is compared with it afterwards
+            known.record([pair(2, 3)])  # and a dream says otherwise afterwards
+
+
+LINE = "The cache listens on port 5433"
+
+
+@pytest.mark.parametrize(
+    ("cited", "new", "changes", "superseded"),
+    [
+        ([LINE], "The cache listens on port 6000", {}, {LINE}),
+        (
+            ["As I said, the port of the cache: 5433"],
+            "Port 6000",
+            {},
+            {LINE, "As I said, the port of the cache: 5433"},
+        ),
+        # Each of several may have said something else; one that has the line's words and more says more.
+        ([LINE.upper(), "Ada asks about the cache"], "Port 6000", {}, {LINE, LINE.upper()}),
+        ([f"{LINE}, and Ada has a cat"], "Port 6000", {}, {LINE}),
+        ([LINE], f"{LINE} since Monday", {}, set()),
+        ([LINE], "Port 6000", {"fate": Fate.MERGED}, set()),
+        ([LINE], "Port 6000", {"author": "extractive"}, set()),
+        ([LINE], "Port 6000", {"news": "Hormonal event: dopamine spike (achievement detected)."}, set()),
+    ],
+    ids=["same", "alone", "several", "says more", "only adds", "merged", "code", "hormones"],
+)
+def test_what_a_model_s_operation_names_is_superseded_and_nothing_else(
+    crystals: Crystals, cited: list[str], new: str, changes: dict[str, Any], superseded: set[str]
+) -> None:
+    notes = [said(text, 9) for text in cited]
+    news, own = said(changes.get("news", new), 1), Crystal(LINE, Origin.EVICTED, NOW - timedelta(days=9))
+    crystals.upsert([*notes, news, own])
+    lineage, supersessions = Lineage(crystals.connection), Supersessions(crystals)
+    birth = Birth("L1", SectionName.NICHE, LINE, 0.5, Trust.AGENT, tuple(one.id for one in notes))
+    before = Dream(number=1, id="a", at=NOW, cause="dream", reason="", before="", after="", mood="", births=(birth,))
+    death = Death("L1", SectionName.NICHE, LINE, changes.get("fate", Fate.REVISED), own.id, "L2")
+    dream = replace(
+        before,
+        number=2,
+        id="b",
+        births=(replace(birth, id="L2", text=new, evidence=(*birth.evidence, news.id), replaces=("L1",)),),
+        deaths=(death,),
+        author=changes.get("author", "openai/gpt"),
+    )
+    with transaction(crystals.connection):
+        for one in (before, dream):
+            lineage.record(one)
+            supersessions.learn(one)
+    rows = crystals.by_keys(range(1, 9))
+    current = supersessions.among(rows).current
+    assert {rows[old].text for old in current} == superseded
+    assert {rows[now].text for now in current.values()} <= {news.text}

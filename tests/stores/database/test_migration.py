@@ -107,7 +107,6 @@ def test_a_database_of_version_1_keeps_everything_and_knows_when_its_crystals_fa
             assert HiddenDuplicates(crystals).survivors(found) == {}
             questions = Questions(connection)
             assert [(gap.question, gap.times) for gap in questions.open(5)] == [("Why?", 3)]
-            assert questions.to_ask(5) == []
             assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
         with closing(open_database(path)) as connection:
             assert int(connection.execute("PRAGMA user_version").fetchone()[0]) == SCHEMA_VERSION
@@ -159,6 +158,50 @@ def test_the_crystals_of_version_10_have_heard_nothing(tmp_path: Path) -> None:
         )
     with closing(open_database(path)) as connection:
         assert [one.heard for one in Crystals(connection).by_keys([1]).values()] == [""]
+
+
+def test_of_the_relations_of_version_10_those_stay_that_somebody_named(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    texts = ("a", "b", "The port is 80", "the PORT  is 80", "The port is 81")
+    pairs = (
+        (1, 2, "consolidation", None), (2, 1, "owner", None), (1, 3, "session", None), (1, 4, "dream", 1),
+        (1, 5, "dream", 2), (2, 3, "dream", 9),
+    )  # fmt: skip
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, 10)
+        for key, text in enumerate(texts, 1):
+            connection.execute(
+                "INSERT INTO crystals (key, id, text, origin, kind, importance, trust, lifecycle, created_at)"
+                " VALUES (?, ?, ?, 'scratch', 'fact', .5, 'agent', 'generated', ?)",
+                (key, f"{key:032x}", text, to_text(AT)),
+            )
+        hide = "UPDATE crystals SET merged_into = 3, lifecycle = 'archived', dreamt_in = 0 WHERE key IN (4, 5)"
+        connection.execute(hide)
+        for number, author in ((1, "extractive"), (2, "openai/gpt")):
+            connection.execute(
+                "INSERT INTO versions (number, at, cause, digest, characters, model)"
+                " VALUES (?, ?, 'dream', '', 0, ?)",
+                (number, to_text(AT), author),
+            )
+        connection.executemany(
+            "INSERT INTO supersessions (older, newer, sureness, trust, cause, version, at)"
+            " VALUES (?, ?, .9, 'agent', ?, ?, '2026-03-01T12:00:00.000000+00:00')",
+            pairs,
+        )
+        connection.execute(
+            "INSERT INTO gaps (folded, question, cause, first_at, last_at, one, other)"
+            " VALUES ('a', 'A?', 'contradiction', ?1, ?1, '1', '2'), ('b', 'B?', 'miss', ?1, ?1, '', '')",
+            (to_text(AT),),
+        )
+    with closing(open_database(path)) as connection:
+        left = connection.execute("SELECT older, newer, cause FROM supersessions ORDER BY cause").fetchall()
+        assert list(map(tuple, left)) == [(1, 5, "dream"), (2, 1, "owner"), (1, 3, "session")]
+        hidden = connection.execute("SELECT key, merged_into, lifecycle, dreamt_in FROM crystals WHERE key > 3")
+        assert list(map(tuple, hidden)) == [(4, 3, "archived", 0), (5, None, "activated", None)]
+        assert [gap.question for gap in Questions(connection).all()] == ["B?"]
+        (dropped,) = connection.execute("SELECT value FROM meta WHERE name = 'relations_dropped'").fetchone()
+        assert dropped == "4"
+        require_ours(connection, path)
 
 
 def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(tmp_path: Path) -> None:

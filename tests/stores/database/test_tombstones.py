@@ -164,7 +164,6 @@ def test_no_question_holds_it_until_it_is_lifted(connection: sqlite3.Connection,
     questions = Questions(connection)
     asked = f"Is it so that {SECRET}?"
     questions.raise_(asked, Cause.MISS, AT)
-    assert not questions.dispute(asked, "1", "2", AT)
     assert questions.open(9) == []
     forgotten.unblock(Target.of(SECRET))
     questions.raise_(asked, Cause.MISS, AT)

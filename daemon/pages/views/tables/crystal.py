@@ -39,8 +39,8 @@ def _undone(values: Sequence[OtherValue]) -> list[CrystalName]:
 
 
 def _standing(values: Sequence[OtherValue]) -> list[OtherValue]:
-    """Those that the owner did not take back, the sure ones first."""
-    return sorted((one for one in values if one.undone_at is None), key=lambda one: not one.sure)[:_MOST]
+    """Return those that the owner did not take back."""
+    return [one for one in values if one.undone_at is None][:_MOST]
 
 
 PAGE = Page("crystal", "Crystal", _read, CrystalRequest, view=_view, actions=crystals.PAGE.actions, under="crystals")

@@ -1,4 +1,4 @@
-"""Gaps: what was asked and is not answered yet; of a contradiction, which of the two holds."""
+"""Gaps: what was asked and is not answered yet."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,13 +13,12 @@ from state.signals.curiosity import Cause
 _CAUSES: Mapping[Cause, str] = {
     Cause.MISS: "a search found nothing good",
     Cause.QUESTION: "a note asks it",
-    Cause.CONTRADICTION: "two crystals contradict each other",
     Cause.EXPLICIT: "it was raised as a question",
 }
 
 
 class GapsQuery(GapsRequest):
-    """As the operation is asked; a row with two crystals has some 3 KB."""
+    """As the operation is asked."""
 
     limit: int = Field(default=20, ge=1, le=20)
 

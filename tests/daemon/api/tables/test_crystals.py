@@ -79,8 +79,7 @@ def supersede(store: Store, *pairs: tuple[Crystal, Crystal]) -> None:
     keys = store.crystals.keys(crystal.id for pair in pairs for crystal in pair)
     with transaction(store.crystals.connection):
         Supersessions(store.crystals).record(
-            Supersession(keys[older.id], keys[newer.id], 0.9, NOW, Trust.AGENT, Cause.CONSOLIDATION)
-            for older, newer in pairs
+            Supersession(keys[older.id], keys[newer.id], NOW, Trust.AGENT, Cause.DREAM) for older, newer in pairs
         )
 
 
@@ -261,7 +260,7 @@ def test_a_crystal_tells_all_that_it_has_to_do_with(store: Store) -> None:
     keys = store.crystals.keys([turns[3].id, turns[6].id, turns[0].id])
     with transaction(store.crystals.connection) as connection:
         Supersessions(store.crystals).record(
-            [Supersession(keys[turns[3].id], keys[turns[6].id], 1.0, NOW, Trust.OWNER, Cause.OWNER)]
+            [Supersession(keys[turns[3].id], keys[turns[6].id], NOW, Trust.OWNER, Cause.OWNER)]
         )
         Supersessions(store.crystals).undo(keys[turns[3].id], keys[turns[6].id], NOW)
         connection.execute("UPDATE crystals SET merged_into = ? WHERE id = ?", (keys[turns[3].id], turns[0].id))
@@ -286,12 +285,12 @@ def test_a_crystal_tells_all_that_it_has_to_do_with(store: Store) -> None:
     assert [one.text for one in found.after] == ["turn 4", "turn 5"]
     assert [(one.text, one.standing, one.became) for one in found.lines] == [("Ada takes turns", True, False)]
     assert [(one.keywords, one.standing) for one in found.pointers] == [("ada turns", True)]
-    by = {one.crystal.text: (one.cause, one.undone_at is None, one.sure) for one in found.superseded_by}
-    over = {one.crystal.text: (one.cause, one.undone_at is None, one.sure) for one in found.supersedes}
-    assert by["turn 6"] == ("owner", False, True)
+    by = {one.crystal.text: (one.cause, one.undone_at is None) for one in found.superseded_by}
+    over = {one.crystal.text: (one.cause, one.undone_at is None) for one in found.supersedes}
+    assert by["turn 6"] == ("owner", False)
     # It was said once more after the turn that had superseded it.
-    assert {**by, **over}["turn 5"] == ("consolidation", True, True)
-    assert over["turn 2"] == ("consolidation", True, True)
+    assert {**by, **over}["turn 5"] == ("dream", True)
+    assert over["turn 2"] == ("dream", True)
     assert not found.superseded
     assert told(store, turns[2]).superseded
     assert [(one.text, one.id) for one in told(store, insight).parents] == [("turn 3", turns[3].id), ("", "0" * 32)]
@@ -300,14 +299,12 @@ def test_a_crystal_tells_all_that_it_has_to_do_with(store: Store) -> None:
     assert hidden.id == turns[3].id
 
 
-def test_the_owner_s_last_word_on_two_crystals_counts_and_closes_their_question(tmp_path: Path) -> None:
+def test_the_owner_s_last_word_on_two_crystals_counts(tmp_path: Path) -> None:
     older, newer = (Crystal(f"the port is {at}", Origin.SCRATCH, NOW - timedelta(days=9 - at)) for at in (1, 2))
     supersede = OPERATIONS["supersede"]
     with opened(init_workspace(tmp_path)) as access:
         with access.write() as store:
             store.crystals.upsert([older, newer])
-            for one, other in ((older, newer), (newer, older)):
-                store.questions.dispute(f"Which holds: {one.text}, or {other.text}?", one.id, other.id, NOW)
         turned = [
             supersede.run(access, supersede.request(older=one.id, newer=other.id)).turned
             for one, other in ((older, newer), (newer, older), (older, newer), (older, newer), (newer, older))
@@ -315,8 +312,6 @@ def test_the_owner_s_last_word_on_two_crystals_counts_and_closes_their_question(
         assert turned == [False, True, True, False, True]
         # The newer one was said last, but the owner's last word is that the older one holds.
         assert [tell(access, one.id).superseded for one in (older, newer)] == [False, True]
-        with access.read() as store:
-            assert store.questions.all() == []
 
 
 def test_long_lists_say_how_much_they_leave_out(store: Store) -> None:

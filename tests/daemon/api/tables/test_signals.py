@@ -76,16 +76,6 @@ def test_the_parts_of_the_questions_are_all_of_them_in_order(
         ask(access, "gaps", sort=sort, cursor=ask(access, "skills").next_cursor or "e30")
 
 
-def test_a_contradiction_names_its_crystals_without_their_secrets(access: LocalAccess, store: Store) -> None:
-    one, gone = Crystal(f"the key is {KEY}", Origin.SCRATCH, NOW), "0" * 32
-    store.crystals.upsert([one])
-    store.questions.dispute(f"Which holds: {one.text}, or none?", one.id, gone, NOW)
-    (row,) = ask(access, "gaps").gaps
-    assert [(crystal.id, bool(crystal.text)) for crystal in row.crystals] == [(one.id, True), (gone, False)]
-    assert KEY not in repr(row)
-    assert row.cause == "contradiction"
-
-
 def test_skills_come_in_parts_once_there_was_a_pass(access: LocalAccess, store: Store) -> None:
     assert (ask(access, "skills").skills, ask(access, "skills").total) == ((), None)
     with transaction(store.crystals.connection) as connection:

@@ -100,7 +100,7 @@ def test_a_line_whose_ground_is_superseded_says_by_what_and_since_when(store: St
     keys = store.crystals.keys([evidence["L1"][0], evidence["L3"][0]])
     older, newer = keys[evidence["L1"][0]], keys[evidence["L3"][0]]
     now = utc_now()
-    Supersessions(store.crystals).record([Supersession(older, newer, 1.0, now, Trust.OWNER, Cause.OWNER)])
+    Supersessions(store.crystals).record([Supersession(older, newer, now, Trust.OWNER, Cause.OWNER)])
     found = lines(store)
     assert found[TEA].superseded_by == "Ada drinks water at noon"
     assert found[TEA].superseded_at is not None
