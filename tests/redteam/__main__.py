@@ -2,8 +2,8 @@
 
     python -m tests.redteam [--seed N] [--minutes M] [--corpora FOLDER]
 
-The seed is printed first. Corpora of another author (`secrets_*.jsonl`, `harmless_*.jsonl`) may be named; whatever is left
-of the time the fuzzers share.
+The seed is printed first. Corpora of another author (`secrets_*.jsonl`, `harmless_*.jsonl`) may be named; whatever is
+left of the time the fuzzers share.
 """
 
 import argparse

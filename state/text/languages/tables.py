@@ -40,30 +40,14 @@ def either(phrases: Words) -> str:
 class Contrasts:
     """What makes two lines opposites, for `state.crystals`."""
 
-    negators: Words
-    no_negation: Phrases  # in which a negator is none: "not only"
-    no_longer: Phrases  # a negation; what it has in brackets stays: "kein (Tee) mehr"
-    fillers: Phrases  # say nothing beside a negation, or beside the lack of one
     copulas: Words
-    past: Words  # of the copulas
     living: Words
-    places: Words
     choosing: Words
-    over: Phrases  # between what is chosen and what is not
-    but_not: Words  # the same, after a comma
-    articles: Words
     relations: Words
     needs: Words
-    opinions: Words
     properties: Words
-    refusing: Words
     moments: Words
-    emphasis: Words
-    revision: Words
-    opposites: Groups
-    alternatives: Groups  # of which a subject has one at a time, so that another is another answer
     calendar: Groups
-    date_units: Words = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +58,9 @@ class Statements:
     linking: Words  # say nothing by themselves: "is", "of"
     prepositions: Words
     persons: Groups  # each with its name first, in English
-    pleasantries: Phrases
-    months: Groups  # each with "m" and its number first
-    days: Groups  # each with "d" and its number first
-    numerals: Groups  # each with its digits first
-    equal: Groups  # any word of a group for any other
     quantifiers: Words
-    daytimes: Words
-    possible: Words
-    reporting: Words
     past: Words
-    change: Phrases  # that something is no longer as it was
     former: Phrases  # by which a question asks for what was before
-    additional: Phrases
-    single_valued: Words  # of which a subject has one value at a time: "lives", "port"
-    many_valued: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +88,6 @@ class Times:
 
     months: Groups  # twelve; the first form of each is its name, and what that begins with its abbreviation
     capital: Words  # months that need one where no day or year stands beside them
-    weekdays: Words
-    relative: Words  # these mean another day on another day
-    near: Words  # what is said so lies some weeks away at most
     today: Phrases
     yesterday: Phrases
     this_week: Phrases
@@ -174,71 +143,3 @@ class Common:
     """The words that every text has, for `state.text.words`. Negations are none, nor what another language needs."""
 
     stop: Words
-
-
-@dataclass(frozen=True, slots=True)
-class Reports:
-    """Denial, and what others are said to have said, for `state.attribution`. An asterisk stands for any ending."""
-
-    negators: Words
-    light: Words  # said of whoever is spoken of, or so often that it tells nothing
-    doubted: Words  # what a text is that is not believed
-    sources: Words  # who is neither the agent nor its owner
-    saying: Words
-    conjunctions: Words
-    subordinating: Words  # begin what a clause that denies denies also: "I do not think, that …"
-    instead: Words
-    denying_prefixes: Words
-    denies: Phrases = field(default_factory=Phrases)
-    reported: Phrases = field(default_factory=Phrases)
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What tells that something is no longer as it was, for `graphs.evidence.support`."""
-
-    no_longer: Phrases
-    spoke: Words  # who only speaks of something says nothing of it
-    conjunctions: Words
-
-
-@dataclass(frozen=True, slots=True)
-class Numerals:
-    """Words that spell a number, in groups by its value, for `graphs.evidence.numbers`."""
-
-    cardinals: Groups  # one to twelve
-    ordinals: Groups
-    tens: Groups  # twenty to ninety
-    multiples: Groups  # once, twice, thrice
-    ambiguous: Words  # mostly mean something else: articles, verbs
-    amounts: Groups  # by so much something is moved, digits first: of a week the days, of half an hour the minutes
-
-
-@dataclass(frozen=True, slots=True)
-class Sections:
-    """How a turn and a name are known, for `graphs.extractive` and `state.document.placement`."""
-
-    answer: Phrases  # a turn that begins so needs the one before it
-    naming: Phrases  # the name of the user follows
-
-
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """What a text is about, for `state.document.placement`; a word that ends in * may have any ending."""
-
-    speaker: Words  # who speaks speaks of themselves
-    together: Words
-    traits: Words  # of an agent: what it is good at, its habits and principles
-    called: Words
-    person: Words  # one person that is spoken of, and the words for a user
-    titles: Words
-    family: Words
-    life: Words  # where somebody comes from, health, body, days and pastimes
-    tastes: Words  # what somebody likes, and how they want to be spoken to
-    trust: Words
-    trade: Words  # selling, buyers, ratings, competition
-    agents: Words
-    work: Words  # things that work is done with or on
-    progress: Words  # how far it is, decided, broken, due
-    needs: Words
-    unknown: Words
