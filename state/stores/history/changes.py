@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.codec import decode, encode
+from state.document.operations import Action
 from state.dream import Decided, Decision, Dream, EarlierChange, StagedChange
 from state.errors import NotFoundError
 from state.stores.database.connection import from_text, optional_moment, to_text
@@ -33,6 +34,12 @@ class Change:
     def is_agreement(self) -> bool:
         """Whether several workspaces of its owner agree on it."""
         return self.place >= AGREEMENTS
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether it has nothing to write any more: its text was forgotten."""
+        operation = self.change.operation
+        return operation.action is not Action.EVICT and not operation.text.strip()
 
     def decided(self, decision: Decision) -> Decided:
         """This decision on it."""
