@@ -136,14 +136,6 @@ class Changes:
         rows = self._connection.execute("SELECT DISTINCT note FROM changes WHERE note <> '' ORDER BY note")
         return tuple(row["note"] for row in rows)
 
-    def withdrawn(self) -> dict[str, datetime]:
-        """Return the crystals that changes cited until the owner corrected their lines, and when that was last."""
-        found: dict[str, datetime] = {}
-        for one in self._where("decision = ? ORDER BY decided_at", (Decision.CORRECTED,)):
-            if one.decided_at is not None:
-                found |= dict.fromkeys((piece.crystal for piece in one.change.evidence), one.decided_at)
-        return found
-
     def decide(self, number: int, decision: Decision, at: datetime, note: str = "") -> None:
         """Record a decision; `note` is the crystal of the note that the change has become."""
         self._connection.execute(
