@@ -124,6 +124,9 @@ def evict(state: Dreaming, *, ports: Ports) -> Step:
     )
     dream = replace(dream, staged=by_policy.staged)
     if not _took_in(snapshot, verdict):
+        if dream.changes_nothing:
+            refusal = Refusal("nothing taken in", "dream", "the answer changes nothing and names no note as consumed")
+            return {"refusals": [*refusals, encode(refusal)], "feedback": [refusal.figures], "outcome": "refused"}
         left = tuple(one for one in dream.crystals if one not in snapshot.notes)
         dream = replace(dream, segments=(), dreamt=(), crystals=left, notes=0)
     return {"record": encode(dream), "refusals": refusals, "outcome": "ready"}

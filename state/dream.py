@@ -15,7 +15,7 @@ from state.codec import decode, encode
 from state.crystals.crystal import Crystal
 from state.document.approval import Policy
 from state.document.document import Edit, SectionName
-from state.document.operations import Action, Birth, Death, Operation, Refusal
+from state.document.operations import Birth, Death, Operation, Refusal
 from state.errors import StorageError
 from state.forgetting.tombstones import NOTHING, Tombstones
 from state.secrets.policy import DEFAULT, Redaction
@@ -99,10 +99,7 @@ class CurrentLine:
 
 @dataclass(frozen=True, slots=True)
 class SegmentMark:
-    """How far a scratch segment is consumed: bytes from its start; and from where on by this version.
-
-    Of a restore: how far it was consumed; and how far it is now.
-    """
+    """How many bytes of a segment are consumed, from `start` on by this version; a restore sets it to `start`."""
 
     number: int
     consumed: int
@@ -167,11 +164,6 @@ class StagedChange:
     beside: tuple[CurrentLine, ...]
     figures: str
     applied: bool = False
-
-    @property
-    def is_erased(self) -> bool:
-        """Whether it has nothing to write any more: its text was forgotten."""
-        return self.operation.action is not Action.EVICT and not self.operation.text.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +335,12 @@ class Dream:
     waiting: int = 0
     corrections: tuple[Correction, ...] = ()
     redreamt: tuple[str, ...] = ()
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether MEMORY.md and its ledger are the same afterwards, but for the stamp."""
+        changes = (self.edits, self.births, self.deaths, self.staged, self.decided, self.tombstones)
+        return not any(changes) and not self.lifted_tombstones and not self.corrections
 
     @property
     def waiting_changes(self) -> int:

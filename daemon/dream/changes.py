@@ -115,7 +115,7 @@ def open_changes(store: Store) -> list[tuple[Change, bool]]:
 
 
 def _is_over(change: Change, lines: Sequence[CurrentLine]) -> bool:
-    return change.change.is_erased or is_outdated(change.change, lines)
+    return change.is_erased or is_outdated(change.change, lines)
 
 
 def settle(store: Store, now: datetime) -> int:
@@ -203,7 +203,7 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
 def _as_note(change: Change) -> Note | None:
     """What the change says, of the time when it was said; None for one that only takes away, or was forgotten."""
     operation, evidence = change.change.operation, change.change.evidence
-    if operation.action is Action.EVICT or change.change.is_erased:
+    if operation.action is Action.EVICT or change.is_erased:
         return None
     said = max((piece.at for piece in evidence), default=change.at)
     return Note(operation.text, said, max((piece.importance for piece in evidence), default=0.5))

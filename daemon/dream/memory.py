@@ -1,6 +1,6 @@
 """Memory: the port `graphs.ports.Memory` of a dream over the stores of one workspace: real, dry, or as a proposal."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,17 +35,13 @@ class WorkspaceMemory:
         forget_notes(self.store)
         waiting = self.store.segments.count().notes
         segments = self.store.segments.pending(utc_now(), self._bite)
-        notes = self._told(note_crystal(self.store, one, file.file, now) for file in segments for one in file.notes)
+        notes = learnable(
+            self.store,
+            (note_crystal(self.store, note, segment.file, now) for segment in segments for note in segment.notes),
+        )
         marks = tuple(SegmentMark(segment.number, segment.end, segment.start) for segment in segments)
         waiting -= sum(len(segment.notes) for segment in segments)
         return snapshot(self.store, notes, marks, dream, reason, now, max(0, waiting))
-
-    def _told(self, notes: Iterable[Crystal]) -> list[Crystal]:
-        """Return the notes that a dream is told: none whose change the owner has answered by another text since."""
-        answered = self.store.changes.withdrawn()
-        return [
-            one for one in learnable(self.store, notes) if one.id not in answered or one.created_at > answered[one.id]
-        ]
 
     @property
     def _bite(self) -> Bite:
@@ -66,8 +62,12 @@ class WorkspaceMemory:
         return [one for one in learnable(self.store, crystals) if one.id not in shown]
 
     def commit(self, dream: Dream) -> Dream:
-        """Commit the dream to the journal, write it into the files of agents, then embed what is new."""
-        done = self.store.journal.commit(dream)
+        """Commit the dream to the journal, write it into the files of agents, then embed what is new.
+
+        A dream that changes nothing makes no version; what it took in is consumed.
+        """
+        journal = self.store.journal
+        done = journal.consume(dream) if dream.changes_nothing and dream.number > 1 else journal.commit(dream)
         write_blocks(self.store)
         self.store.embed()
         return done
@@ -84,7 +84,7 @@ class DryMemory(WorkspaceMemory):
     def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
         """The snapshot of the pending notes; the scratch log stays where it is."""
         pending = bite_of(self.store.segments.each_pending(), self._bite)
-        notes = self._told(note_crystal(self.store, note, "", now) for note in pending)
+        notes = learnable(self.store, (note_crystal(self.store, note, "", now) for note in pending))
         waiting = self.store.segments.count().notes - len(pending)
         return snapshot(self.store, notes, (), dream, reason, now, max(0, waiting))
 

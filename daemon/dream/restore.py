@@ -147,7 +147,7 @@ def _undecided(store: Store, later: Sequence[Dream]) -> tuple[Decided, ...]:
         decision = (
             Decision.OUTDATED if change.dream in staged else before.get((change.dream, change.place), change.decision)
         )
-        if decision in OPEN and change.change.is_erased:
+        if decision in OPEN and change.is_erased:
             decision = Decision.OUTDATED
         is_declined = change.decision is Decision.DECLINED and decision is not Decision.APPROVED
         if decision is not change.decision and not is_declined:

@@ -304,7 +304,8 @@ def _conclude(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, r
         )
     record = decode(Dream, values["record"])
     if mode is Mode.AUTO:
-        store.ledger.end(dream, "committed", withheld_lately(store, refusals), utc_now(), record.number)
+        detail = withheld_lately(store, refusals) or ("it changed nothing" if record.changes_nothing else "")
+        store.ledger.end(dream, "committed", detail, utc_now(), record.number)
     elif mode is Mode.PROPOSE:
         store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
     pending = store.segments.count()

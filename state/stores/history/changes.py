@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.codec import decode, encode
+from state.document.operations import Action
 from state.dream import Decided, Decision, Dream, EarlierChange, StagedChange
 from state.errors import NotFoundError
 from state.stores.database.connection import from_text, optional_moment, to_text
@@ -35,6 +36,12 @@ class Change:
     def is_agreement(self) -> bool:
         """Whether several workspaces of its owner agree on it."""
         return self.place >= AGREEMENTS
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether it has nothing to write any more: its text was forgotten."""
+        operation = self.change.operation
+        return operation.action is not Action.EVICT and not operation.text.strip()
 
     def decided(self, decision: Decision) -> Decided:
         """This decision on it."""
@@ -132,14 +139,6 @@ class Changes:
         """The crystals of the notes that changes have become which nobody decided."""
         rows = self._connection.execute("SELECT DISTINCT note FROM changes WHERE note <> '' ORDER BY note")
         return tuple(row["note"] for row in rows)
-
-    def withdrawn(self) -> dict[str, datetime]:
-        """Return the crystals that changes cited until the owner corrected their lines, and when that was last."""
-        found: dict[str, datetime] = {}
-        for one in self._where("decision = ? ORDER BY decided_at", (Decision.CORRECTED,)):
-            if one.decided_at is not None:
-                found |= dict.fromkeys((piece.crystal for piece in one.change.evidence), one.decided_at)
-        return found
 
     def decide(self, number: int, decision: Decision, at: datetime, note: str = "") -> None:
         """Record a decision; `note` is the crystal of the note that the change has become."""

@@ -118,22 +118,6 @@ def test_a_note_is_durable_when_it_is_answered_and_the_next_search_finds_it(here
     run(body)
 
 
-@pytest.mark.parametrize("name", ["codex-mcp-client", ""])
-def test_what_an_agent_does_not_find_is_its_open_question(here: Workspace, name: str) -> None:
-    asking_it = asking(here)
-
-    async def body() -> None:
-        async with in_process(asking_it, name=name) as client:
-            await told(client, "working_memory_note", note=TEA)
-            await told(client, "memory_search", query="lattice quantum chromodynamics")
-
-    run(body)
-    gaps = asking_it(OPERATIONS["gaps"], OPERATIONS["gaps"].request(), lambda _: None, lambda _: None).gaps
-    assert [(one.question, one.cause) for one in gaps] == [
-        ("What is known about: lattice quantum chromodynamics?", "miss")
-    ]
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_a_dream_tells_its_steps_and_answers_briefly(here: Workspace, mode: str) -> None:
     steps: list[tuple[float, str]] = []
