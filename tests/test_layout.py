@@ -1,4 +1,4 @@
-"""The house keeps its measures: a room has about a dozen files, a file 400 lines, a function 60."""
+"""The house keeps its measures: a room has about a dozen files, a file 600 lines, a function 60."""
 
 import ast
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("daemon", "graphs", "prompts", "state")
-MOST_FILES, MOST_LINES, MOST_OF_A_FUNCTION = 13, 400, 60
+MOST_FILES, MOST_LINES, MOST_OF_A_FUNCTION = 13, 600, 60
 MOST_TERSE = 4  # words of a first line
 # One file a command.
 MORE_FILES = {"daemon/cli": 40}
@@ -40,7 +40,7 @@ def test_a_room_has_about_a_dozen_files() -> None:
 
 
 @pytest.mark.parametrize("folders", [PACKAGES, ("tests", "benchmarks")], ids=["product", "tests"])
-def test_a_file_has_four_hundred_lines_at_most(folders: tuple[str, ...]) -> None:
+def test_a_file_has_six_hundred_lines_at_most(folders: tuple[str, ...]) -> None:
     own = (path for path in sources(*folders) if PUBLISHED not in path.parents)
     sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in own}
     assert {name: size for name, size in sizes.items() if size > MOST_LINES} == {}

@@ -197,11 +197,12 @@ def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Ev
     as_notes = {crystal.id for crystal in notes}
     pending = [file.name for file in store.segments.pending_files()]
     fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes), pending)
+    news = [one for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
+    # A restore gives notes back whose place in the log is not known any more.
+    written = [*notes, *(one for one in news if one.origin is Origin.SCRATCH)]
     every = (
-        *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in notes]),
-        *numbered(
-            Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
-        ),
+        *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),
+        *numbered(Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
         *numbered(Kind.GAP, _gaps(store, now)),
         *numbered(Kind.SKILL, _skills(store, now)),
         *numbered(Kind.WORKING, _working(store, now)),

@@ -48,7 +48,7 @@ def main() -> None:
             "XDG_CONFIG_HOME": f"{folder}/config",
             "XDG_RUNTIME_DIR": f"{folder}/run",
             "DREAMD_HTTP__PORT": str(PORT),
-            "DREAMD_DREAM__APPROVE": "{ask_newer: true}",
+            "DREAMD_DREAM__APPROVE": "{revise: ask}",
         }
         (place / "run").mkdir()
 
@@ -61,11 +61,13 @@ def main() -> None:
         serving = subprocess.Popen([sys.executable, "-m", "daemon", "serve"], env=environment, cwd=ROOT)
         try:
             until(lambda: "version 1" in dreamd("status", workspace))
-            for notes in (BEFORE, AFTER):
-                for note in notes:
-                    dreamd("note", "-w", workspace, note)
-                dreamd("dream", workspace)
-                dreamd("feel", "achievement", "-w", workspace)
+            for note in BEFORE:
+                dreamd("note", "-w", workspace, note)
+            dreamd("dream", workspace)
+            for old, note in zip(BEFORE, AFTER, strict=True):
+                dreamd("note", "-w", workspace, note, "--replaces", old)
+            dreamd("dream", workspace)
+            dreamd("feel", "achievement", "-w", workspace)
             with sync_playwright() as playwright:
                 options = ["--no-sandbox"] if os.geteuid() == 0 else []
                 browser = playwright.chromium.launch(executable_path=chromium, args=options)

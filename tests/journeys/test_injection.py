@@ -135,7 +135,7 @@ def test_poisoned_pages_and_files_reach_no_line_and_no_model_and_are_found_marke
     for name, records in (("s1.jsonl", claude_code(low[::2])), ("s2.jsonl", openai(low[1::2]))):
         rows = [json.dumps(record, ensure_ascii=False) for record in records]
         (folder / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
-    statuses = []
+    statuses: list[int] = []
     while 0 in (statuses := [*statuses, dreamd("dream", workspace.root).status])[-1:]:
         sound(workspace)
         assert set(lived.lines(workspace)) <= OWN

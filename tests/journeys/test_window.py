@@ -88,12 +88,14 @@ def said(page: Page, text: str) -> None:
 @pytest.mark.full
 def test_a_batch_is_reviewed_by_keyboard_alone_and_memory_md_changes(home: Home) -> None:
     workspace = home.workspace()
-    home.configure(dream={"approve": {"ask_newer": True}})
+    home.configure(dream={"approve": {"revise": "ask"}})
     home.with_port()
     with home.serving():
-        for notes in ((TEA, SHORT), (COFFEE, LONG)):
-            noted(workspace, list(notes))
-            assert home.dreamd("dream", workspace.root).status == 0
+        noted(workspace, [TEA, SHORT])
+        assert home.dreamd("dream", workspace.root).status == 0
+        for new, old in ((COFFEE, TEA), (LONG, SHORT)):
+            assert home.dreamd("note", new, "--replaces", old, "-w", workspace.root).status == 0
+        assert home.dreamd("dream", workspace.root).status == 0
         before = lived.lines(workspace)
         assert {TEA, SHORT} <= set(before)
         with window(home, workspace) as seen:

@@ -94,7 +94,7 @@ class Journal:
             raise
 
     def consume(self, dream: Dream) -> Dream:
-        """Take in the input of a dream that changes nothing, which makes no version; return it with the last one's number.
+        """Take in the input of a dream that changes nothing and makes no version; return it with the last number.
 
         A kill in between leaves notes pending that are consumed again: twice rather than never.
         """

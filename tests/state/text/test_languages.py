@@ -22,7 +22,7 @@ WHOLE = ["en", "de", "es", "fr", "it", "ja", "pt", "ru", "zh"]
 
 def rows(**changed: Any) -> dict[str, Any]:
     row: dict[str, Any] = {field.name: ["word"] for field in fields(Contrasts)}
-    row |= {"opposites": [["on", "off"]], "alternatives": [], "calendar": []}
+    row |= {"calendar": []}
     return {name: value for name, value in (row | changed).items() if value is not None}
 
 
@@ -55,21 +55,20 @@ def test_a_file_of_a_language_has_no_table_that_nobody_reads() -> None:
 def test_english_comes_first_and_a_partial_language_has_what_it_has() -> None:
     assert languages()[0] == "en"
     assert "maand" in table_of("nl", Contrasts).moments
-    assert table_of("nl", Contrasts).negators == ()
+    assert table_of("nl", Contrasts).copulas == ()
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"negators": None}, "en.toml: [contrasts] has no row 'negators'"),
+        ({"copulas": None}, "en.toml: [contrasts] has no row 'copulas'"),
         ({"nagetors": ["not"]}, "en.toml: 'nagetors' is no row of [contrasts]"),
-        ({"negators": "not"}, "en.toml: negators is no list of words"),
-        ({"negators": ["not", 3]}, "en.toml: negators is no list of words"),
-        ({"negators": ["not", " "]}, "en.toml: negators is no list of words"),
-        ({"negators": ["not", "no", "not"]}, "en.toml: negators has 'not' twice"),
-        ({"over": ["instead (of"]}, "en.toml: over has no regular expression"),
-        ({"opposites": ["on", "off"]}, "en.toml: opposites is no list of words"),
-        ({"opposites": "on off"}, "en.toml: opposites is no list of lists"),
+        ({"copulas": "not"}, "en.toml: copulas is no list of words"),
+        ({"copulas": ["not", 3]}, "en.toml: copulas is no list of words"),
+        ({"copulas": ["not", " "]}, "en.toml: copulas is no list of words"),
+        ({"copulas": ["not", "no", "not"]}, "en.toml: copulas has 'not' twice"),
+        ({"calendar": ["on", "off"]}, "en.toml: calendar is no list of words"),
+        ({"calendar": "on off"}, "en.toml: calendar is no list of lists"),
     ],
 )
 def test_what_is_wrong_with_a_row_is_said(changed: dict[str, Any], said: str) -> None:
@@ -78,8 +77,7 @@ def test_what_is_wrong_with_a_row_is_said(changed: dict[str, Any], said: str) ->
     assert said in str(caught.value)
 
 
-def test_a_row_with_a_default_may_be_left_out_and_a_partial_language_needs_no_row() -> None:
-    assert read_table("en.toml", {}, rows(date_units=None), Contrasts).date_units == ()
+def test_a_partial_language_needs_no_row() -> None:
     assert read_table("nl.toml", {"partial": True}, {}, Contrasts).copulas == ()
 
 
