@@ -16,6 +16,7 @@ from state.secrets.told.assigned import (
     value_of,
 )
 from state.secrets.told.candidates import Candidate, candidates
+from state.secrets.told.evidence import has_evidence
 from state.secrets.told.judge import Judge, is_told
 from state.secrets.told.mentions import Mention, mentions
 from state.secrets.told.pairs import pairs
@@ -100,7 +101,7 @@ def _told(
         first = max(0, one.start - _SEEN_BEHIND)
         beside = (text[first : one.end + _SEEN_AHEAD], one.start - first, one.form, one.end - one.start)
         if beside not in verdicts:
-            verdicts[beside] = judge(text, one)
+            verdicts[beside] = has_evidence(text, one) and judge(text, one)
         if verdicts[beside]:
             yield _kind(one), one.start, one.end
             if last and _is_changed(text, last, one):
