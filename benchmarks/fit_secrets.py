@@ -28,10 +28,10 @@ from tests.redteam.facts import LEARNT, facts
 _FILE = Path(judge.__file__).with_name("weights.json")
 _LEAST_SEEN, _LEAST_WEIGHT, _DECIMALS = 8, 0.02, 2
 # Changing a word beside a secret costs less than changing a harmless text.
-_HARMLESS, _SECRET, _BESIDE, _PLAIN = 1.5, 1.0, 0.3, 1.0
+_HARMLESS, _SECRET, _BESIDE, _FACTS = 1.5, 1.0, 0.3, 0.5
 _PENALTY, _STEPS = 1.0, 260
 # So many of the harmless texts of an author who was not learnt from may be changed.
-_RATE = 0.003
+_RATE = 0.004
 # Sentences as anybody says them are always learnt from, and never measured.
 _PLAIN_AUTHORS = ("plain", "notes", "facts")
 _AUTHORS = ("a", "b", "c", "d")
@@ -134,7 +134,7 @@ class Fit:
 
 
 def _cost(text: Text, row: Row) -> float:
-    share = _PLAIN if text.author in _PLAIN_AUTHORS else 1.0
+    share = _FACTS if text.author == "facts" else 1.0
     return share * (_HARMLESS if text.harmless else _SECRET if row.secret else _BESIDE)
 
 
@@ -212,7 +212,7 @@ def _write(names: Sequence[str], weights: Sequence[float], least: float) -> None
         if abs(weight) >= _LEAST_WEIGHT
     }
     content = {"least": round(least - weights[-1], _DECIMALS), "weights": kept}
-    _FILE.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    _FILE.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

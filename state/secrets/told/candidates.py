@@ -282,7 +282,7 @@ def _is_named(value: str, form: str) -> bool:
 
 def _is_number_of(head: str) -> bool:
     """Whether what stands before a number says of what it is the number."""
-    head = f" {head.lower()}".replace("\n", " ").rstrip(_LEFT_OF)
+    head = f" {head.lower()}".replace("\n", " ").replace("(", " ").rstrip(_LEFT_OF)
     for _ in range(3):
         if found := _OF_NUMBER.search(head):
             head = head[: found.start()].rstrip(_LEFT_OF)

@@ -2,6 +2,7 @@
 
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.told.candidates import Candidate
+from state.secrets.told.features import _is_worded
 from state.secrets.told.mentions import Mention
 from state.secrets.told.passages import WORDS, class_of
 from state.secrets.value import last_word, looks_drawn, remembered
@@ -11,23 +12,28 @@ from state.text.patterns import late_pattern
 _LETTERS = late_pattern(r"[^\W\d_]+\.?(?:[,'’-]{1,2}[^\W\d_]+\.?)*")
 # A host, a region, a hall, a room: db-prod-03, eu-north-1, Lyon-3, DC01, B-204, k8s-node-11, web01, Auth0, 3rd.
 _PLACE = late_pattern(
-    r"[^\W\d_]+-\d|[A-Z]-?\d{1,4}|(?:(?:[a-z]+\d?|\d{1,2}[a-z]{2})-)+[a-z]+\d{0,2}|[A-Za-z]?[a-z]{1,5}\d|[a-z]{2,5}\d\d"
+    r"[^\W\d_]+-\d|\d[A-Z][a-z]+|[A-Z]-?\d{1,4}|(?:(?:[a-z]+\d?|\d{1,2}[a-z]{2})-)+[a-z]+\d{0,2}|[A-Za-z]?[a-z]{1,5}\d|[a-z]{2,5}\d\d"
     r"|(?:[A-Z\d]+-)*(?:[A-Z]+\d{1,2}|[A-Z]+|\d{1,3})|(?:[a-z\d]+-)+\d{1,3}[a-z]?|\d{1,2}[a-z]{2}|\d{1,4}"
     r"|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,5}"
 )
 _NUMBER = late_pattern(r"[\d #*–-]+")
-_YEAR = late_pattern(r"(?:19|20)\d\d")
+_YEAR = late_pattern(r"(?:19[5-9]|20[0-4])\d")
+_PAIRED = late_pattern(r"\b\w+:$|\s(?:as|als|como|come|que|como|под|som)\s\S+\s(?:with|mit|con|com|avec|с|med)\s$")
 _CALLED = late_pattern(r"[^\W\d_a-z][\w.'’-]+ [^\W\d_a-z][\w.'’-]+(?:,| \() ?$")
 _NAMED = frozenset({Noun.PASSWORD, Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.KEY})
 _OPENING = " \t\r\n>*_`\"'“„«「『(（[{‘‚"
 _JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -", "/")
 _ENDS = late_pattern(
-    r"[\"'`“”»›」』’‘*_)\]]*(?:\s*$|\s*[.,;:!?)(。，、；！）—–\n/|&·]|\s+[-–—]\s|\s?(?:です|でした|に|で|を|と|了|，|入|登))"
+    r"[\"'`“”»›」』’‘*_)\]]*(?:\s*$|\s*[.,;:!?)(。，、；！）—–\n/|&·]|\s+[-–—]\s|\s+(?:and|und|y|e|et|и|en|och|i)\s|\s?(?:です|でした|に|で|を|と|了|，|入|登))"
 )
 _STOP = late_pattern(r"[.!。！]\s|\n\s*\n")
 _PLURAL = ("words", "ñas", "nhas", "wörter", "oorden", "пароли", "keys", "codes", "phrases", "motsdepasse", "claves", "pins")
 # Of a question about a password, if one stands before it.
 _ANSWERS = frozenset("respuesta réponse risposta resposta antwoord antwort ответ відповідь svaret cevap cevabı odpowiedź 答え 答えは 答案".split())
+_ROOMS = frozenset(
+    "room desk floor hall dock bay gate raum zimmer saal halle salle sala despacho stanza aula kamer lokaal zaal pokój rum sal"
+    " кабинет каб комната oda".split()
+)
 _FOR = frozenset(
     "of for to at in on with de du des da do dos das di del della dello der dem den die das für von vom zum zur im am"
     " para pour per sur en no na у от для к за на в d des l la le el il al van voor op till av för på dla w z".split()
@@ -40,7 +46,7 @@ def has_evidence(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end].strip()
     if _NUMBER.fullmatch(value):
         return _is_number(text, one)
-    return not is_plain_value(value) or _is_said(text, one, value)
+    return not is_plain_value(value) or _is_pair(text, one, value) or _is_said(text, one, value)
 
 
 @remembered
@@ -55,11 +61,19 @@ def _is_number(text: str, one: Candidate) -> bool:
     """Whether a number is of a door or a card rather than a year, a room or somebody's extension."""
     if _CALLED.search(text, max(0, one.start - 60), one.start):
         return False
+    if last_word(text[max(0, one.start - 20) : one.start])[0].lower() in _ROOMS:
+        return False
     if not _YEAR.fullmatch(text, one.start, one.end) and any(
         noun.noun in _NAMED or noun.noun is Noun.CODE for noun in one.nouns
     ):
         return True
-    return _is_led(text, one.start, one.nouns)
+    before = text[: one.start].rstrip(" ,")
+    return any(noun.end == len(before) for noun in one.nouns) or _is_led(text, one.start, one.nouns)
+
+
+def _is_pair(text: str, one: Candidate, value: str) -> bool:
+    """Whether a value of small letters is the second of a pair: "buyer1:very-nice", "log in as till2 with very-nice"."""
+    return value.islower() and "-" in value and bool(_PAIRED.search(text, max(0, one.start - 60), one.start))
 
 
 def _is_said(text: str, one: Candidate, value: str) -> bool:
@@ -68,7 +82,9 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
     if noun is None or _is_brand(text, noun) or (noun.key in _ANSWERS and noun is one.before and not one.earlier):
         return False
     named, words, between = any(map(str.isupper, value)), value.split(), text[noun.end : one.start]
-    if named and (noun.key.endswith(_PLURAL) or _is_sentence(words) or not _ENDS.match(text, one.end)):
+    if named and (noun.key.endswith(_PLURAL) or not _ENDS.match(text, one.end)):
+        return False
+    if named and _is_sentence(words) and not (_is_worded(noun.key) and value[0].islower() and "by" not in words):
         return False
     if not between.strip(_OPENING):
         return True
