@@ -13,7 +13,7 @@ _LETTERS = late_pattern(r"[^\W\d_]+\.?(?:[,'’-]{1,2}[^\W\d_]+\.?)*")
 # A host, a region, a hall, a room: db-prod-03, eu-north-1, Lyon-3, DC01, B-204, k8s-node-11, web01, Auth0, 3rd.
 _PLACE = late_pattern(
     r"[^\W\d_]+-\d|\d[A-Z][a-z]+|[A-Z]-?\d{1,4}|(?:(?:[a-z]+\d?|\d{1,2}[a-z]{2})-)+[a-z]+\d{0,2}|[A-Za-z]?[a-z]{1,5}\d|[a-z]{2,5}\d\d"
-    r"|(?:[A-Z\d]+-)*(?:[A-Z]+\d{1,2}|[A-Z]+|\d{1,3})|(?:[a-z\d]+-)+\d{1,3}[a-z]?|\d{1,2}[a-z]{2}|\d{1,4}"
+    r"|(?:[A-Z\d]+-)*(?:[A-Z]+\d{1,2}|[A-Z]+|\d{1,4})|(?:[a-z\d]+-)+\d{1,3}[a-z]?|\d{1,2}[a-z]{2}|\d{1,4}"
     r"|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,5}"
 )
 _NUMBER = late_pattern(r"[\d #*–-]+")
@@ -34,11 +34,13 @@ _ROOMS = frozenset(
     "room desk floor hall dock bay gate raum zimmer saal halle salle sala despacho stanza aula kamer lokaal zaal pokój rum sal"
     " кабинет каб комната oda".split()
 )
+_DESKS = frozenset("desk helpdesk hotline office support line team contact owner holder kontakt büro bureau contacto contatto".split())
 _FOR = frozenset(
     "of for to at in on with de du des da do dos das di del della dello der dem den die das für von vom zum zur im am"
     " para pour per sur en no na у от для к за на в d des l la le el il al van voor op till av för på dla w z".split()
 )
 _BY = frozenset("by with from in on at von bei durch mit im am par chez avec por con com en van bij door met av".split())
+_WHOSE = _BY | {"of", "de", "di", "da", "do", "du", "del", "della"}
 
 
 def has_evidence(text: str, one: Candidate) -> bool:
@@ -63,6 +65,8 @@ def _is_number(text: str, one: Candidate) -> bool:
         return False
     if last_word(text[max(0, one.start - 20) : one.start])[0].lower() in _ROOMS:
         return False
+    if one.before and not _DESKS.isdisjoint(WORDS.findall(text[one.before.end : one.start].lower())):
+        return False
     if not _YEAR.fullmatch(text, one.start, one.end) and any(
         noun.noun in _NAMED or noun.noun is Noun.CODE for noun in one.nouns
     ):
@@ -86,9 +90,13 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
         return False
     if named and _is_sentence(words) and not (_is_worded(noun.key) and value[0].islower() and "by" not in words):
         return False
+    if named and last_word(text[max(0, noun.start - 30) : noun.start])[0].lower() in vocabulary().about:
+        return False
+    said = one.form == "quoted" or len(words) == 1 or named
     if not between.strip(_OPENING):
-        return True
-    if not _is_led(text, one.start, one.nouns, but=_BY if named else frozenset()):
+        is_word = one.form == "word" and value.isalpha()
+        return (said or between.rstrip("\n") != " ") and (not is_word or bool(_ENDS.match(text, one.end)))
+    if not _is_led(text, one.start, one.nouns, but=_WHOSE if named else frozenset(), tells=not said):
         return False
     if "?" in between or "？" in between:
         return not named or len(words) == 1
@@ -120,8 +128,8 @@ def _goes_on(text: str, noun: Mention, between: str, *, named: bool) -> bool:
     return between.lstrip(" ")[:1] in "(:?,=" or class_of(words[0]) in {"tells", "leads", "small"} or not {words[0], last}.isdisjoint(_FOR)
 
 
-def _is_led(text: str, start: int, nouns: tuple[Mention, ...], but: frozenset[str] = frozenset()) -> bool:
-    """Whether what stands directly before a value tells it: a colon, "is", "with", the noun itself."""
+def _is_led(text: str, start: int, nouns: tuple[Mention, ...], but: frozenset[str] = frozenset(), *, tells: bool = False) -> bool:
+    """Whether what stands directly before a value tells it: a colon, "is", the noun itself, and unless `tells` "with"."""
     first = max(0, start - 60)
     bare = text[first:start].rstrip(_OPENING)
     if not bare or bare.endswith(_JOINTS) or any(noun.end == first + len(bare) for noun in nouns):
@@ -131,7 +139,7 @@ def _is_led(text: str, start: int, nouns: tuple[Mention, ...], but: frozenset[st
         return any(bare[-size:] in words.tells or bare[-size:] in words.leads for size in (3, 2, 1))
     word, begin = last_word(bare)
     kind = class_of(word.lower())
-    if kind == "small":
+    if kind == "small" and not tells:
         earlier, _ = last_word(bare[:begin].rstrip())
         kind = class_of(earlier.lower()) if earlier else kind
-    return kind in {"tells", "leads"} and word.lower() not in but
+    return (kind == "tells" or (kind == "leads" and not tells)) and word.lower() not in but
