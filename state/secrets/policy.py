@@ -22,7 +22,7 @@ _WORD = re.compile(r"[a-z]+")
 # As many words as the shortest phrase of one has; each begins where no letter is before it.
 _WALLET = re.compile(r"(?<![a-z])(?:[a-z]{3,}+[^a-z]++){11}[a-z]{3}")
 # A noun of so few characters counts only where it is a word, or two.
-_SHORT = 5
+SHORT = 5
 # So a name of one word may end of which a value follows without any sign: mypw …
 _ENDINGS = ("pw", "psk")
 # Kinds that nothing but the words around a value may tell. Of a wallet nothing is kept.
@@ -126,13 +126,13 @@ def _nouns() -> tuple[frozenset[str], dict[str, list[str]]]:
     nouns = NOUNS.read_text(encoding="ascii").split()
     long: dict[str, list[str]] = {}
     for key in nouns:
-        if len(key) > _SHORT:
-            long.setdefault(key[:_SHORT], []).append(key)
-    return frozenset(key for key in nouns if len(key) <= _SHORT), long
+        if len(key) > SHORT:
+            long.setdefault(key[:SHORT], []).append(key)
+    return frozenset(key for key in nouns if len(key) <= SHORT), long
 
 
 def _beginnings(text: str) -> set[str]:
-    return {text[at : at + _SHORT] for at in range(len(text) - _SHORT)}
+    return {text[at : at + SHORT] for at in range(len(text) - SHORT)}
 
 
 DEFAULT = Redaction()

@@ -67,7 +67,7 @@ _CALLED_SO = late_pattern(
     r"|retry|minlen|size|count|limit|offset|page|date|time|qid|crid|ref|path|url|line|class|style|href|src|rel|type|help|title)=[\"']?$"
     r"|\b(?:ObjectId|UUID|b64\w{6}|atob|btoa)\([\"']?$"
 )
-_JOINED_SETTINGS = late_pattern(r";[A-Za-z][\w ]{1,30}(?:=|$)")
+_JOINED_SETTINGS = late_pattern(r";[A-Za-z][\w ]{1,30}(?:=|$)|;[A-Z]:")
 _ARMOUR = late_pattern(r"-----BEGIN (?:[A-Z0-9 ]{0,30}PUBLIC|PGP (?:SIGNATURE|MESSAGE)|[A-Z0-9 ]{0,20}CERTIFICATE)")
 _PUBLIC_KEY, _KEY = late_pattern(r"(?:ssh-|ecdsa-)[\w-]{2,30} [\w+/=]*$"), 800
 _ARMOURED = 6 * 1024
