@@ -85,6 +85,8 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
     noun = next((noun for noun in (one.before, *reversed(one.earlier)) if noun and noun.noun in _NAMED), None)
     if noun is None or _is_brand(text, noun) or (noun.key in _ANSWERS and noun is one.before and not one.earlier):
         return False
+    if noun.noun is Noun.PIN and value.replace("-", "").replace(" ", "").isalpha() and _is_word(value):
+        return False
     named, words, between = any(map(str.isupper, value)), value.split(), text[noun.end : one.start]
     if named and (noun.key.endswith(_PLURAL) or not _ENDS.match(text, one.end)):
         return False
@@ -101,6 +103,11 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
     if "?" in between or "？" in between:
         return not named or len(words) == 1
     return not _STOP.search(between) and _goes_on(text, noun, between, named=named or len(words) == 1)
+
+
+def _is_word(value: str) -> bool:
+    """Whether words are written as words are: no capital stands in one."""
+    return all(word[1:].islower() for word in value.replace("-", " ").split())
 
 
 def _is_brand(text: str, noun: Mention) -> bool:
