@@ -72,7 +72,7 @@ def read(authors: Sequence[str]) -> tuple[list[Text], list[Row]]:
                 texts.append(Text(author, language, file.name.startswith("harmless"), spans, found))
                 rows += _rows(text, texts[-1], len(texts) - 1)
     for text in facts(LEARNT, seed=1, each=_EACH):
-        texts.append(Text("facts", "en", True, (), ()))
+        texts.append(Text("facts", "en", harmless=True, spans=(), found=()))
         rows += _rows(text, texts[-1], len(texts) - 1)
     return texts, rows
 

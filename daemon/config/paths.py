@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from state.errors import ConfigError, NotFoundError, StorageError
+from state.errors import ConfigError, StorageError
 from state.stores.disk import user_folder
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors

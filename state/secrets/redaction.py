@@ -49,12 +49,11 @@ class Redacted:
     found: tuple[Finding, ...] = ()
 
 
-def redact(
-    text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: Sequence[str] = ()
-) -> Redacted:
+def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: Sequence[str] = ()) -> Redacted:
     """The text with every secret replaced by `[redacted: kind]`; what stands within a text of `allow` is none.
 
-    Nor is what stands in a text of `known`, between the same edges of words. `judge` says what is told in sentences. Redacting twice is redacting once. Time is linear in the text's length.
+    Nor is what stands in a text of `known`, as whole words. `judge` says what is told in sentences. Redacting twice
+    is redacting once. Time is linear in the text's length.
     """
     redacted, found = text, tuple[Finding, ...]()
     # What a secret stood between may be a sentence about another one only once the first is gone.

@@ -9,35 +9,44 @@ from collections.abc import Iterator, Sequence
 
 _SLOTS = {
     "person": """Aylin Demirkan|Wei Zhang|Chiara Bellini|Tomasz Wójcik|Ngozi Okafor|Priya Raghunathan|Lars-Erik Holm|
-        Siobhán O'Connor|Jean-Baptiste Lefèvre|Yuki Tanaka|Mohammed Al-Rashid|Olena Shevchenko|João Pereira|Ana María Núñez|
-        Kwame Mensah|Ingrid Bjørnstad|Dimitris Papadopoulos|Nguyễn Thị Hoa|Søren Kjær|Zeynep Aktaş|Ravi Kumar|Emma Clarke|
-        Hans Müller|Fatima Zahra Idrissi|Li Na|Park Ji-woo|Thandiwe Nkosi|Marek Novák|Isabella Rossi|Carlos Ibáñez|
-        Mehmet Yılmaz|Anneke van der Berg|Piotr Kowalski|Leilani Kahale|Dr. Baumann|Mrs Whitfield|Elif|Bartek|Noor|
-        Giulia Ferri|Oksana|Rajesh|Sven Lindqvist|Amara Diallo|Hiroshi Sato|Björk Jónsdóttir|Matteo De Luca|Irina Volkova""",
-    "first": "Aylin|Wei|Chiara|Tomasz|Ngozi|Priya|Lars|Siobhán|Yuki|Omar|Olena|João|Kwame|Zeynep|Ravi|Emma|Marek|Elif|Noor|Jens",
-    "place": """Lyon-3|Hamburg|Porto|Łódź|Kraków-2|Rotterdam|Eindhoven|Malmö|São Paulo|Leipzig|Graz|Bergamo|Nairobi|Pune|Osaka|
-        Lagos|Winnipeg|Tromsø|Zürich West|Building C|Hall 4|Dock 7|Warehouse B|the north wing|Bay 12|Floor 3|İzmir|Katowice""",
-    "region": """eu-north-1|eu-central-1|us-east-2|ap-southeast-1|europe-west4|westeurope|northeurope|fra1|ams3|nyc3|hel1|
-        eu-west-1b|sa-east-1|australia-southeast1|us-gov-west-1|nbg1|fsn1|gra11|par1|cn-hangzhou|ca-central-1""",
-    "host": """db-prod-03|srv-lyon-2|web01|gw-fra-1|nas-attic|build-07.corp.example|vpn2.example.net|mail.example.org|
-        ip-10-0-4-17|kestrel|orion|gitlab-runner-4|10.20.4.12|192.168.178.1|edge-ams-12|k8s-node-11|pluto.local|DC01|
-        SRV-FILE02|esx-host-9|raspi4|ldap1|jumphost|bastion-eu|fw-oslo-1|printer-3rd-floor|fritz.box|PROD-SQL-01""",
-    "vendor": """AWS|Hetzner|OVH|Azure|Cloudflare|Scaleway|DigitalOcean|Okta|Auth0|Bitwarden|1Password|KeePassXC|LastPass|
-        HashiCorp Vault|Keycloak|Securitas|Verisure|Siemens|Dormakaba|SALTO|Unifi|Cisco|Fortinet|MikroTik|Aruba|Yubico|
-        Vodafone|Telia|Proximus|Swisscom|Proton|Twilio|Stripe|PagerDuty|Atlassian|ASSA ABLOY|Nuki|Tailscale""",
-    "service": """Jenkins|GitLab|Grafana|Jira|SAP|the VPN|the Wi-Fi|the guest network|Postgres|the NAS|payroll|the alarm|
-        the door system|Salesforce|Moodle|Nextcloud|the badge readers|Kubernetes|SSO|the ERP|Vault|the build farm|Odoo""",
-    "role": """Depot contact|Site manager|Account owner|Password admin|Key holder|Security contact|Wi-Fi admin|On-call lead|
-        Database owner|Login support|Door and alarm contact|Escalation contact|Account manager at AWS|VPN contact|
-        Credential custodian|Key user for SAP|Root account holder|Access card office|Locksmith|Alarm company|Night guard|
-        Vault administrator|PKI owner|Secrets steward|User support|PIN office|Head of IT|Facility manager|Token owner""",
+        Siobhán O'Connor|Jean-Baptiste Lefèvre|Yuki Tanaka|Mohammed Al-Rashid|Olena Shevchenko|João Pereira|
+        Ana María Núñez|Kwame Mensah|Ingrid Bjørnstad|Dimitris Papadopoulos|Nguyễn Thị Hoa|Søren Kjær|
+        Zeynep Aktaş|Ravi Kumar|Emma Clarke|Hans Müller|Fatima Zahra Idrissi|Li Na|Park Ji-woo|
+        Thandiwe Nkosi|Marek Novák|Isabella Rossi|Carlos Ibáñez|Mehmet Yılmaz|Anneke van der Berg|
+        Piotr Kowalski|Leilani Kahale|Dr. Baumann|Mrs Whitfield|Elif|Bartek|Noor|Giulia Ferri|Oksana|Rajesh|
+        Sven Lindqvist|Amara Diallo|Hiroshi Sato|Björk Jónsdóttir|Matteo De Luca|Irina Volkova""",
+    "first": """Aylin|Wei|Chiara|Tomasz|Ngozi|Priya|Lars|Siobhán|Yuki|Omar|Olena|João|Kwame|Zeynep|Ravi|Emma|Marek|
+        Elif|Noor|Jens""",
+    "place": """Lyon-3|Hamburg|Porto|Łódź|Kraków-2|Rotterdam|Eindhoven|Malmö|São Paulo|Leipzig|Graz|Bergamo|Nairobi|
+        Pune|Osaka|Lagos|Winnipeg|Tromsø|Zürich West|Building C|Hall 4|Dock 7|Warehouse B|the north wing|
+        Bay 12|Floor 3|İzmir|Katowice""",
+    "region": """eu-north-1|eu-central-1|us-east-2|ap-southeast-1|europe-west4|westeurope|northeurope|fra1|ams3|nyc3|
+        hel1|eu-west-1b|sa-east-1|australia-southeast1|us-gov-west-1|nbg1|fsn1|gra11|par1|cn-hangzhou|
+        ca-central-1""",
+    "host": """db-prod-03|srv-lyon-2|web01|gw-fra-1|nas-attic|build-07.corp.example|vpn2.example.net|
+        mail.example.org|ip-10-0-4-17|kestrel|orion|gitlab-runner-4|10.20.4.12|192.168.178.1|edge-ams-12|
+        k8s-node-11|pluto.local|DC01|SRV-FILE02|esx-host-9|raspi4|ldap1|jumphost|bastion-eu|fw-oslo-1|
+        printer-3rd-floor|fritz.box|PROD-SQL-01""",
+    "vendor": """AWS|Hetzner|OVH|Azure|Cloudflare|Scaleway|DigitalOcean|Okta|Auth0|Bitwarden|1Password|KeePassXC|
+        LastPass|HashiCorp Vault|Keycloak|Securitas|Verisure|Siemens|Dormakaba|SALTO|Unifi|Cisco|Fortinet|
+        MikroTik|Aruba|Yubico|Vodafone|Telia|Proximus|Swisscom|Proton|Twilio|Stripe|PagerDuty|Atlassian|
+        ASSA ABLOY|Nuki|Tailscale""",
+    "service": """Jenkins|GitLab|Grafana|Jira|SAP|the VPN|the Wi-Fi|the guest network|Postgres|the NAS|payroll|
+        the alarm|the door system|Salesforce|Moodle|Nextcloud|the badge readers|Kubernetes|SSO|the ERP|
+        Vault|the build farm|Odoo""",
+    "role": """Depot contact|Site manager|Account owner|Password admin|Key holder|Security contact|Wi-Fi admin|
+        On-call lead|Database owner|Login support|Door and alarm contact|Escalation contact|
+        Account manager at AWS|VPN contact|Credential custodian|Key user for SAP|Root account holder|
+        Access card office|Locksmith|Alarm company|Night guard|Vault administrator|PKI owner|
+        Secrets steward|User support|PIN office|Head of IT|Facility manager|Token owner""",
     "ext": "4420|117|2038|71|5512|9-204|6003|812|3345|48",
     "phone": "+49 30 5557712|020 7946 0123|+33 1 70 18 99 10|555-0142|0800 111 222|+90 232 555 0199",
     "mail": "it@example.org|aylin.demirkan@example.com|helpdesk@corp.example|w.zhang@example.net",
     "room": "312|B-204|1.07|E12|0.33|417a|2-118|14",
     "year": "2019|2021|2022|2023|2024|2025",
     "day": "Monday|next week|1 March|12 May 2025|the summer|Q3|Friday|week 14",
-    "team": "Platform|Facilities|IT Operations|SRE|Team Falcon|Finance|the service desk|Field Support|Blue Team|Logistics",
+    "team": """Platform|Facilities|IT Operations|SRE|Team Falcon|Finance|the service desk|Field Support|Blue Team|
+        Logistics""",
 }
 _WORDS = {name: [" ".join(one.split()) for one in words.split("|")] for name, words in _SLOTS.items()}
 LEARNT = """

@@ -1,8 +1,8 @@
 """Originals: notes as they were before something was redacted that may be no secret, kept for their owner for a week.
 
 A key with a shape of its own is one wherever it stands, and nothing of it is kept; "pin is 1234" may be a wire of a
-board. Such a text is kept encrypted in the user's state folder, with the key beside it (0600, in a folder of 0700): no
-model, workspace, search or archive sees it. `dreamd secrets` lists and brings back.
+board. Such a text is kept encrypted in the user's state folder, with the key beside it (0600, in a folder of 0700):
+no model, workspace, search or archive sees it. `dreamd secrets` lists and brings back.
 """
 
 import json
