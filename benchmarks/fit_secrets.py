@@ -20,19 +20,22 @@ from state.secrets import redaction
 from state.secrets.told import judge
 from state.secrets.told.candidates import Candidate, candidates
 from state.secrets.told.context import spoken_of
+from state.secrets.told.evidence import has_evidence
 from state.secrets.told.features import features
 from tests.redteam.corpus import CORPORA, drawn
+from tests.redteam.facts import LEARNT, facts
 
 _FILE = Path(judge.__file__).with_name("weights.json")
 _LEAST_SEEN, _LEAST_WEIGHT, _DECIMALS = 8, 0.02, 2
 # Changing a word beside a secret costs less than changing a harmless text.
-_HARMLESS, _SECRET, _BESIDE, _PLAIN = 1.5, 1.0, 0.3, 1.0
+_HARMLESS, _SECRET, _BESIDE, _FACTS = 1.5, 1.0, 0.3, 0.5
 _PENALTY, _STEPS = 1.0, 260
 # So many of the harmless texts of an author who was not learnt from may be changed.
 _RATE = 0.003
 # Sentences as anybody says them are always learnt from, and never measured.
-_PLAIN_AUTHORS = ("plain", "notes")
+_PLAIN_AUTHORS = ("plain", "notes", "facts")
 _AUTHORS = ("a", "b", "c", "d")
+_EACH = 4  # of the forms of facts
 _SAME = 0.75
 _LOWEST = -99.0
 
@@ -68,6 +71,9 @@ def read(authors: Sequence[str]) -> tuple[list[Text], list[Row]]:
                 found = tuple((one.start, one.end) for one in redaction.redact(text, judge=_never).found)
                 texts.append(Text(author, language, file.name.startswith("harmless"), spans, found))
                 rows += _rows(text, texts[-1], len(texts) - 1)
+    for text in facts(LEARNT, seed=1, each=_EACH):
+        texts.append(Text("facts", "en", harmless=True, spans=(), found=()))
+        rows += _rows(text, texts[-1], len(texts) - 1)
     return texts, rows
 
 
@@ -77,6 +83,8 @@ def _never(_text: str, _one: Candidate) -> bool:
 
 def _rows(text: str, of: Text, number: int) -> Iterator[Row]:
     for one in candidates(text, spoken_of(text)):
+        if not has_evidence(text, one):
+            continue
         same = max((_overlap(span, (one.start, one.end)) for span in of.spans), default=0.0)
         partly = same > 0 or any(_overlap(span, (one.start, one.end)) for span in of.found)
         if same >= _SAME or of.harmless or not partly:
@@ -126,7 +134,7 @@ class Fit:
 
 
 def _cost(text: Text, row: Row) -> float:
-    share = _PLAIN if text.author in _PLAIN_AUTHORS else 1.0
+    share = _FACTS if text.author == "facts" else 1.0
     return share * (_HARMLESS if text.harmless else _SECRET if row.secret else _BESIDE)
 
 
@@ -204,7 +212,7 @@ def _write(names: Sequence[str], weights: Sequence[float], least: float) -> None
         if abs(weight) >= _LEAST_WEIGHT
     }
     content = {"least": round(least - weights[-1], _DECIMALS), "weights": kept}
-    _FILE.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    _FILE.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

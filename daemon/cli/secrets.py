@@ -1,7 +1,7 @@
 """List what was taken for a secret by its surroundings alone, and bring back what was none.
 
-A key with a shape of its own is gone from the memory for good; what only a word beside it told is kept as it was
-given in .dreamd/originals.jsonl, for you alone. `allow` notes it anew as it was, and from then on lets it stand.
+A key with a shape of its own is gone from the memory for good; what only a word beside it told is kept for a week as
+it was given, encrypted, for you alone. `allow` notes it anew as it was, and from then on lets it stand.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from daemon.api.client import daemon
 from daemon.cli.parsing import takes_workspace, workspace_of
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _allow(arguments, workspace)
     if arguments.show and not sys.stdout.isatty():
         raise UsageError("--show writes secrets, and only to a terminal", "leave it out")
-    originals = Originals(workspace).all()
+    originals = Originals(workspace).all(datetime.now(UTC))
     if not originals:
         raise NothingToDoError("nothing was redacted that may be no secret")
     rules = redaction(arguments.config, os.environ)
@@ -65,12 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _allow(arguments: argparse.Namespace, workspace: Workspace) -> int:
     workspace.require_own()
-    originals = Originals(workspace)
-    chosen = next((one for one in originals.all() if one.id == arguments.text), None)
+    originals, now = Originals(workspace), datetime.now(UTC)
+    chosen = next((one for one in originals.all(now) if one.id == arguments.text), None)
     if chosen is None and len(arguments.text) == _ID and all(one in "0123456789abcdef" for one in arguments.text):
         raise NotFoundError(f"no original has the id {arguments.text}", "'dreamd secrets' lists them")
     _let(chosen.text if chosen else arguments.text)
-    back = [chosen] if chosen else [one for one in originals.all() if arguments.text in one.text]
+    back = [chosen] if chosen else [one for one in originals.all(now) if arguments.text in one.text]
     rules = redaction(arguments.config, os.environ)
     for one in back:
         if rules.of(one.text) == one.text:

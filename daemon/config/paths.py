@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from state.errors import ConfigError, NotFoundError, StorageError
+from state.errors import ConfigError, StorageError
+from state.stores.disk import user_folder
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
@@ -26,10 +27,9 @@ _OF_THE_SYSTEM = frozenset(
 )
 
 
-def state_folder(environment: Mapping[str, str]) -> Path:
-    """$XDG_STATE_HOME/dreamd, else ~/.local/state/dreamd. Raises ConfigError when there is no home folder."""
-    named = environment.get("XDG_STATE_HOME", "")
-    return (Path(named) if named.startswith("/") else home(environment) / ".local" / "state") / "dreamd"
+state_folder = user_folder.state_folder
+home = user_folder.home
+make_private_folder = user_folder.make_private_folder
 
 
 def socket_path(environment: Mapping[str, str]) -> Path:
@@ -128,17 +128,6 @@ def program() -> tuple[str, ...]:
     return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "daemon")
 
 
-def home(environment: Mapping[str, str]) -> Path:
-    """$HOME, else the home folder that the system knows. Raises ConfigError when there is none."""
-    named = environment.get("HOME", "")
-    if named.startswith("/"):
-        return Path(named)
-    try:
-        return Path.home()
-    except RuntimeError as error:
-        raise ConfigError("there is no home folder", "set HOME, or XDG_STATE_HOME, to an absolute path") from error
-
-
 def token(environment: Mapping[str, str]) -> str:
     """$DREAMD_TOKEN, else the token of the file, which is made when missing. Raises ConfigError, StorageError."""
     named = environment.get("DREAMD_TOKEN")
@@ -162,26 +151,6 @@ def read_or_make_token(path: Path) -> str:
             Disk(path.parent).write_new(path, new + b"\n")
     content = _read_private(path)
     return _usable(content.decode("utf-8", "replace").strip(), str(path), "remove it, and a new one is made")
-
-
-def make_private_folder(path: Path) -> None:
-    """Make the folder, and those above it that are missing, open to their owner alone.
-
-    One that is there is left as it is. Raises StorageError when others could put files of theirs into it.
-    """
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    for folder in reversed(missing):
-        try:
-            with storage_errors(folder), suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
-        except NotFoundError as error:  # as below /proc
-            raise StorageError(f"{folder}: no folder can be made there", "name another one") from error
-    with storage_errors(path):
-        if not path.is_dir():
-            raise StorageError(f"{path} is no folder, and the daemon keeps its things in it", "move it away")
-        mode = path.stat().st_mode
-    if mode & 0o022 and not mode & stat.S_ISVTX:
-        raise StorageError(f"{path}: others can write into this folder", f"run: chmod 700 '{path}'")
 
 
 def _read_private(path: Path) -> bytes:

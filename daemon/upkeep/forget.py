@@ -27,6 +27,7 @@ from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import empty_log, erase, joined_erasures, planned, scrub, sound
+from state.stores.history.originals import Originals
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,8 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     traces: Counter[str] = Counter()
     for path, content in contents(store):
         traces[_place(store, path)] += changed_in(store, path, content, erasure)
+    originals = Originals(store.workspace, store.disk).all(now)
+    traces["originals"] += sum(erasure.holds(one.text) for one in originals)
     connection.execute("BEGIN IMMEDIATE")
     try:
         _count_tables(erase(connection, erasure, now), traces)
@@ -217,6 +220,7 @@ def _erase_history(store: Store, erasure: Erasure, traces: Counter[str]) -> None
     patterns = Patterns(erasure.sought, ids=erasure.renamed)
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
+    traces["originals"] += Originals(workspace, disk).erase(lambda one: erasure.holds(one.text))
     traces["transcripts"] += unvouch(workspace, erasure.holds)
     traces["checkpoints"] += _files_holding(workspace.checkpoints, patterns)
     files.empty_folder(disk, workspace.checkpoints)

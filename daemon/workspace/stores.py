@@ -40,6 +40,7 @@ from state.stores.history.changes import Changes
 from state.stores.history.journal import Journal
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
+from state.stores.history.originals import Originals
 from state.stores.history.segments import Segments
 from state.stores.history.steps import Steps
 from state.stores.vectors.chroma import VectorIndex
@@ -203,6 +204,10 @@ class Store:
             keep_last(self.workspace, self.disk)
         except DreamdError as error:
             self.notice(f"the receipts of bootstraps were not shortened ({error})")
+        try:
+            Originals(self.workspace, self.disk).sweep(now)
+        except DreamdError as error:
+            self.notice(f"old originals of redacted texts were not removed ({error})")
         keep, connection = self.config.retention, self.crystals.connection
         meta = Meta(connection)
         swept = meta.get(_SWEPT)

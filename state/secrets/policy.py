@@ -4,12 +4,15 @@ Apart from `state.secrets.redaction`, whose patterns take a while to compile: a 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from state.secrets.redaction import Finding
 
 # Words, small numbers, times of day: no key or token is written so, and nothing looks chosen.
 _PLAIN = re.compile(
@@ -19,9 +22,11 @@ _WORD = re.compile(r"[a-z]+")
 # As many words as the shortest phrase of one has; each begins where no letter is before it.
 _WALLET = re.compile(r"(?<![a-z])(?:[a-z]{3,}+[^a-z]++){11}[a-z]{3}")
 # A noun of so few characters counts only where it is a word, or two.
-_SHORT = 5
+SHORT = 5
 # So a name of one word may end of which a value follows without any sign: mypw …
 _ENDINGS = ("pw", "psk")
+# Kinds that nothing but the words around a value may tell. Of a wallet nothing is kept.
+_TOLD = frozenset({"password", "pin", "secret", "recovery code"})
 NOUNS = Path(__file__).with_name("plain_nouns.txt")
 
 
@@ -32,21 +37,34 @@ class Redaction:
     on: bool = True
     allow: tuple[str, ...] = ()
 
-    def of(self, text: str) -> str:
-        """The text as it may be remembered or sent: without its secrets, unless the owner switched that off."""
-        if not self.on or is_plain(text):
-            return text
-        from state.secrets.redaction import redact
+    def of(self, text: str, known: Sequence[str] = ()) -> str:
+        """The text as it may be remembered or sent: without its secrets, unless the owner switched that off.
 
-        return redact(text, self.allow).text
+        What stands in the clear in a text of `known`, which was redacted before, is no secret in this one either.
+        """
+        return self._redacted(text, known)[0]
 
     def kinds(self, text: str) -> tuple[str, ...]:
         """The kinds of the secrets in a text, each once; none where the owner switched that off."""
+        return tuple(dict.fromkeys(one.kind for one in self._redacted(text)[1]))
+
+    def doubtful(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The text without its certain secrets, and the kinds of those that only its context told."""
+        from state.secrets.redaction import replaced
+        from state.secrets.value import looks_drawn
+
+        _, found = self._redacted(text)
+        told = [one for one in found if one.kind in _TOLD and not looks_drawn(text[one.start : one.end])]
+        certain = [one for one in found if one not in told]
+        return replaced(text, certain), tuple(dict.fromkeys(one.kind for one in told))
+
+    def _redacted(self, text: str, known: Sequence[str] = ()) -> "tuple[str, tuple[Finding, ...]]":
         if not self.on or is_plain(text):
-            return ()
+            return text, ()
         from state.secrets.redaction import redact
 
-        return tuple(dict.fromkeys(one.kind for one in redact(text, self.allow).found))
+        done = redact(text, self.allow, known=known)
+        return done.text, done.found
 
     def of_table(self, table: Mapping[str, str]) -> dict[str, str]:
         """The same of each value, whose name may say that it is one."""
@@ -108,13 +126,13 @@ def _nouns() -> tuple[frozenset[str], dict[str, list[str]]]:
     nouns = NOUNS.read_text(encoding="ascii").split()
     long: dict[str, list[str]] = {}
     for key in nouns:
-        if len(key) > _SHORT:
-            long.setdefault(key[:_SHORT], []).append(key)
-    return frozenset(key for key in nouns if len(key) <= _SHORT), long
+        if len(key) > SHORT:
+            long.setdefault(key[:SHORT], []).append(key)
+    return frozenset(key for key in nouns if len(key) <= SHORT), long
 
 
 def _beginnings(text: str) -> set[str]:
-    return {text[at : at + _SHORT] for at in range(len(text) - _SHORT)}
+    return {text[at : at + SHORT] for at in range(len(text) - SHORT)}
 
 
 DEFAULT = Redaction()

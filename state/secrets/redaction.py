@@ -49,19 +49,21 @@ class Redacted:
     found: tuple[Finding, ...] = ()
 
 
-def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told) -> Redacted:
+def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: Sequence[str] = ()) -> Redacted:
     """The text with every secret replaced by `[redacted: kind]`; what stands within a text of `allow` is none.
 
-    `judge` says what is told in sentences. Redacting twice is redacting once. Time is linear in the text's length.
+    Nor is what stands in a text of `known`, as whole words. `judge` says what is told in sentences. Redacting twice
+    is redacting once. Time is linear in the text's length.
     """
     redacted, found = text, tuple[Finding, ...]()
     # What a secret stood between may be a sentence about another one only once the first is gone.
     for _ in range(_PASSES if len(text) >= _SHORTEST else 0):
         more = _findings(redacted, allow, judge, again=bool(found))
+        more = [one for one in more if not _stands_in(known, redacted[one.start : one.end])]
         if not more:
             break
         found = _apart([*found, *_in_original(found, more)])
-        redacted = _replaced(text, found)
+        redacted = replaced(text, found)
     forget()
     return Redacted(redacted, found)
 
@@ -77,6 +79,14 @@ def _findings(text: str, allow: Sequence[str], judge: Judge, *, again: bool) -> 
     return [one for one in found if not any(start <= one.start and one.end <= end for start, end in allowed)]
 
 
+def _stands_in(known: Sequence[str], value: str) -> bool:
+    """Whether a value stands in one of the texts, and is no piece of a word there."""
+    if not any(value in text for text in known):
+        return False
+    whole = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
+    return any(whole.search(text) for text in known)
+
+
 def _touches(marks: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     """Whether a place lies on what was redacted before."""
     after = bisect_right(marks, (start, len(MARK) + end))
@@ -89,7 +99,8 @@ def _shaped(text: str) -> Iterator[tuple[str, int, int]]:
     yield from shaped(text, text.lower(), every if drawn else ours)
 
 
-def _replaced(text: str, found: Sequence[Finding]) -> str:
+def replaced(text: str, found: Sequence[Finding]) -> str:
+    """The text with the mark of each finding in its place."""
     pieces, at = [], 0
     for finding in found:
         pieces += [text[at : finding.start], finding.mark]

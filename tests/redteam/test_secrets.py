@@ -7,6 +7,7 @@ import pytest
 
 from state.secrets.redaction import redact
 from tests.redteam.corpus import CORPORA, entries, is_left
+from tests.redteam.facts import LEARNT, OTHERS, facts
 from tests.support.long_variants import is_whole, variants
 
 # What is reached on this corpus less what chance takes from it; benchmarks/redaction.py prints the figures.
@@ -41,6 +42,37 @@ def test_of_a_thousand_harmless_texts_fewer_than_five_are_changed(seeds: Sequenc
 def test_what_agents_note_of_ports_servers_and_numbers_stays() -> None:
     notes = [entry.text for entry in entries(CORPORA / "harmless_notes.jsonl")]
     assert [text for text in notes if redact(text).text != text] == []
+
+
+@pytest.mark.parametrize("seeds", variants((3,), range(30)))
+@pytest.mark.parametrize("forms", [LEARNT, OTHERS], ids=["learnt", "others"])
+def test_a_name_a_place_a_host_or_an_extension_is_no_secret(forms: str, seeds: Sequence[int]) -> None:
+    told = [text for seed in seeds for text in facts(forms, seed, each=2)]
+    assert [text for text in told if redact(text).text != text] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hosted on AWS eu-north-1",
+        "Depot contact is now Aylin Demirkan (ext. 4420)",
+        "Password resets for Jenkins are done by Wei Zhang since 2024.",
+        "Wi-Fi in Lyon-3 is run by Chiara Bellini.",
+        "AWS eu-north-1 as of today",
+    ],
+)
+def test_facts_that_were_taken_for_secrets_once_stay(text: str) -> None:
+    assert redact(text).text == text
+
+
+def test_facts_that_nothing_was_fitted_on_stay() -> None:
+    told = [entry.text for entry in entries(CORPORA / "harmless_hosts.jsonl")]
+    assert [text for text in told if redact(text).text != text] == []
+
+
+def test_of_everybody_who_leaves_a_role_the_name_stays() -> None:
+    left = list(facts("{role} is now {person}; {first} has left", seed=5, each=130))
+    assert [text for text in left if redact(text).text != text] == []
 
 
 def test_the_measure_notices_a_secret_that_stays() -> None:

@@ -42,7 +42,7 @@ from state.signals.curiosity import Cause
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.disk.workspace import Workspace
-from state.stores.history.originals import Original, path_of
+from state.stores.history.originals import Original
 from state.text.words import normalise
 from state.trust import Trust
 from tests.support.committing import added
@@ -340,7 +340,7 @@ def _files(workspace: Workspace, texts: Sequence[HostileText], now: datetime) ->
         for one in texts
     )
     rows = "".join(json.dumps(asdict(one)) + "\n" for one in originals)
-    path_of(workspace).write_text(rows, encoding="utf-8")
+    (workspace.state / "originals.jsonl").write_text(rows, encoding="utf-8")
     document = workspace.document.read_text(encoding="utf-8")
     for one in texts[::20]:
         pointer = f"{one.label[:48]} → search: `{one.label.replace('`', ' ')}`"

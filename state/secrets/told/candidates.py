@@ -67,7 +67,7 @@ _CALLED_SO = late_pattern(
     r"|retry|minlen|size|count|limit|offset|page|date|time|qid|crid|ref|path|url|line|class|style|href|src|rel|type|help|title)=[\"']?$"
     r"|\b(?:ObjectId|UUID|b64\w{6}|atob|btoa)\([\"']?$"
 )
-_JOINED_SETTINGS = late_pattern(r";[A-Za-z][\w ]{1,30}(?:=|$)")
+_JOINED_SETTINGS = late_pattern(r";[A-Za-z][\w ]{1,30}(?:=|$)|;[A-Z]:")
 _ARMOUR = late_pattern(r"-----BEGIN (?:[A-Z0-9 ]{0,30}PUBLIC|PGP (?:SIGNATURE|MESSAGE)|[A-Z0-9 ]{0,20}CERTIFICATE)")
 _PUBLIC_KEY, _KEY = late_pattern(r"(?:ssh-|ecdsa-)[\w-]{2,30} [\w+/=]*$"), 800
 _ARMOURED = 6 * 1024
@@ -282,7 +282,7 @@ def _is_named(value: str, form: str) -> bool:
 
 def _is_number_of(head: str) -> bool:
     """Whether what stands before a number says of what it is the number."""
-    head = f" {head.lower()}".replace("\n", " ").rstrip(_LEFT_OF)
+    head = f" {head.lower()}".replace("\n", " ").replace("(", " ").rstrip(_LEFT_OF)
     for _ in range(3):
         if found := _OF_NUMBER.search(head):
             head = head[: found.start()].rstrip(_LEFT_OF)

@@ -16,10 +16,10 @@ from state.secrets.told.assigned import (
     value_of,
 )
 from state.secrets.told.candidates import Candidate, candidates
+from state.secrets.told.evidence import has_evidence
 from state.secrets.told.judge import Judge, is_told
 from state.secrets.told.mentions import Mention, mentions
 from state.secrets.told.pairs import pairs
-from state.secrets.told.series import codes, phrase
 from state.secrets.told.tables import tables
 from state.secrets.value import UNUSUAL, strength
 from state.text.patterns import late_pattern
@@ -45,7 +45,6 @@ _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
 _FOLDER_BEFORE, _FOLDER_AFTER = late_pattern(r"/[\w.-]{0,40}$"), late_pattern(r"[\w.-]{0,40}/")
 _BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
-_DOZEN = 36  # characters that twelve words have at least
 
 
 def in_context(
@@ -71,8 +70,6 @@ def in_context(
         for start, end in _assigned(text, mention, owner.noun, stop, judged, elsewhere):
             yield _KINDS[owner.noun], start, end
             done = max(done, end)
-        if mention.noun in {Noun.PHRASE, Noun.CODES}:
-            yield from ((_KINDS[mention.noun], start, end) for start, end in _series(text, found, number))
     seen = None if changed is None else [(start - _CHANGED, end + _CHANGED) for start, end in changed]
     yield from _told(text, candidates(text, every, seen), elsewhere, judge)
 
@@ -100,7 +97,7 @@ def _told(
         first = max(0, one.start - _SEEN_BEHIND)
         beside = (text[first : one.end + _SEEN_AHEAD], one.start - first, one.form, one.end - one.start)
         if beside not in verdicts:
-            verdicts[beside] = judge(text, one)
+            verdicts[beside] = has_evidence(text, one) and judge(text, one)
         if verdicts[beside]:
             yield _kind(one), one.start, one.end
             if last and _is_changed(text, last, one):
@@ -130,16 +127,6 @@ class _Once:
             return True
         self._end = start + size if size >= _RUN else 0
         return False
-
-
-def _series(text: str, found: Sequence[Mention], number: int) -> Iterator[tuple[int, int]]:
-    mention = found[number]
-    if mention.noun is Noun.CODES:
-        yield from codes(text, mention.end, len(text))
-        return
-    following = next((one.start for one in found[number + 1 : number + 8] if one.noun is Noun.PHRASE), len(text))
-    if following - mention.end >= _DOZEN:
-        yield from phrase(text, mention.end)
 
 
 def _assigned(

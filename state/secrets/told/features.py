@@ -256,7 +256,7 @@ def _noun(text: str, before: Mention) -> tuple[int, tuple[str, ...]]:
         f"before {_NAMES[before.noun]}": True,
         "talk": is_about(text, before.start, before.end, stop),
         "named": text[max(0, before.start - 1) : before.start] in _NAME_SIGNS,
-        "worded": _is_worded(before.key),
+        "worded": is_worded(before.key),
         "weak noun": before.key in _WEAK,
         "user": before.key in _users(),
     }
@@ -387,7 +387,8 @@ def _users() -> frozenset[str]:
 
 
 @functools.cache
-def _is_worded(key: str) -> bool:
+def is_worded(key: str) -> bool:
+    """Whether the secret of a noun consists of words: a passphrase, an answer."""
     return any(key_of(word) in key for word in vocabulary().worded)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from state.errors import StorageError
 from state.scratch import Note
 from state.secrets.policy import Redaction
 from state.stores.disk.workspace import Workspace
-from state.stores.history.originals import MOST, Originals, path_of
+from state.stores.history.originals import KEPT_FOR, MOST, Original, Originals
 from state.stores.history.segments import Segments
 from tests.support.running import Caller
 from tests.support.serving import Home, at_home
@@ -28,7 +29,7 @@ def home() -> Iterator[Home]:
         yield one
 
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = datetime.now(UTC)
 SAID = "the bike pin code is 4711"
 
 
@@ -38,12 +39,60 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return init_workspace(tmp_path / "workspace")
 
 
+def _kept() -> list[Path]:
+    return list((Path(os.environ["XDG_STATE_HOME"]) / "dreamd" / "originals").iterdir())
+
+
+def _file_of(workspace: Workspace) -> Path:
+    """The file of this workspace's originals: the one that keeping another changes."""
+    before = {path: path.stat().st_mtime_ns for path in _kept()}
+    Segments(workspace).append(Note(f"{SAID} too", NOW))
+    return next(path for path in _kept() if before.get(path) != path.stat().st_mtime_ns)
+
+
 def test_a_note_is_kept_as_it_was_given_and_stored_without(workspace: Workspace) -> None:
     stored = Segments(workspace).append(Note(SAID, NOW))
     assert stored.text == "the bike pin code is [redacted: pin]"
-    (one,) = Originals(workspace).all()
+    (one,) = Originals(workspace).all(NOW)
     assert (one.text, one.kinds, one.where) == (SAID, ("pin",), "note")
-    assert path_of(workspace).stat().st_mode & 0o077 == 0
+    assert not (workspace.state / "originals.jsonl").exists()
+    (key, kept) = sorted(_kept(), key=lambda path: path.name != "key")
+    assert [path.stat().st_mode & 0o777 for path in (key, kept, kept.parent)] == [0o600, 0o600, 0o700]
+    assert b"4711" not in kept.read_bytes()
+
+
+def test_what_is_certain_is_kept_nowhere(workspace: Workspace) -> None:
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    Segments(workspace).append(Note(f"{SAID}, and the token is {token}", NOW))
+    (one,) = Originals(workspace).all(NOW)
+    assert SAID in one.text
+    assert token not in one.text
+
+
+def test_after_a_week_nothing_is_left_of_any_workspace(workspace: Workspace, tmp_path: Path) -> None:
+    other = init_workspace(tmp_path / "other")
+    for one in (workspace, other):
+        Segments(one).append(Note(SAID, NOW))
+    (path,) = set(_kept()) - {path for path in _kept() if path.name == "key"} - {_file_of(workspace)}
+    os.utime(path, (0, 0))
+    Originals(workspace).sweep(NOW)
+    assert not path.exists()
+    assert Originals(workspace).all(NOW + KEPT_FOR) == ()
+    assert Originals(workspace).all(NOW) == ()
+
+
+def test_the_plain_file_of_an_older_version_is_taken_over_once(workspace: Workspace) -> None:
+    legacy = workspace.state / "originals.jsonl"
+    rows = [
+        Original("00000001", NOW.isoformat(), "note", ("pin",), SAID),
+        Original("00000002", (NOW - KEPT_FOR).isoformat(), "note", ("pin",), "the pin code is 4712"),
+    ]
+    legacy.write_text("".join(json.dumps(asdict(one)) + "\n" for one in rows) + "{\n", encoding="utf-8")
+    with legacy.open("rb") as held:
+        (one,) = Originals(workspace).all(NOW)
+        assert one.text == SAID
+        assert not legacy.exists()
+        assert held.read().strip(b"\0") == b""
 
 
 @pytest.mark.parametrize(
@@ -51,7 +100,7 @@ def test_a_note_is_kept_as_it_was_given_and_stored_without(workspace: Workspace)
 )
 def test_what_is_no_secret_or_one_by_its_shape_is_not_kept(workspace: Workspace, text: str) -> None:
     Segments(workspace).append(Note(text, NOW))
-    assert Originals(workspace).all() == ()
+    assert Originals(workspace).all(NOW) == ()
 
 
 @pytest.mark.full
@@ -59,15 +108,16 @@ def test_no_more_are_kept_than_fit_and_each_once(workspace: Workspace) -> None:
     originals = Originals(workspace)
     for number in (0, 0, *range(MOST + 3)):
         originals.redacted(f"the pin code of door {number} is 4711", Redaction(), "note", NOW)
-    kept = originals.all()
+    kept = originals.all(NOW)
     assert len(kept) == MOST
     assert kept[-1].text == f"the pin code of door {MOST + 2} is 4711"
 
 
 def test_a_file_that_is_none_of_ours_is_said(workspace: Workspace) -> None:
-    path_of(workspace).write_text("{", encoding="utf-8")
-    with pytest.raises(StorageError, match="move it away"):
-        Originals(workspace).all()
+    Segments(workspace).append(Note(SAID, NOW))
+    _file_of(workspace).write_text("{", encoding="utf-8")
+    with pytest.raises(StorageError, match="remove it"):
+        Originals(workspace).all(NOW)
 
 
 def test_the_owner_lists_them_masked_and_brings_one_back(dreamd: Caller, workspace: Workspace) -> None:
@@ -93,8 +143,8 @@ def test_a_daemon_that_runs_hears_of_it(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
         daemon.ask(workspace, working_memory_note, TakeNote(note=SAID))
-        (original,) = Originals(workspace).all()
-        allowing = home.dreamd("secrets", "allow", original.id, "--workspace", workspace.root)
+        (original,) = json.loads(home.dreamd("secrets", "--json", "--workspace", workspace.root).out)
+        allowing = home.dreamd("secrets", "allow", original["id"], "--workspace", workspace.root)
         assert (allowing.status, allowing.err.splitlines()[-1]) == (0, "it is allowed from now on, by the daemon too")
         daemon.until(lambda: daemon.ask(workspace, working_memory_note, TakeNote(note=f"{SAID}!")).text == f"{SAID}!")
 
@@ -102,7 +152,7 @@ def test_a_daemon_that_runs_hears_of_it(home: Home) -> None:
 def test_nothing_is_allowed_of_what_somebody_else_made(dreamd: Caller, workspace: Workspace, tmp_path: Path) -> None:
     dreamd("note", SAID, "--workspace", str(workspace.root))
     copy = shutil.copytree(workspace.root, tmp_path / "copy")
-    number = Originals(workspace).all()[0].id
+    number = Originals(workspace).all(NOW)[0].id
     assert dreamd("secrets", "allow", number, "--workspace", str(copy)).status == 1
     assert redaction(None, os.environ).of(SAID) != SAID
 
@@ -113,3 +163,4 @@ def test_forgetting_leaves_nothing_of_an_original(dreamd: Caller, workspace: Wor
     assert dreamd("forget", SAID, "--yes", *there).status == 0
     held = [path for path in workspace.root.rglob("*") if path.is_file() and SAID.encode() in path.read_bytes()]
     assert held == []
+    assert Originals(workspace).all(NOW) == ()

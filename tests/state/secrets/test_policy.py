@@ -66,3 +66,13 @@ def test_the_nouns_of_plain_texts_are_those_of_all_languages() -> None:
 def test_whatever_is_called_a_secret_is_read() -> None:
     nouns = (word for word in vocabulary().spelled if vocabulary().nouns.get(word.replace(" ", "")) is Noun.PASSWORD)
     assert [noun for noun in nouns if is_plain(f"the {noun} is kartoffel")] == []
+
+
+def test_what_stands_in_the_clear_in_a_redacted_input_is_no_secret_in_what_is_made_of_it() -> None:
+    told = "The password is honeycomb and the PIN is 4711."
+    redaction = Redaction()
+    assert redaction.of(told, known=["We keep honeycomb in the shop.", "room 14711"]) == (
+        "The password is honeycomb and the PIN is [redacted: pin]."
+    )
+    assert redaction.of(told, known=[redaction.of(told)]) == redaction.of(told) != told
+    assert redaction.of(told, known=["honeycombs"]) == redaction.of(told)
