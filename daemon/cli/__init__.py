@@ -45,7 +45,6 @@ COMMANDS = {
     "migrate": "make the tables of a fleet in PostgreSQL",
     "fleet": "keep a fleet: its status, tenants, tokens, workspaces, moves, recovery",
     "install-service": "have systemd run the daemon",
-    "eval": "measure what the dream is worth, on a life of notes",
     "models": "the embedding model: which is there; 'install' brings it",
     "config": "the configuration in force, and where each value comes from",
     "doctor": "check everything and say what to do",

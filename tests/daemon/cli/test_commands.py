@@ -114,7 +114,6 @@ WRONG: dict[str, list[tuple[str, ...]]] = {
     + [("events", "s", "--limit", wrong) for wrong in ("0", "-1", "", "all", str(10**10))],
     "export": [("--json=0",)],
     "import": [("",), ("/",)],
-    "eval": [("--tokens", wrong, "--yes") for wrong in ("0", "-1", "", "all")] + [("--seed", "all")],
     "models": [("0",), ("",)],
     "config": [("dream.mode", "auto")],
     "doctor": [("--repair=0",), ("--dry-run",)],

@@ -1,1 +1,0 @@
-"""Evaluation: what the dream is worth, measured on a life of notes (`dreamd eval`)."""
