@@ -10,12 +10,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from daemon.dream.answers import settle_answers
-from daemon.dream.brought_back import bring_back
 from daemon.dream.changes import settle
 from daemon.dream.checkpoints import Reached, based_on, checkpoints, drop, reached, save, saver_of
 from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.lines.agreements import propose_agreements
+from daemon.dream.lines.brought_back import bring_back
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, report_nodes

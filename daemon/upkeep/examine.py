@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 
-from daemon.dream.brought_back import BROUGHT_BACK, replaced_by_code
+from daemon.dream.lines.brought_back import BROUGHT_BACK, replaced_by_code
 from daemon.workspace.stores import Store, utc_now
 from state.document.pointer import FIRST
 from state.errors import DreamdError, NotFoundError

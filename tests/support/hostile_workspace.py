@@ -196,7 +196,7 @@ def _signals(connection: sqlite3.Connection, texts: Sequence[HostileText], now: 
     keys = [row[0] for row in connection.execute("SELECT key FROM crystals WHERE text LIKE 'mark-%'")]
     _many(
         connection,
-        "INSERT INTO supersessions VALUES (?, ?, .9, 'owner', 'owner', NULL, ?, NULL)",
+        "INSERT INTO supersessions VALUES (?, ?, 'owner', 'owner', NULL, ?, NULL)",
         [(older, newer, at) for older, newer in zip(keys[::3], keys[1::3], strict=False)],
     )
 

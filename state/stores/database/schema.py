@@ -327,7 +327,6 @@ AND coalesce((SELECT model FROM versions WHERE number = supersessions.version), 
 CREATE TEMP VIEW unlike AS
 SELECT hidden.key FROM crystals hidden JOIN crystals shown ON shown.key = hidden.merged_into
 WHERE normalised(hidden.text) <> normalised(shown.text);
-
 INSERT INTO meta SELECT 'relations_dropped', dropped FROM
     (SELECT (SELECT count(*) FROM found_by_code) + (SELECT count(*) FROM unlike) AS dropped) WHERE dropped > 0;
 DELETE FROM supersessions WHERE (older, newer) IN found_by_code;
@@ -337,7 +336,7 @@ DROP VIEW found_by_code;
 DROP VIEW unlike;
 ALTER TABLE supersessions DROP COLUMN sureness;
 
--- A question is asked by somebody. It leaves when nobody has asked it for long, and not when words seem to answer it.
+-- A question leaves when nobody has asked it for long, and not when words seem to answer it.
 DELETE FROM gaps WHERE cause = 'contradiction';
 DROP INDEX gaps_by_asking;
 DROP INDEX gaps_by_dispute;

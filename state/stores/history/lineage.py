@@ -178,21 +178,6 @@ class Lineage:
         )
         return [(row["old"], row["new"]) for row in rows]
 
-    def replaced_by(self, author: str) -> list[CurrentLine]:
-        """The lines that this author put another one, which rests on some input, in the place of, the oldest first.
-
-        What the owner corrected by hand rests on none, whoever's version took that in.
-        """
-        rows = self._connection.execute(
-            """SELECT old.* FROM lines old JOIN versions ON number = old.died_in
-               WHERE fate = ? AND cause = 'dream' AND model = ?
-               AND EXISTS (SELECT 1 FROM evidence e JOIN crystals c ON c.id = e.crystal
-                           WHERE line = old.successor AND c.origin <> 'seed')
-               ORDER BY old.died_in, old.id""",
-            (Fate.REVISED.value, author),
-        )
-        return [_current_line(row) for row in rows]
-
     def resting_on(self, crystal: str, limit: int) -> tuple[list[LineLife], int]:
         """The lines that cite this crystal or have become it, the current ones first; and how many there are."""
         rows = self._connection.execute(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config
-from daemon.dream.brought_back import BROUGHT_BACK, bring_back
+from daemon.dream.lines.brought_back import BROUGHT_BACK, bring_back
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive
 from state.stores.disk.workspace import Workspace

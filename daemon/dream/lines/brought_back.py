@@ -5,6 +5,7 @@ from daemon.workspace.stores import Store
 from state.document.document import SectionName, parse
 from state.scratch import Note
 from state.signals.hormones import is_hormone_event
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
 from state.text.words import normalise
 
@@ -41,10 +42,10 @@ def replaced_by_code(store: Store) -> list[Note]:
     known |= {normalise(text) for text in store.lineage.tombstones()}
     forgotten = store.crystals.forgotten.tombstones()
     lost = dict[str, Note]()
-    for line in store.lineage.replaced_by("extractive"):
-        key = normalise(line.text)
-        if line.section not in _FACTS or not key or key in known or is_hormone_event(line.text):
+    for section, note in Supersessions(store.crystals).replaced_by_code():
+        key = normalise(note.text)
+        if section not in _FACTS or not key or key in known or is_hormone_event(note.text):
             continue
-        if not forgotten.found(line.text):
-            lost.setdefault(key, Note(line.text, line.born_at, line.importance))
+        if not forgotten.found(note.text):
+            lost.setdefault(key, note)
     return list(lost.values())
