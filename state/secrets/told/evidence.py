@@ -50,7 +50,8 @@ _FOR = frozenset(
 _BY = frozenset(
     "by with from in on at von bei durch mit im am par chez avec por con com en van bij door met av".split()
 )
-_WHOSE = _BY | {"of", "de", "di", "da", "do", "du", "del", "della"}
+_OF = frozenset("of for on at von für vom de di du del della pour para от для".split())
+_WHOSE = _BY | _OF | {"da", "do"}
 
 
 def has_evidence(text: str, one: Candidate) -> bool:
@@ -104,7 +105,7 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
     if not between.strip(_OPENING):
         ends = not (one.form == "word" and value.isalpha()) or _ENDS.match(text, one.end)
         return bool(ends) and (is_whole or between.rstrip("\n") != " ")
-    if not _is_led(text, one.start, one.nouns, but=_WHOSE if has_capital else frozenset(), tells=not is_whole):
+    if not _is_led(text, one.start, one.nouns, but=_WHOSE if has_capital else _OF, tells=not is_whole):
         return False
     if "?" in between or "？" in between:
         return is_word or not has_capital
@@ -119,7 +120,8 @@ def _is_other_noun(text: str, noun: Mention, one: Candidate, value: str) -> bool
     if noun.key in _ANSWERS and noun is one.before and not one.earlier:
         return True
     words = value.replace("-", " ").split()
-    return noun.noun is Noun.PIN and all(word.isalpha() and word[1:].islower() for word in words)
+    is_of_digits = noun.noun is Noun.PIN or (noun.noun is Noun.CODES and " " in value)
+    return is_of_digits and all(word.isdigit() or word[1:].islower() for word in words)
 
 
 def _tells_of_somebody(text: str, noun: Mention, one: Candidate, value: str) -> bool:
