@@ -37,7 +37,7 @@ _ANSWERS = frozenset(
 )
 _ROOMS = frozenset(
     "room desk floor hall dock bay gate raum zimmer saal halle salle sala despacho stanza aula kamer lokaal zaal"
-    " pokój rum sal кабинет каб комната oda".split()
+    " pokój rum sal кабинет каб комната oda phone tel telefon teléfono telefono telefone тел".split()
 )
 _DESKS = frozenset(
     "desk helpdesk hotline office support line team contact owner holder kontakt büro bureau contacto"
@@ -131,7 +131,7 @@ def _tells_of_somebody(text: str, noun: Mention, one: Candidate, value: str) -> 
         return True
     if last_word(text[max(0, noun.start - 30) : noun.start])[0].lower() in vocabulary().about:
         return True
-    told = any(word.lower() in _BY for word in words[:-1])
+    told = any(word.lower() in _BY or word == "to" for word in words[:-1])
     return told and not (is_worded(noun.key) and value[0].islower() and "by" not in words)
 
 
