@@ -31,7 +31,7 @@ _LEAST_SEEN, _LEAST_WEIGHT, _DECIMALS = 8, 0.02, 2
 _HARMLESS, _SECRET, _BESIDE, _FACTS = 1.5, 1.0, 0.3, 0.5
 _PENALTY, _STEPS = 1.0, 260
 # So many of the harmless texts of an author who was not learnt from may be changed.
-_RATE = 0.003
+_RATE = 0.0035
 # Sentences as anybody says them are always learnt from, and never measured.
 _PLAIN_AUTHORS = ("plain", "notes", "facts")
 _AUTHORS = ("a", "b", "c", "d")

@@ -257,7 +257,8 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
     ):
         return not _speaks(text)
     if _WORDS.fullmatch(text) and (value.quote or value.spoken or text.count("-") >= 3):
-        return are_drawn(re.split("[ -]", text))
+        words = re.split("[ -]", text)
+        return are_drawn(words) and not (value.spoken and all(word[0].isupper() for word in words))  # Ana María Núñez
     if any(character.isspace() for character in text):
         return bool(value.quote) and _spaced(text)
     if value.form not in {"said", "listed"} and (value.quote or shouted or value.form == "flag"):

@@ -37,7 +37,7 @@ _ANSWERS = frozenset(
 )
 _ROOMS = frozenset(
     "room desk floor hall dock bay gate raum zimmer saal halle salle sala despacho stanza aula kamer lokaal zaal"
-    " pokój rum sal кабинет каб комната oda".split()
+    " pokój rum sal кабинет каб комната oda phone tel telefon teléfono telefono telefone тел".split()
 )
 _DESKS = frozenset(
     "desk helpdesk hotline office support line team contact owner holder kontakt büro bureau contacto"
@@ -50,7 +50,8 @@ _FOR = frozenset(
 _BY = frozenset(
     "by with from in on at von bei durch mit im am par chez avec por con com en van bij door met av".split()
 )
-_WHOSE = _BY | {"of", "de", "di", "da", "do", "du", "del", "della"}
+_OF = frozenset("of for on at von für vom de di du del della pour para от для".split())
+_WHOSE = _BY | _OF | {"da", "do"}
 
 
 def has_evidence(text: str, one: Candidate) -> bool:
@@ -104,7 +105,7 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
     if not between.strip(_OPENING):
         ends = not (one.form == "word" and value.isalpha()) or _ENDS.match(text, one.end)
         return bool(ends) and (is_whole or between.rstrip("\n") != " ")
-    if not _is_led(text, one.start, one.nouns, but=_WHOSE if has_capital else frozenset(), tells=not is_whole):
+    if not _is_led(text, one.start, one.nouns, but=_WHOSE if has_capital else _OF, tells=not is_whole):
         return False
     if "?" in between or "？" in between:
         return is_word or not has_capital
@@ -119,7 +120,8 @@ def _is_other_noun(text: str, noun: Mention, one: Candidate, value: str) -> bool
     if noun.key in _ANSWERS and noun is one.before and not one.earlier:
         return True
     words = value.replace("-", " ").split()
-    return noun.noun is Noun.PIN and all(word.isalpha() and word[1:].islower() for word in words)
+    is_of_digits = noun.noun is Noun.PIN or (noun.noun is Noun.CODES and " " in value)
+    return is_of_digits and all(word.isdigit() or word[1:].islower() for word in words)
 
 
 def _tells_of_somebody(text: str, noun: Mention, one: Candidate, value: str) -> bool:
@@ -129,7 +131,7 @@ def _tells_of_somebody(text: str, noun: Mention, one: Candidate, value: str) -> 
         return True
     if last_word(text[max(0, noun.start - 30) : noun.start])[0].lower() in vocabulary().about:
         return True
-    told = any(word.lower() in _BY for word in words[:-1])
+    told = any(word.lower() in _BY or word == "to" for word in words[:-1])
     return told and not (is_worded(noun.key) and value[0].islower() and "by" not in words)
 
 

@@ -90,24 +90,20 @@ class Originals:
             self.erase(lambda one: one.id not in young)
 
     def _keep(self, texts: Iterable[tuple[str, str, str]], redaction: Redaction, now: datetime) -> None:
-        """Keep the texts of which only the context told a secret; without a state folder none is kept."""
+        """Keep the texts of which only the context told a secret; where the state folder cannot have them, none."""
         doubts = [(at, where, *redaction.doubtful(text)) for at, where, text in texts]
         new = [(at, where, text, kinds) for at, where, text, kinds in doubts if kinds]
         if not new:
             return
-        try:
+        # A note is not refused because its original cannot be kept.
+        with suppress(ConfigError, StorageError):
             path = _path_of(self._workspace)
             make_private_folder(path.parent)
-        except (ConfigError, StorageError):
-            return
-        with _locked(path) as (disk, before):
-            said = {(where, text) for _, where, text, _ in new}
-            kept = [one for one in _young(before, now) if (one.where, one.text) not in said]
-            kept += [Original(os.urandom(4).hex(), at, where, kinds, text) for at, where, text, kinds in new]
-            kept = kept[-MOST:]
-            while len(kept) > 1 and sum(len(one.text.encode("utf-8", "replace")) for one in kept) > MOST_BYTES:
-                kept = kept[max(1, len(kept) // 8) :]
-            disk.write_atomic(path, _encrypted(path, kept))
+            with _locked(path) as (disk, before):
+                said = {(where, text) for _, where, text, _ in new}
+                kept = [one for one in _young(before, now) if (one.where, one.text) not in said]
+                kept += [Original(os.urandom(4).hex(), at, where, kinds, text) for at, where, text, kinds in new]
+                disk.write_atomic(path, _encrypted(path, _newest(kept)))
 
     def _take_over(self, now: datetime) -> None:
         """Move what an older version kept in the workspace, in plain text, and remove its file."""
@@ -121,6 +117,13 @@ class Originals:
             file.flush()
             os.fsync(file.fileno())
         self._disk.remove(self._legacy)
+
+
+def _newest(originals: list[Original]) -> list[Original]:
+    kept = originals[-MOST:]
+    while len(kept) > 1 and sum(len(one.text.encode("utf-8", "replace")) for one in kept) > MOST_BYTES:
+        kept = kept[max(1, len(kept) // 8) :]
+    return kept
 
 
 def _path_of(workspace: Workspace) -> Path:

@@ -29,6 +29,7 @@ HEAVY = (
     "numpy",
     "onnxruntime",
     "rich",
+    "cryptography",
     "yaml",
     "sqlite3",
     "argparse",

@@ -118,6 +118,7 @@ def test_a_file_that_is_none_of_ours_is_said(workspace: Workspace) -> None:
     _file_of(workspace).write_text("{", encoding="utf-8")
     with pytest.raises(StorageError, match="remove it"):
         Originals(workspace).all(NOW)
+    assert "[redacted: pin]" in Segments(workspace).append(Note(SAID, NOW)).text
 
 
 def test_the_owner_lists_them_masked_and_brings_one_back(dreamd: Caller, workspace: Workspace) -> None:

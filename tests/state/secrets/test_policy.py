@@ -69,10 +69,10 @@ def test_whatever_is_called_a_secret_is_read() -> None:
 
 
 def test_what_stands_in_the_clear_in_a_redacted_input_is_no_secret_in_what_is_made_of_it() -> None:
-    told = "The password is honeycomb and the PIN is 4711."
+    told = "The password is honeycomb. The PIN is 4711."
     redaction = Redaction()
     assert redaction.of(told, known=["We keep honeycomb in the shop.", "room 14711"]) == (
-        "The password is honeycomb and the PIN is [redacted: pin]."
+        "The password is honeycomb. The PIN is [redacted: pin]."
     )
     assert redaction.of(told, known=[redaction.of(told)]) == redaction.of(told) != told
     assert redaction.of(told, known=["honeycombs"]) == redaction.of(told)
