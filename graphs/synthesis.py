@@ -1,7 +1,7 @@
 """Synthesis: the request to the model for an update of MEMORY.md, and the draft read from its answer.
 
 A model that can only write Markdown may answer with the whole document: it is compared with the old one line by
-line and becomes additions and evictions, so that a line that it leaves out is never a loss.
+line and becomes the same operations, so that a line that it leaves out is an eviction, never a loss.
 """
 
 import re
@@ -21,9 +21,11 @@ from state.document.pointer import parse_pointer, topic_of
 from state.dream import CurrentLine, Draft, Evidence, Kind, Snapshot
 from state.secrets.policy import Redaction
 from state.signals.hormones import attention, mood
-from state.text.words import content_terms, normalise
+from state.text.words import content_terms, jaccard, normalise
 
+SIMILAR = 0.5
 SUPPORTED = 0.33
+MERGED = 0.6
 MAX_WRITTEN = 200
 MAX_REMOVED_SHOWN = 30
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
@@ -106,11 +108,12 @@ def read(answer: str, snapshot: Snapshot, author: str, *, complete: bool) -> Dra
 
 
 def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
-    """Return the operations that turn the standing lines into this document.
+    """The operations that turn the standing lines into this document.
 
-    A line that stands in both is kept, a further new line is an addition, a further old line an eviction: which new
-    line takes the place of which old one, a document does not say. New text cites the inputs that it shares most
-    terms with; when none supports it, it cites nothing, and the guards refuse it.
+    A line that stands in both is kept. Of what is left over, a new line that says most of several old ones is a
+    merge, the most similar pairs are revisions, further new lines are additions, further old lines evictions. New
+    text cites the inputs that it shares most terms with; when none supports it, it cites nothing, and the guards
+    refuse it.
     """
     # As the model was shown them: a line whose secret it never saw is the same line.
     old = [_seen(line, snapshot.redaction) for line in snapshot.lines if line.section not in _WRITTEN_BY_CODE]
@@ -121,7 +124,20 @@ def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
     kept = {normalise(line.text) for line in old} & {normalise(text) for _, text in written}
     old = [line for line in old if normalise(line.text) not in kept]
     written = [(name, text) for name, text in written if normalise(text) not in kept][:MAX_WRITTEN]
-    operations = [Operation(Action.ADD, name, text, (), _support(snapshot, text)) for name, text in written]
+    operations = []
+    for name, text in tuple(written):
+        parts = [line for line in old if not line.pinned and _says(text, line.text)]
+        if len(parts) >= 2:
+            old = [line for line in old if line not in parts]
+            written.remove((name, text))
+            ids = tuple(line.id for line in parts)
+            cites = (*ids, *_beside(old, parts, text), *_support(snapshot, text, parts))
+            operations.append(Operation(Action.MERGE, name, text, ids, cites))
+    for line, name, text in _pairs(old, written):
+        old.remove(line)
+        written.remove((name, text))
+        operations.append(Operation(Action.REVISE, line.section, text, (line.id,), _support(snapshot, text, [line])))
+    operations += [Operation(Action.ADD, name, text, (), _support(snapshot, text, [])) for name, text in written]
     here = {name for name in SectionName if new.section(name)}
     operations += [
         Operation(Action.EVICT, line.section, _topic(line, pointers), (line.id,), (line.id,))
@@ -154,16 +170,62 @@ def _seen(line: CurrentLine, redaction: Redaction) -> CurrentLine:
     return replace(line, text=redaction.of(line.text))
 
 
+def _says(text: str, line: str) -> bool:
+    """Whether a text holds most of what a line says."""
+    said = _terms(line)
+    return bool(said) and len(said & _terms(text)) >= MERGED * len(said)
+
+
 @lru_cache(maxsize=4096)
 def _terms(text: str) -> frozenset[str]:
     return content_terms(_THOUSANDS.sub("", text))
 
 
-def _support(snapshot: Snapshot, text: str) -> tuple[str, ...]:
-    """The inputs that say a third of the terms of a text, those that share most first; three at most."""
+def _pairs(
+    old: Sequence[CurrentLine], written: Sequence[tuple[SectionName, str]]
+) -> list[tuple[CurrentLine, SectionName, str]]:
+    """Old and new lines that are versions of each other, the most similar first, each used once."""
+    scored = sorted(
+        (
+            (jaccard(_terms(line.text), _terms(text)) + 0.1 * (line.section is name), line.id, at)
+            for line in old
+            for at, (name, text) in enumerate(written)
+        ),
+        key=lambda row: (-row[0], row[1], row[2]),
+    )
+    by_id = {line.id: line for line in old}
+    used_lines, used_texts, pairs = set[str](), set[int](), []
+    for similarity, line_id, at in scored:
+        if similarity < SIMILAR:
+            break
+        if line_id in used_lines or at in used_texts:
+            continue
+        used_lines.add(line_id)
+        used_texts.add(at)
+        pairs.append((by_id[line_id], *written[at]))
+    return pairs
+
+
+def _beside(old: Sequence[CurrentLine], parts: Sequence[CurrentLine], text: str) -> tuple[str, ...]:
+    """The lines that are left over and say what is in a merged line and in none of its parts."""
+    news = _terms(text).difference(*(_terms(line.text) for line in parts))
+    return tuple(line.id for line in old if news & _terms(line.text))[:3]
+
+
+def _support(snapshot: Snapshot, text: str, old: Sequence[CurrentLine]) -> tuple[str, ...]:
+    """The inputs that say what the text says: a third of its terms, in the place of old lines of what is new in it.
+
+    Of a text that only leaves out: what it leaves out. Of equals, those that share most with all of the text. When
+    none does, those that say a third of all of the text.
+    """
     terms = _terms(text)
-    shares = sorted((_share(terms, piece.text), piece.id) for piece in snapshot.evidence)
-    return tuple(name for share, name in reversed(shares[-3:]) if share >= SUPPORTED)
+    before = frozenset().union(*(_terms(line.text) for line in old))
+    for wanted in (terms - before or before - terms, terms):
+        shares = [(_share(wanted, piece.text), _share(terms, piece.text), piece.id) for piece in snapshot.evidence]
+        best = sorted(found for found in shares if found[0] >= SUPPORTED)[-3:]
+        if best:
+            break
+    return tuple(name for _, _, name in reversed(best))
 
 
 def _share(wanted: Collection[str], text: str) -> float:

@@ -187,13 +187,13 @@ def test_after_three_bad_answers_the_old_state_stands(bad: str) -> None:
     assert state.get("record") is None
 
 
-def test_operations_that_are_all_bad_sink_no_dream_at_the_last_try() -> None:
+def test_an_answer_of_which_nothing_can_be_taken_leaves_its_notes_pending() -> None:
     here, model = world("Anna plays chess."), Scripted([UNCITED])
-    assert run(here, model)["outcome"] == "committed"
+    state = run(here, model)
+    assert state["outcome"] == "refused"
     assert len(model.requests) == 3
-    (dream,) = here.committed
-    assert dream.edits == ()
-    assert [one.guard for one in dream.refused].count("citation") == 3
+    assert here.committed == []
+    assert [one.guard for one in refusals(state)].count("citation") == 3
 
 
 def test_three_bad_answers_fall_back_to_the_extractive_dream_when_that_is_allowed() -> None:

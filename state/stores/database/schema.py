@@ -334,6 +334,8 @@ DELETE FROM supersessions WHERE (older, newer) IN found_by_code;
 UPDATE crystals SET merged_into = NULL, lifecycle = 'activated', dreamt_in = nullif(dreamt_in, 0) WHERE key IN unlike;
 DROP VIEW found_by_code;
 DROP VIEW unlike;
+-- Nothing is in doubt any more: what applied can be undone.
+UPDATE changes SET decision = 'applied' WHERE decision = 'doubtful';
 ALTER TABLE supersessions DROP COLUMN sureness;
 
 -- A question leaves when nobody has asked it for long, and not when words seem to answer it.
@@ -347,14 +349,14 @@ ALTER TABLE gaps DROP COLUMN asked_upto;
 
 # What the owner is to look at, line by line.
 REVIEWS = """
--- Changes of lines that wait for the owner, and the latest that applied; decided ones are kept like the ledger.
+-- Changes of lines that wait for the owner, and doubtful ones that applied; decided ones are kept like the ledger.
 CREATE TABLE changes (
     number     INTEGER PRIMARY KEY,     -- what the owner calls it
     dream      TEXT NOT NULL,           -- whose change it is, and which of them
     place      INTEGER NOT NULL,
     at         TEXT NOT NULL,           -- since when it waits
     record     TEXT NOT NULL,           -- JSON: operation, old lines, evidence, figures
-    decision   TEXT NOT NULL,           -- waiting, applied; approved, declined, accepted, undone, expired, outdated
+    decision   TEXT NOT NULL,           -- waiting, doubtful; approved, declined, accepted, undone, expired, outdated
     decided_at TEXT,
     note       TEXT NOT NULL DEFAULT '' -- the crystal of the note that it has become
 );

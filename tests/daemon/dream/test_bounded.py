@@ -94,8 +94,8 @@ def test_a_restore_gives_back_the_bites_since_and_no_others(tmp_path: Path, smal
             dreamt(store)
         restore(store, 1)
         assert [pending.text for pending in store.segments.pending_notes()] == texts[small_bites:]
-        restore(store, 3)  # of the versions since, none has taken in anything
-        dreamt(store)
+        restore(store, 3)  # which undoes the restore
+        assert store.segments.pending_notes() == ()
         restore(store, 2)
         assert [pending.text for pending in store.segments.pending_notes()] == texts[2 * small_bites :]
         assert dreamt(store).dream.notes == small_bites

@@ -41,7 +41,7 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
         for table in KEPT:
             assert before[table] == connection.execute(f"SELECT * FROM {table}").fetchall(), table  # noqa: S608
         assert connection.execute("SELECT count(*) FROM feelings").fetchone()[0] == 0
-        line = why(store, "release 0")[0]
+        line = why(store, "We decided that release 0")[0]
         assert line.writing is not None
         assert line.evidence
         for version, text in committed.items():

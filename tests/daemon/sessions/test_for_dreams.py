@@ -141,7 +141,8 @@ def test_a_promoted_memory_is_a_crystal_with_provenance_and_is_dreamt_once(store
 
 def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) -> None:
     with ScriptedModel(good) as model, asking(tmp_path / "w", model) as store:
-        said(store, "I am looking for the lost key", "open", importance=0.9, source="web")
+        said(store, "I am looking for the lost key", "open", importance=0.9)
+        said(store, "A page says that the key is under the mat", "open", importance=0.9, source="web")
         said(store, "A whim", "open", importance=0.2)
         said(store, f"The token is {SECRET}", "open", importance=0.5)
         said(store, "It is over", "closed", priority="high")
@@ -160,7 +161,7 @@ def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) ->
             "A whim",
         ]
         assert all("on the agent's mind" in row for row in rows)
-        assert "web" in rows[0]
+        assert "under the mat" not in json.dumps(model.requests)
         assert SECRET not in json.dumps(model.requests)
         assert "lost key" not in document(store)
         with pytest.raises(NothingToDoError):
@@ -297,7 +298,8 @@ def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_it
     assert [one.trust for one in sessions.open_items(store, utc_now(), 9)] == [Trust.WEB]
     sessions.clear_session(store, f"of {SECRET}", utc_now())
     sessions.hand_over(store, utc_now())
-    (crystal,) = store.crystals.undreamt()
+    assert store.crystals.undreamt() == []
+    ((_, crystal),) = store.crystals.by_keys([store.crystals.newest()]).items()
     assert (crystal.origin, crystal.trust) == (Origin.WORKING, Trust.WEB)
     assert crystal.session == "of [redacted: github token]"
 
