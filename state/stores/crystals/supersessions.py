@@ -39,7 +39,7 @@ SELECT * FROM (
 """
 
 
-# The author of a dream without a model: what code replaced is no relation.
+# The author of a dream without a model.
 _CODE = "extractive"
 
 
@@ -177,9 +177,9 @@ class Supersessions:
             return []
         newest = max(new, key=lambda key: (said[key], key))
         after = crystals[newest]
-        cause = Cause.OWNER if after.origin is Origin.SEED else Cause.DREAM
-        if cause is Cause.DREAM and dream.author == _CODE:
-            return []
+        # Without a model a line is replaced only where a note names it.
+        cause = Cause.NOTE if dream.author == _CODE else Cause.DREAM
+        cause = Cause.OWNER if after.origin is Origin.SEED else cause
         return [
             Supersession(key, newest, said[newest], after.trust, cause, dream.number)
             for key in older

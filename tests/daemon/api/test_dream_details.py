@@ -217,8 +217,9 @@ def test_what_is_forgotten_is_in_no_prompt_answer_or_step(tmp_path: Path) -> Non
 def test_what_a_model_says_of_what_is_forgotten_is_not_kept_of_a_dream_that_is_over(tmp_path: Path) -> None:
     def knowing(request: dict[str, Any], _number: int) -> str:
         names = [name for name, _, _ in inputs_of(request)]
-        add = {"op": "add", "section": "The Niche", "text": HERON, "cites": names[:1]}
-        return json.dumps({"operations": [add], "consumed": names})
+        texts = {"The Niche": HERON, "The Bond": TEA}
+        adds = [{"op": "add", "section": at, "text": text, "cites": names[:1]} for at, text in texts.items()]
+        return json.dumps({"operations": adds, "consumed": names})
 
     with opened(tmp_path / "here", knowing) as store:
         noted(store, HERON)

@@ -44,7 +44,7 @@ def dreamt(store: Store, *notes: str) -> None:
 def test_a_line_names_its_dream_its_operation_and_the_lines_of_the_note(store: Store) -> None:
     dreamt(store, "Ben drinks coffee", "Ada prefers tea over coffee in the morning")
     (story,) = why(store, "ada PREFERS  tea")
-    assert (story.section, story.ending) == ("The Bond", None)
+    assert (story.section, story.ending) == ("Active Context", None)
     assert story.writing is not None
     assert (story.writing.version, story.writing.reason, story.writing.model) == (1, "manual", "extractive")
     assert story.writing.operation.startswith("add, citing N")

@@ -37,7 +37,7 @@ def test_a_dream_shows_its_steps_on_stderr_and_what_it_did_on_stdout(dreamd: Cal
     steps = [row.split()[0] for row in ended.err.splitlines()]
     assert steps == ["absorb", "embed", "gather", "reflect", "synthesize", "guard", "evict", "commit"]
     assert ended.out.startswith("version 1, ")
-    assert f"  + The Bond: {NOTES[0]}" in ended.out
+    assert f"  + Active Context: {NOTES[0]}" in ended.out
     assert "extractive (no model configured), 6 notes" in ended.out
     assert NOTES[0] in (here / "MEMORY.md").read_text(encoding="utf-8")
 

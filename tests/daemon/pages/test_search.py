@@ -73,7 +73,7 @@ def test_looking_leaves_no_trace_and_an_agents_search_does(browser: Browser, ser
         assert browser.get(path).status == 200
     assert traces(served, noted) == before
     for query in ("staging database", "who owns the zeppelin hangar"):
-        served.ask("POST", f"/v1/workspaces/{noted}/search", {"query": query})
+        served.ask("POST", f"/v1/workspaces/{noted}/search", {"query": query, "agent": "codex"})
     after = traces(served, noted)
     assert [one == other for one, other in zip(after[:3], before[:3], strict=True)] == [False] * 3
 

@@ -166,7 +166,7 @@ def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) ->
         assert "lost key" not in document(store)
         with pytest.raises(NothingToDoError):
             dreamt(store)
-        assert sessions.export(store, "open").count == 3  # the dream took nothing from it
+        assert sessions.export(store, "open").count == 4  # the dream took nothing from it
 
 
 def test_of_many_that_are_open_the_most_important_reach_the_model(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_line_without_room_was_not_removed(store: Store, file: Path) -> None:
     assert set(lines(store.workspace)) == {*OLD_NOTES, FURTHER}
     value = status(store.workspace, Config(), utc_now())
     assert value.blocks == (found,)
-    assert [str(one) for one in value.problems if "CLAUDE.md has 99% of what claude-code takes" in one.what]
+    assert [str(one) for one in value.problems if "CLAUDE.md has 100% of what claude-code takes" in one.what]
     edit(file, "\n" + "\n".join(["x"] * 188), "")
     write_blocks(store)
     assert shown(file).count("\n- ") == 4

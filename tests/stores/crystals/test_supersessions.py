@@ -193,10 +193,10 @@ LINE = "The cache listens on port 5433"
         ([f"{LINE}, and Ada has a cat"], "Port 6000", {}, {LINE}),
         ([LINE], f"{LINE} since Monday", {}, set()),
         ([LINE], "Port 6000", {"fate": Fate.MERGED}, set()),
-        ([LINE], "Port 6000", {"author": "extractive"}, set()),
+        ([LINE], "Port 6000", {"author": "extractive"}, {LINE}),
         ([LINE], "Port 6000", {"news": "Hormonal event: dopamine spike (achievement detected)."}, set()),
     ],
-    ids=["same", "alone", "several", "says more", "only adds", "merged", "code", "hormones"],
+    ids=["same", "alone", "several", "says more", "only adds", "merged", "a note", "hormones"],
 )
 def test_what_a_model_s_operation_names_is_superseded_and_nothing_else(
     crystals: Crystals, cited: list[str], new: str, changes: dict[str, Any], superseded: set[str]
