@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from daemon.config.layers import layers, user_file
@@ -92,6 +92,14 @@ class ApproveSection(_Section):
     evict: Word = "auto"
     by_hand: Word = "ask"
     sections: Annotated[dict[str, SectionApproval], BeforeValidator(_sections)] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_removed_keys(cls, given: object) -> object:
+        """Read a configuration of an earlier release: what these two keys asked for does not exist any more."""
+        if not isinstance(given, dict):
+            return given
+        return {key: value for key, value in given.items() if key not in {"doubtful", "ask_newer"}}
 
     @property
     def policy(self) -> Policy:

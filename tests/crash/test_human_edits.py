@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from daemon.workspace.stores import Store
+from daemon.dream.run import Mode
+from daemon.workspace.stores import Store, utc_now
 from state.document.document import SectionName
+from state.document.operations import Action
 from state.errors import DocumentError
+from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
@@ -77,7 +80,15 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return prepared(tmp_path_factory.mktemp("edits") / "agent")
+    """The same workspace, where the note about the port names the line that it replaces."""
+    root = prepared(tmp_path_factory.mktemp("edits") / "agent").root
+    with opened(Workspace(root)) as store:
+        store.segments.append(Note(NEW_PORT, utc_now(), 0.8, replaces=PORT))
+        dream = dreamt(store, mode=Mode.PROPOSE).dream
+        store.ledger.decide(dream.id, "rejected")
+        store.crystals.connection.execute("UPDATE dreams SET outcome = 'running' WHERE id = ?", (dream.id,))
+    assert any(operation.action is Action.REVISE for operation in dream.operations)
+    return Prepared(root, dream)
 
 
 Saves = list[Callable[[str], str]]

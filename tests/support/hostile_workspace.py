@@ -177,7 +177,10 @@ def _signals(connection: sqlite3.Connection, texts: Sequence[HostileText], now: 
     _many(
         connection,
         "INSERT OR REPLACE INTO gaps (folded, question, cause, first_at, last_at) VALUES (?, ?, ?, ?, ?)",
-        [(normalise(one.label), one.short(_LINE), list(Cause)[one.number % len(Cause)].value, at, at) for one in texts],
+        [
+            (normalise(one.label), one.short(_LINE), list(Cause)[one.number % len(Cause)].value, at, at)
+            for one in texts
+        ],
     )
     _many(
         connection,

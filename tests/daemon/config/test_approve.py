@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.settings import load
+from daemon.config.settings import ApproveSection, load
 from state.document.approval import Approval, Heard, Policy
 from state.document.document import SectionName
 from state.document.operations import Action
@@ -89,3 +89,7 @@ def test_an_error_names_the_key_and_what_it_may_be(tmp_path: Path, text: str, pa
         loaded(tmp_path, text)
     for part in ("config.yaml", *parts):
         assert part in str(raised.value), str(raised.value)
+
+
+def test_the_keys_of_an_earlier_release_change_nothing() -> None:
+    assert ApproveSection.model_validate({"doubtful": "ask", "ask_newer": True}) == ApproveSection()
