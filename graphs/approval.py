@@ -99,7 +99,7 @@ def staged_change(snapshot: Snapshot, operation: Operation, figures: str, *, app
 
 
 def _rule(snapshot: Snapshot, operation: Operation) -> Rule:
-    """What the policy says of this operation."""
+    """Return what the policy says of this operation."""
     old = [line for line in snapshot.lines if line.id in operation.lines]
     cited = [piece for piece in snapshot.evidence if piece.id in operation.cites]
     return snapshot.policy.rule_of(
@@ -174,7 +174,7 @@ class _Plan:
 
 
 def carry_out(snapshot: Snapshot, wishes: Sequence[Wish], archive: Archive) -> Carried:
-    """The small dream of these wishes, which takes in no input of its own."""
+    """Carry these wishes out as a small dream that takes in no input of its own."""
     snapshot, wishes = _with_evidence(snapshot, wishes)
     plans: list[_Plan] = []
     outdated: list[int] = []
@@ -233,7 +233,7 @@ def _line_of(text: str, lines: Sequence[CurrentLine]) -> CurrentLine | None:
 
 
 def _with_evidence(snapshot: Snapshot, wishes: Sequence[Wish]) -> tuple[Snapshot, list[Wish]]:
-    """The snapshot with the evidence of the changes in the place of what is new, each piece with an id of its own."""
+    """Put the evidence of the changes in the place of what is new, each piece with an id of its own."""
     pieces: list[Evidence] = []
     renamed: list[Wish] = []
     for wish in wishes:
@@ -251,7 +251,7 @@ def _with_evidence(snapshot: Snapshot, wishes: Sequence[Wish]) -> tuple[Snapshot
 
 
 def _plan(snapshot: Snapshot, wish: Wish) -> _Plan | None:
-    """The wish on the lines of today; None when they are no longer what they were."""
+    """Plan the wish on today's lines; None when they are no longer what they were."""
     if wish.undo:
         plan = _plan_of_undo(wish.change, snapshot.lines)
         return replace(plan, wish=wish) if plan else None
@@ -264,7 +264,7 @@ def _plan(snapshot: Snapshot, wish: Wish) -> _Plan | None:
 
 
 def _plan_of_undo(change: StagedChange, lines: Sequence[CurrentLine]) -> _Plan | None:
-    """The old lines in the place of the new one; None when that no longer stands there."""
+    """Plan to put the old lines back in the place of the new one; None when that is gone."""
     wish, operation = Wish(0, change, undo=True), change.operation
     if operation.action is Action.EVICT:
         (gone,) = change.lines[:1] or (None,)
@@ -284,7 +284,7 @@ def _plan_of_undo(change: StagedChange, lines: Sequence[CurrentLine]) -> _Plan |
 
 
 def _dream(snapshot: Snapshot, plans: Sequence[_Plan], archive: Archive) -> tuple[Dream, list[tuple[int, Refusal]]]:
-    """The dream of these plans, and the evictions among them for which there is no pointer."""
+    """Return the dream of these plans, and the evictions among them that found no pointer."""
     operations = [one for plan in plans for one in plan.operations]
     copy = WorkingCopy(snapshot, operations, ())
     owners = {one.text for plan in plans if plan.wish.undo or plan.wish.text for one in plan.operations}
@@ -315,5 +315,5 @@ def _dream(snapshot: Snapshot, plans: Sequence[_Plan], archive: Archive) -> tupl
 
 
 def _by_owner(birth: Birth) -> Birth:
-    """The line as the owner's word, which rests on nothing else."""
+    """Make the line the owner's word, which rests on nothing else."""
     return replace(birth, trust=Trust.OWNER, evidence=(), importance=max(birth.importance, OWNERS_IMPORTANCE))

@@ -32,7 +32,7 @@ _AFTER_EVICT: dict[Hashable, str] = {"commit": "commit", "refused": END}
 def build(
     ports: Ports, checkpointer: "BaseCheckpointSaver[Any] | None" = None
 ) -> "CompiledStateGraph[Dreaming, None, Dreaming, Dreaming]":
-    """The graph of one dream over this world."""
+    """Compile the graph of one dream over this world."""
     from langgraph.graph import START, StateGraph
 
     graph = StateGraph(Dreaming)

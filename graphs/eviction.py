@@ -123,7 +123,7 @@ def evict(snapshot: Snapshot, copy: WorkingCopy, operations: Sequence[Operation]
 
 
 def room_for(snapshot: Snapshot, copy: WorkingCopy) -> Room:
-    """The budget; more, when headings, pinned lines and the owner's own text leave less than a quarter of it."""
+    """Return the budget, or more when headings, pins and the owner's text leave under a quarter of it."""
     fixed = copy.characters - sum(_length(line) for line in copy.lines if not line.pinned)
     lines = max(snapshot.budget - fixed, int(LEAST_SHARE * snapshot.budget))
     return Room(max(snapshot.budget, fixed + lines), lines)
@@ -136,7 +136,7 @@ def retire_spare_pointers(room: Room, copy: WorkingCopy) -> None:
 
 
 def spare_old_text(snapshot: Snapshot, copy: WorkingCopy) -> list[CurrentLine]:
-    """What the text from before the first dream has above its share, from its end; a bounded number of lines."""
+    """Return the lines that the text from before the first dream has above its share, from its end."""
     parts = split_seed(render(copy.document))
     excess = len(parts[0]) - OLD_TEXT_SHARE * snapshot.budget if parts else 0.0
     spare = list[CurrentLine]()
@@ -204,7 +204,7 @@ def _enough(snapshot: Snapshot, room: Room, copy: WorkingCopy, turn: Turn) -> li
 
 
 def _established(room: Room, lines: Sequence[CurrentLine]) -> set[str]:
-    """The lines of what lasts to which its share belongs: the weightiest, and of equals those that stood longest.
+    """Return the lasting lines that fill their section's share: the weightiest, of equals the oldest.
 
     Newcomers take turns in the room beside it, so that many of them do not wash out who the user is.
     """

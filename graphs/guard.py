@@ -265,7 +265,7 @@ def same_as_deleted(text: str, deleted: str) -> bool:
 
 
 def _asks(snapshot: Snapshot, accepted: Sequence[Operation], *, by_code: bool) -> tuple[tuple[Operation, str], ...]:
-    """What the owner is asked about: more than a third of the memory at once; or more tidying than is usual."""
+    """Return what waits for the owner: over a third of the memory at once, or more tidying than is usual."""
     if by_code:
         return ()
     standing = [line for line in snapshot.lines if line.section not in _WRITTEN_BY_CODE]
@@ -283,7 +283,7 @@ def _asks(snapshot: Snapshot, accepted: Sequence[Operation], *, by_code: bool) -
 
 
 def _unsaid(snapshot: Snapshot, consumed: Collection[str], operations: Sequence[Operation]) -> list[Evidence]:
-    """The important notes that an answer neither cites nor names, if it takes in anything at all."""
+    """Return the important notes that an answer neither cites nor names, if it takes in anything at all."""
     taken = {*consumed, *(cite for one in operations for cite in one.cites)}
     notes = [piece for piece in snapshot.evidence if piece.kind is Kind.NOTE]
     if notes and not any(piece.id in taken for piece in snapshot.evidence):
@@ -292,19 +292,19 @@ def _unsaid(snapshot: Snapshot, consumed: Collection[str], operations: Sequence[
 
 
 def _inputs(operation: Operation) -> tuple[str, ...]:
-    """The inputs that an operation cites, lines excepted."""
+    """Return the inputs that an operation cites, without lines."""
     return tuple(cite for cite in operation.cites if not cite.startswith("L"))
 
 
 def _made_safe(snapshot: Snapshot, operation: Operation, *, by_code: bool) -> Operation:
-    """The operation with a text that can be nothing but a line; the raw text must not be used."""
+    """Make the text one that can be nothing but a line; the raw text must not be used."""
     if operation.action is Action.EVICT and snapshot.forgotten.found(operation.text):
         return replace(operation, text="")  # the line gives its pointer another topic
     return replace(operation, text=as_line(operation.text if by_code else without_count(operation.text)))
 
 
 def _masked(forgotten: Tombstones, refusal: Refusal) -> Refusal:
-    """The refusal as it may be told and written down: without the very words that are forgotten."""
+    """Take the forgotten words out of a refusal, so that it may be told and written down."""
     operation = refusal.operation
     if operation is not None:
         cites = tuple(map(forgotten.masked, operation.cites))
@@ -326,14 +326,14 @@ def _cut_off(draft: Draft) -> Refusal | None:
 
 
 def _unusable(draft: Draft) -> Refusal | None:
-    """A whole document in which no section can be read as itself."""
+    """Refuse a whole document in which no section can be read as itself."""
     if not draft.whole or len(set(draft.missing) | set(draft.doubled)) < len(SectionName):
         return None
     return Refusal("schema", "dream", f"{len(draft.missing)} sections are missing, {len(draft.doubled)} doubled")
 
 
 def _whole_sections(draft: Draft, refused: list[Refusal]) -> tuple[Operation, ...]:
-    """The operations on sections that stand once in a whole document; the others keep their old text."""
+    """Return the operations on sections that a whole document has once; the others keep their old text."""
     bad = dict.fromkeys(draft.missing, "missing") | dict.fromkeys(draft.doubled, "doubled")
     if not draft.whole or not bad:
         return draft.operations
@@ -342,7 +342,7 @@ def _whole_sections(draft: Draft, refused: list[Refusal]) -> tuple[Operation, ..
 
 
 def _nothing_left(draft: Draft, accepted: Sequence[Operation], refused: Sequence[Refusal]) -> Refusal | None:
-    """Everything that the model said was refused: it should hear why. A repetition is no fault."""
+    """Refuse an answer of which everything was refused, so that the model hears why; repeats are no fault."""
     faults = [one for one in refused if not (one.operation is not None and one.figures.endswith(SAID_ALREADY))]
     if accepted or not faults:
         return None
@@ -353,7 +353,7 @@ def _nothing_left(draft: Draft, accepted: Sequence[Operation], refused: Sequence
 
 
 def _forgotten(case: Case) -> Refusal | None:
-    """A text that the owner had erased for good."""
+    """Refuse a text that the owner had erased for good."""
     if case.operation.action is Action.EVICT or not case.snapshot.forgotten.found(case.operation.text):
         return None
     return Refusal("human veto", "operation", FORGOTTEN)
@@ -411,7 +411,7 @@ def vetoed(case: Case) -> Refusal | None:
 
 
 def _repeated(case: Case) -> Refusal | None:
-    """A text that stands there already, or that this answer has said: each line stands once."""
+    """Refuse a text that stands already, or that this answer has said: each line stands once."""
     operation = case.operation
     if operation.action is Action.EVICT:
         return None
@@ -426,7 +426,7 @@ def _repeated(case: Case) -> Refusal | None:
 
 
 def _untold(case: Case) -> Refusal | None:
-    """Tidying, which cites no input, brings a number or a name that none of its lines has."""
+    """Refuse tidying without an input that brings a number or a name that none of its lines has."""
     operation = case.operation
     if case.by_code or case.cited or operation.action not in {Action.REVISE, Action.MERGE}:
         return None
@@ -441,7 +441,7 @@ def _untold(case: Case) -> Refusal | None:
 
 
 def _names(text: str) -> set[str]:
-    """The words with a capital that do not begin a sentence."""
+    """Return the words with a capital that do not begin a sentence."""
     before = ((word.group(), text[: word.start()]) for word in _WORD.finditer(text) if word.group()[0].isupper())
     return {word for word, head in before if head.strip() and not _SENTENCE_END.search(head)}
 

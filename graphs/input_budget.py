@@ -17,7 +17,7 @@ _AROUND_A_PIECE = 80
 
 
 def capped(snapshot: Snapshot, context_tokens: int | None) -> Snapshot:
-    """The snapshot with as many inputs as the model's context holds: notes first, then by importance.
+    """Keep as many inputs as the model's context holds: notes first, then by importance.
 
     A long input is cut; its crystal is whole. What does not fit is not lost: a crystal that is left out comes again
     in a later dream, and of notes there are only so many that all fit (`room_of_notes`).
@@ -51,7 +51,7 @@ def _room(context_tokens: int | None) -> int:
 
 
 def numbered(kind: Kind, pieces: Sequence[Evidence], start: int = 1) -> tuple[Evidence, ...]:
-    """The pieces with ids of their kind: N1, N2 and so on."""
+    """Give the pieces ids of their kind: N1, N2 and so on."""
     return tuple(replace(piece, id=f"{kind.value}{number}") for number, piece in enumerate(pieces, start))
 
 

@@ -59,7 +59,7 @@ def reflect(state: Dreaming, *, ports: Ports) -> Step:
 
 
 def synthesize(state: Dreaming, *, ports: Ports) -> Step:
-    """A draft: from the model, or extractive when there is none or it fails and that is allowed."""
+    """Draft operations: by the model, or extractive without one or when it fails and that is allowed."""
     snapshot = decode(Snapshot, state["snapshot"])
     attempt = state["attempt"] + 1
     if ports.model is None or state.get("fallback") or not has_news(snapshot):
@@ -133,7 +133,7 @@ def evict(state: Dreaming, *, ports: Ports) -> Step:
 
 
 def commit(state: Dreaming, *, ports: Ports) -> Step:
-    """Commits the dream: writes MEMORY.md and the stores through the port."""
+    """Commit the dream: write MEMORY.md and the stores through the port."""
     dream = ports.memory.commit(decode(Dream, state["record"] or ""))
     return {"record": encode(dream), "outcome": "committed"}
 
@@ -173,7 +173,7 @@ def _not_asked(snapshot: Snapshot) -> Refusal:
 def _learnable(
     snapshot: Snapshot, evidence: tuple[Evidence, ...], crystals: tuple[Crystal, ...]
 ) -> tuple[tuple[Evidence, ...], tuple[Crystal, ...]]:
-    """These insights without those that hold what is forgotten."""
+    """Return these insights without those that hold what is forgotten."""
     held = {crystal.id for crystal in crystals if snapshot.forgotten.found(crystal.text)}
     return (
         tuple(piece for piece in evidence if piece.crystal not in held),
@@ -188,7 +188,7 @@ def _asked(model: Model, request: Request, usage: Usage, prompt: str) -> tuple[A
 
 
 def _charged(usage: Usage, error: ReplyError) -> Usage:
-    """A reply that cannot be read was still paid for."""
+    """Charge a reply that cannot be read: it was still paid for."""
     answer = getattr(error, "answer", None)
     if answer is None:
         return usage
@@ -196,7 +196,7 @@ def _charged(usage: Usage, error: ReplyError) -> Usage:
 
 
 def _fallen_back(ports: Ports, snapshot: Snapshot, error: ModelError) -> Snapshot:
-    """The snapshot that says why there is no model. Raises the error again when that is not allowed."""
+    """Note in the snapshot why there is no model; raise the error again where that is not allowed."""
     if ports.on_failure != "extractive" or isinstance(error, CeilingError):
         raise error
     return replace(snapshot, problems=(*snapshot.problems, f"the model failed, extractive instead: {error}"))

@@ -53,7 +53,7 @@ class Trial(Protocol):
     """The crystals as they would be with some more of them: nothing is written."""
 
     def expect(self, keywords: Sequence[str]) -> None:
-        """These are searched for next: what they have in common is done once."""
+        """Prepare searches for these keywords: what they have in common is done once."""
         ...
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class Memory(Protocol):
         ...
 
     def known_pointers(self) -> tuple[PointerLine, ...]:
-        """The pointers that stood in the file, the latest ones, and whose crystal is there."""
+        """Return the latest pointers that stood in the file and whose crystal is there."""
         ...
 
 

@@ -25,12 +25,12 @@ IMPORTANCE = 0.6
 
 
 def prompt() -> Prompt:
-    """The prompt of the reflection."""
+    """Load the prompt of the reflection."""
     return load("reflect")
 
 
 def groups(snapshot: Snapshot) -> list[list[Evidence]]:
-    """New notes and crystals that are about the same things, the largest groups first. Empty when there is little."""
+    """Group new notes and crystals about the same things, the largest first; none when there is little."""
     pieces = [
         piece
         for piece in snapshot.evidence
@@ -53,7 +53,7 @@ def groups(snapshot: Snapshot) -> list[list[Evidence]]:
 
 
 def request(snapshot: Snapshot, clusters: Sequence[Sequence[Evidence]]) -> Request:
-    """What the model is asked about these groups."""
+    """Ask the model about these groups."""
     shown = [
         [
             {"id": piece.id, "label": label(piece, snapshot.now), "text": snapshot.redaction.of(piece.text)}

@@ -43,12 +43,12 @@ _NAMES = {
 
 
 def prompt() -> Prompt:
-    """The prompt of the synthesis."""
+    """Load the prompt of the synthesis."""
     return load("synthesize")
 
 
 def request(snapshot: Snapshot, feedback: Sequence[str]) -> Request:
-    """What the model is asked: the standing lines and the inputs, each with its id, as data."""
+    """Ask the model: the standing lines and the inputs, each with its id, as data."""
     old, redaction = working(snapshot.text), snapshot.redaction
     sections = [
         (name.value, [_shown(line, redaction) for line in snapshot.lines if line.section is name])
@@ -91,7 +91,7 @@ def label(piece: Evidence, now: datetime) -> str:
 
 
 def read(answer: str, snapshot: Snapshot, author: str, *, complete: bool) -> Draft:
-    """The draft that an answer means. Raises ReplyError when nothing in it can be read."""
+    """Read the draft that an answer means. Raise ReplyError when nothing in it can be read."""
     reply = read_synthesis(answer, {line.id: line.section for line in snapshot.lines})
     complete = complete and reply.complete
     if reply.document is None:
@@ -108,7 +108,7 @@ def read(answer: str, snapshot: Snapshot, author: str, *, complete: bool) -> Dra
 
 
 def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
-    """The operations that turn the standing lines into this document.
+    """Return the operations that turn the standing lines into this document.
 
     A line that stands in both is kept. Of what is left over, a new line that says most of several old ones is a
     merge, the most similar pairs are revisions, further new lines are additions, further old lines evictions. New
@@ -154,7 +154,7 @@ def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
 
 
 def _redacted(snapshot: Snapshot, operation: Operation) -> Operation:
-    """The operation without secrets; what its lines and inputs say in the clear, as they were shown, is none."""
+    """Redact an operation; what its lines and inputs say in the clear, as shown, is no secret."""
     named = {*operation.cites, *operation.lines}
     texts = [piece.text for piece in snapshot.evidence if piece.id in named]
     texts += [line.text for line in snapshot.lines if line.id in named]
@@ -207,13 +207,13 @@ def _pairs(
 
 
 def _beside(old: Sequence[CurrentLine], parts: Sequence[CurrentLine], text: str) -> tuple[str, ...]:
-    """The lines that are left over and say what is in a merged line and in none of its parts."""
+    """Return the lines left over that say what is in a merged line and in none of its parts."""
     news = _terms(text).difference(*(_terms(line.text) for line in parts))
     return tuple(line.id for line in old if news & _terms(line.text))[:3]
 
 
 def _support(snapshot: Snapshot, text: str, old: Sequence[CurrentLine]) -> tuple[str, ...]:
-    """The inputs that say what the text says: a third of its terms, in the place of old lines of what is new in it.
+    """Return the inputs that say a third of a text's terms, or of what it has beyond its old lines.
 
     Of a text that only leaves out: what it leaves out. Of equals, those that share most with all of the text. When
     none does, those that say a third of all of the text.
@@ -234,7 +234,7 @@ def _share(wanted: Collection[str], text: str) -> float:
 
 
 def _topic(line: CurrentLine, pointers: Sequence[str]) -> str:
-    """The topic that the answer's own pointers give this line, else its first words."""
+    """Return the topic that the answer's own pointers give this line, else its first words."""
     terms = content_terms(line.text)
     for text in pointers:
         parsed = parse_pointer(text)

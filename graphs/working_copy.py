@@ -69,7 +69,7 @@ class WorkingCopy:
         return len(render(stamped(self.document, self._snapshot.now, mood(self._snapshot.hormones))))
 
     def crystal_of(self, line: CurrentLine) -> Crystal:
-        """The crystal that keeps a line once it has left MEMORY.md: one that has its text already, else a new one."""
+        """Return the crystal that keeps a line once it has left: one with its text already, else a new one."""
         twin = self._twins.get(line.text)
         return twin or Crystal(
             text=self._snapshot.redaction.of(line.text),
@@ -84,7 +84,7 @@ class WorkingCopy:
         )
 
     def said_by_hand(self, line: CurrentLine) -> str:
-        """The id of the crystal of a line as what its owner says; this dream leaves it behind."""
+        """Keep a line as its owner's words, and return the id of that crystal."""
         said = replace(
             self.crystal_of(line),
             origin=Origin.SEED,
@@ -95,7 +95,7 @@ class WorkingCopy:
         return self._kept(said)
 
     def remove(self, line: CurrentLine, fate: Fate, crystal: Crystal, successor: str = "") -> None:
-        """A line leaves; its text is kept as a crystal."""
+        """Remove a line; its text is kept as a crystal."""
         old = line in self.old_text
         if fate in {Fate.EVICTED, Fate.DELETED}:
             self._edit(Edit(None if old else line.section, (line.text,), None))
@@ -133,7 +133,7 @@ class WorkingCopy:
                 self.deaths.append(Death(line.id, SectionName.POINTERS, text, Fate.EVICTED, pointer.crystal))
 
     def keep(self, line: CurrentLine, refusal: Refusal) -> None:
-        """A line that was to leave stays."""
+        """Keep a line that was to leave, with the refusal that says why."""
         self.unmovable.add(line.id)
         self.refuse(refusal)
 
@@ -142,7 +142,7 @@ class WorkingCopy:
         self.refused.append(refusal)
 
     def dream(self, refused: Sequence[Refusal], author: str, usage: Usage, seconds: float) -> Dream:
-        """The dream as it will be committed."""
+        """Return the dream as it will be committed."""
         snapshot = self._snapshot
         feeling = mood(snapshot.hormones)
         return Dream(
@@ -183,7 +183,7 @@ class WorkingCopy:
             self.edits = (*self.edits, edit)
 
     def _by_hand(self) -> None:
-        """What the owner wrote and deleted since the last version enters the ledger with this one.
+        """Enter what the owner wrote and deleted since the last version into the ledger of this one.
 
         A correction is a crystal at once, so that a search knows what it supersedes.
         """
@@ -242,7 +242,7 @@ class WorkingCopy:
             self._edit(Edit(None))
 
     def _kept(self, crystal: Crystal) -> str:
-        """The id of a crystal that this dream leaves behind."""
+        """Keep a crystal that this dream leaves behind, and return its id."""
         if all(crystal.id != other.id for other in self.crystals):
             self.crystals.append(crystal)
         return crystal.id

@@ -41,7 +41,7 @@ class Prompt:
 
 @cache
 def load(name: str) -> Prompt:
-    """The prompt of this name. Raises ValueError when its file has no `version:` line or no user part."""
+    """Load the prompt of this name. Raise ValueError when its file has no `version:` line or no user part."""
     head, rule, body = (_FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("---\n")
     key, _, version = head.strip().partition(":")
     system, separator, user = body.partition(_SEPARATOR)
@@ -51,7 +51,7 @@ def load(name: str) -> Prompt:
 
 
 def render(prompt: Prompt, variables: dict[str, object]) -> tuple[str, str]:
-    """The system and the user message.
+    """Return the system and the user message.
 
     Raises jinja2.UndefinedError for a variable that the template needs and ValueError for one that it does not.
     """
@@ -73,7 +73,7 @@ def render(prompt: Prompt, variables: dict[str, object]) -> tuple[str, str]:
 
 
 def quoted(text: str) -> str:
-    """A text as a JSON string on one line.
+    """Quote a text as a JSON string on one line.
 
     Angle brackets are escaped, so that no tag can be forged in it, and so is what ends a line or is not seen.
     """

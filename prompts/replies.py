@@ -162,7 +162,7 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
 
 
 def _named(id_: str) -> str:
-    """An id as it is kept and shown; whatever else was said in the place of one is not."""
+    """Return an id as it is kept and shown, and '?' for whatever else was said in its place."""
     return id_ if _ID.fullmatch(id_) else "?"
 
 
@@ -173,7 +173,7 @@ def _section(name: str | None) -> SectionName | None:
 
 
 def _spoken(answer: str) -> str:
-    """The answer without what the model thought aloud, and without the half characters that no file can hold."""
+    """Drop what the model thought aloud, and half characters that no file can hold."""
     return _sound(answer.rpartition("</think>")[2])
 
 
@@ -182,7 +182,7 @@ def _sound(text: str) -> str:
 
 
 def _shown(raw: object) -> str:
-    """The beginning of what was said, for a refusal."""
+    """Return the beginning of what was said, for a refusal."""
     try:
         return _sound(json.dumps(raw, ensure_ascii=False)[:160])
     except RecursionError:
@@ -190,7 +190,7 @@ def _shown(raw: object) -> str:
 
 
 def _object_with(answer: str, key: str) -> tuple[dict[str, Any], bool] | None:
-    """The first JSON object with a list under `key`, and whether it is whole.
+    """Find the first JSON object with a list under `key`, and whether it is whole.
 
     When there is none, one that is cut off or broken is read as far as its list goes: each whole element counts.
     """
@@ -218,7 +218,7 @@ def _starts(answer: str, key: str) -> Iterator[int]:
 
 
 def _elements(answer: str, key: str) -> tuple[list[Any], bool] | None:
-    """The elements of the list of a broken object, and whether its end was reached; None when there is no list.
+    """Read the list of a broken object, and whether its end was reached; None when there is no list.
 
     An element that is broken counts as the text that it begins with, when another one follows it.
     """
@@ -242,7 +242,7 @@ def _elements(answer: str, key: str) -> tuple[list[Any], bool] | None:
 
 
 def _strict(schema: Any) -> Any:  # noqa: ANN401 - JSON has no better type
-    """The schema as strict structured output wants it: every field required, no others, no defaults."""
+    """Make a schema strict, as structured output wants it: every field required, no others, no defaults."""
     if isinstance(schema, list):
         return [_strict(one) for one in schema]
     if not isinstance(schema, dict):

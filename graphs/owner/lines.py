@@ -86,7 +86,7 @@ class ChangedLines:
 
 
 def change_lines(snapshot: Snapshot, changes: Sequence[LineChange]) -> ChangedLines:
-    """The dream that carries out all of these changes, or why there is none."""
+    """Return the dream that carries out all of these changes, or why there is none."""
     written: dict[int, Operation] = {}
     refused: dict[int, Refusal] = {}
     for place, change in enumerate(changes):
@@ -175,7 +175,7 @@ def _dream(snapshot: Snapshot, changes: Sequence[LineChange], written: dict[int,
 
 
 def _by_owner(copy: WorkingCopy, snapshot: Snapshot, birth: Birth) -> str:
-    """The id of the crystal of the owner's words, as of a correction in an editor."""
+    """Return the id of the crystal of the owner's words, as of a correction in an editor."""
     line = CurrentLine(birth.id, birth.section, birth.text, OWNERS_IMPORTANCE, Trust.OWNER, snapshot.now)
     return copy.said_by_hand(line)
 
@@ -195,7 +195,7 @@ def _remove(copy: WorkingCopy, line: CurrentLine) -> None:
 
 
 def _without_effect(dream: Dream, changes: Sequence[LineChange], texts: dict[int, str]) -> dict[int, Refusal]:
-    """The changes after which MEMORY.md does not read as it should: their texts are no lines there."""
+    """Refuse the changes after which MEMORY.md does not read as it should: their texts are no lines there."""
     after = {(name, block.key, block.pinned) for name, block in parse(dream.after).lines()}
     refused = {}
     for place, change in enumerate(changes):

@@ -38,8 +38,9 @@ _KINDS: tuple[type[StrEnum], ...] = (
 _WORDS = frozenset(str(value) for kind in _KINDS for value in kind) | frozenset(
     (
         # what refuses, and how much
-        *("bond drift", "budget", "citation", "empty synthesis", "eviction runaway", "evidence", "genome"),
-        *("human veto", "injection", "pinned", "pointer", "schema", "shape", "slow erosion", "truncation"),
+        *("bond drift", "bounds", "budget", "citation", "empty synthesis", "eviction runaway", "evidence", "genome"),
+        *("human veto", "injection", "nothing taken in", "pinned", "pointer", "schema", "shape", "slow erosion"),
+        *("truncation", "all refused", "approval"),
         *("operation", "section", "dream"),
         # who wrote a version, why, and what became of it
         *("extractive", "restore", "import", "hand", "approved", "rejected", "outdated", "waiting", "committed"),
