@@ -50,7 +50,7 @@ def additions(snapshot: Snapshot, pieces: Sequence[Evidence]) -> tuple[Operation
         if piece.kind is Kind.GAP and any(key in other for other in said):
             continue  # the question stands within a line
         said.add(key)
-        made.append(Operation(Action.ADD, section_for(piece), text, (), (piece.id,)))
+        made.append(Operation(Action.ADD, section_for(piece, snapshot.notes_in), text, (), (piece.id,)))
     return tuple(made)
 
 
@@ -71,19 +71,19 @@ def named_operations(snapshot: Snapshot, before: Sequence[Operation] = ()) -> tu
             lines += [one for one in snapshot.lines if repeat_key(one.text) == repeat_key(text) and one not in lines]
         taken |= {line.id for line in lines}
         action = (Action.ADD, Action.REVISE, Action.MERGE)[min(len(lines), 2)]
-        section = lines[0].section if lines else section_for(piece)
+        section = lines[0].section if lines else section_for(piece, snapshot.notes_in)
         made.append(Operation(action, section, text, tuple(line.id for line in lines), (piece.id,)))
     return tuple(made)
 
 
-def section_for(piece: Evidence) -> SectionName:
-    """Return the section of an input: questions are gaps, insights into skills The Phenotype, the rest is context.
+def section_for(piece: Evidence, notes_in: SectionName = SectionName.CONTEXT) -> SectionName:
+    """Return the section of an input: Curiosity Gaps of questions, The Phenotype of skills, else that of notes.
 
     Filing by topic is the model's: told from words alone, two values of one fact came to stand in two sections.
     """
     if piece.kind is Kind.GAP or piece.text.rstrip().endswith(("?", "？", "؟")):
         return SectionName.GAPS
-    return SectionName.PHENOTYPE if piece.about == "skill" else SectionName.CONTEXT
+    return SectionName.PHENOTYPE if piece.about == "skill" else notes_in
 
 
 def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:

@@ -211,7 +211,8 @@ class Snapshot:
     are the ids of all lines that stand as the owner wrote them, `earlier` the changes that wait or were declined, and
     `undecided` the crystals of those inputs that waited once and were not decided. `newest` is the last crystal's
     row, and `waiting` counts the pending notes that are not among `notes` (a thousand at most): both as they were
-    when this was read. `unasked` are the ids of inputs of which no model is asked any more.
+    when this was read. `unasked` are the ids of inputs of which no model is asked any more, `notes_in` is the section
+    of notes in a dream without a model.
     """
 
     dream: str
@@ -249,6 +250,7 @@ class Snapshot:
     newest: int = 0
     waiting: int = 0
     unasked: tuple[str, ...] = ()
+    notes_in: SectionName = SectionName.CONTEXT
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,11 @@ def global_root(environment: Mapping[str, str]) -> Path:
     return data / "dreamd" / "global"
 
 
+def is_global(root: Path, environment: Mapping[str, str]) -> bool:
+    """Return whether this is the folder of the person's global workspace."""
+    return str(root) == os.path.realpath(global_root(environment))
+
+
 def is_everybodys(folder: Path, environment: Mapping[str, str]) -> bool:
     """Whether a folder is no single project's: the home folder, one above it, or one of the system's."""
     real = os.path.realpath(folder)

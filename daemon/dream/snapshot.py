@@ -1,11 +1,13 @@
 """Snapshot: everything that a dream reads: MEMORY.md as its owner left it, what is new, and what the ledger has."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
 
+from daemon.config.paths import is_global
 from daemon.dream.owner_edits import owner_edits
 from daemon.ingest.named import named_by_notes
 from daemon.sessions.for_dreams import open_items
@@ -135,6 +137,8 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         forgotten=store.crystals.forgotten.tombstones(),
         policy=store.config.dream.policy,
         handwritten=(*edits.written, *sorted(store.lineage.handwritten())),
+        # Of the global workspace every project is given The Bond.
+        notes_in=SectionName.BOND if is_global(store.workspace.root, os.environ) else SectionName.CONTEXT,
     )
 
 

@@ -27,7 +27,7 @@ OLD_NOTES = (
     "We decided to use SQLite for the ledger",
 )
 NEW_NOTES = (
-    "The staging server listens on port 9090",  # revises a line
+    "The staging server listens on port 9090",  # two values of one port stand beside each other
     "Next goal: write the retrieval benchmark",
     "Deploy failed again because of the expired certificate",
 )

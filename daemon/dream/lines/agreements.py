@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from daemon.config.paths import global_root, registry_path
+from daemon.config.paths import is_global, registry_path
 from daemon.config.registry import known
 from daemon.dream.owner_edits import IMPORTANCE, owner_edits
 from daemon.workspace.adoption import open_workspace
@@ -71,7 +71,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
     Only in the global workspace, and only when one of the others has changed. What is agreed on no longer waits no
     longer. What cannot be read of the others is left out: nothing of them raises here.
     """
-    if store.workspace.foreign or str(store.workspace.root) != os.path.realpath(global_root(environment)):
+    if store.workspace.foreign or not is_global(store.workspace.root, environment):
         return 0
     meta, began = Meta(store.crystals.connection), time.time_ns()
     stamps = _in_time(lambda: _stamps(store.workspace.root, environment)) or {}

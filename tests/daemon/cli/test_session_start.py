@@ -17,7 +17,6 @@ from state.bootstrap import EVERYWHERE_HEADING
 from state.secrets.policy import DEFAULT
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
-from tests.support.committing import added, without
 from tests.support.running import Caller, process
 
 NOW = datetime(2026, 3, 12, 9, tzinfo=UTC)
@@ -168,9 +167,6 @@ def test_from_a_global_note_to_the_answer_of_a_hook(here: Path, tmp_path: Path) 
     note = "Ada prefers tea over coffee"
     assert process("note", "--global", note, XDG_DATA_HOME=data).status == 0
     assert process("dream", "--global", XDG_DATA_HOME=data).status == 0
-    # Without a model it stands in Active Context: the owner files it under what is read everywhere.
-    document = global_root({"XDG_DATA_HOME": data}) / "MEMORY.md"
-    document.write_text(added(without(document.read_text(), note), note))
     message = json.dumps({"hook_event_name": "SessionStart", "session_id": "0193f2a1"}).encode()
     words = ("bootstrap", str(here), "--format", "hook", "--agent", "codex")
     for _ in range(2):
