@@ -85,8 +85,9 @@ def guard(state: Dreaming, *, ports: Ports) -> Step:
     verdict = judge(snapshot, draft)
     refusals = [*state.get("refusals", []), *(encode(one) for one in _every(verdict))]
     step: Step = {"verdict": encode(verdict), "refusals": refusals, "feedback": list(verdict.reasons)}
-    last = state["attempt"] >= MAX_ATTEMPTS or draft.author == extractive.AUTHOR
-    if verdict.refusal is None or (last and verdict.refusal.guard == ALL_REFUSED):
+    last = state["attempt"] >= MAX_ATTEMPTS
+    given_up = draft.author == extractive.AUTHOR or (last and ports.on_failure != "extractive")
+    if verdict.refusal is None or (given_up and verdict.refusal.guard == ALL_REFUSED):
         # Bad operations alone sink no dream: what else there is (important notes, counted lines) applies.
         return {**step, "outcome": "passed"}
     if draft.author == extractive.AUTHOR:

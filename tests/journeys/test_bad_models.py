@@ -66,9 +66,9 @@ class End:
 
 KEPT = (
     # What an answer neither cites nor names, or cites only for what is refused, it has not taken in.
-    End(model_characters.emptied, 0, 3, left=True),
-    End(model_characters.wrong_ids, 0, 3, left=True),
-    End(model_characters.foreign, 0, 3, left=True),
+    End(model_characters.emptied, 4, 3, left=True),
+    End(model_characters.wrong_ids, 4, 3, left=True),
+    End(model_characters.foreign, 4, 3, left=True),
     # It named the notes as read: they are crystals.
     End(model_characters.evicting, 0, 3),
     End(model_characters.eroding, 0, 1),

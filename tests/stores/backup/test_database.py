@@ -233,6 +233,7 @@ def test_every_older_schema_is_brought_to_this_one(archive: Path, importer: Impo
         old = tmp_path / f"{version}.db"
         with closing(sqlite3.connect(old)) as connection:
             connection.create_function("faded_at", 5, lambda *_: None, deterministic=True)
+            connection.create_function("normalised", 1, str, deterministic=True)
             for script in MIGRATIONS[:version]:
                 connection.executescript(script)
             connection.execute(
