@@ -93,7 +93,7 @@ def test_a_batch_is_reviewed_by_keyboard_alone_and_memory_md_changes(home: Home)
     with home.serving():
         noted(workspace, [TEA, SHORT])
         assert home.dreamd("dream", workspace.root).status == 0
-        for new, old in ((COFFEE, TEA), (LONG, SHORT)):
+        for new, old in ((LONG, SHORT), (COFFEE, TEA)):
             assert home.dreamd("note", new, "--replaces", old, "-w", workspace.root).status == 0
         assert home.dreamd("dream", workspace.root).status == 0
         before = lived.lines(workspace)
@@ -163,7 +163,7 @@ def test_a_wrong_line_is_put_right_and_the_next_dream_respects_it(home: Home) ->
                 assert RIGHT in lived.lines(workspace)
                 assert WRONG not in lived.lines(workspace)
                 stays(page)
-                noted(workspace, [f"Bo says: {WRONG}", "The fence of house 8 was painted"])
+                noted(workspace, [f"{WRONG}!", "The fence of house 8 was painted"])
                 assert home.dreamd("dream", workspace.root).status == 0
                 page.locator("a.line-text", has_text="The fence of house 8").wait_for()
                 assert page.locator("a.line-text", has_text=RIGHT).count() == 1
