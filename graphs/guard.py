@@ -45,7 +45,8 @@ class Bounds:
     """How much one answer may do before it is refused, or its owner is asked.
 
     `per_input`: lines that one input may change; `tidied`: lines that are merged or reworded without an input,
-    or a tenth of the memory if that is more; `changed`: lines that may change in a small memory without asking.
+    or a tenth of the memory if that is more; `changed`: lines that may change in a small memory without asking;
+    `important`: the least importance at which a note that an answer passes over gets its own line.
     """
 
     per_input: int = 8
@@ -204,7 +205,7 @@ def check_operations(
     return Checked(tuple(accepted), tuple(refused))
 
 
-def within_bounds(operations: Sequence[Operation], bounds: Bounds = BOUNDS) -> Checked:
+def within_bounds(operations: Sequence[Operation]) -> Checked:
     """Refuse what is too much for one answer: evictions, pointers, lines fewer by merging, changes by one input.
 
     Too many evictions or pointers are all refused; of merges those after which too many lines would be fewer; of
@@ -213,14 +214,14 @@ def within_bounds(operations: Sequence[Operation], bounds: Bounds = BOUNDS) -> C
     pointers = [one for one in operations if one.action is not Action.EVICT and one.section is SectionName.POINTERS]
     evictions = [one for one in operations if one.action is Action.EVICT]
     refused = list[Refusal]()
-    if max(len(pointers), len(evictions)) > bounds.evictions:
+    if max(len(pointers), len(evictions)) > BOUNDS.evictions:
         figures = f"{len(evictions)} evictions and {len(pointers)} new pointers in one answer"
-        figures += f", at most {bounds.evictions}"
+        figures += f", at most {BOUNDS.evictions}"
         refused += [Refusal("eviction runaway", "operation", figures, one) for one in (*evictions, *pointers)]
     merges = [one for one in operations if one.action is Action.MERGE and one not in pointers]
     fewer = [max(0, len(one.lines) - 1) for one in merges]
-    figures = f"merges leave {sum(fewer)} lines fewer in one answer, at most {bounds.evictions}"
-    room = bounds.evictions
+    figures = f"merges leave {sum(fewer)} lines fewer in one answer, at most {BOUNDS.evictions}"
+    room = BOUNDS.evictions
     for one, less in zip(merges, fewer, strict=True):
         if less > room:
             refused.append(Refusal("eviction runaway", "operation", figures, one))
@@ -229,9 +230,9 @@ def within_bounds(operations: Sequence[Operation], bounds: Bounds = BOUNDS) -> C
     changes = [one for one in operations if one.action in {Action.REVISE, Action.MERGE} and _inputs(one)]
     vouched = Counter(cite for one in changes for cite in _inputs(one) for _ in one.lines)
     for one in changes:
-        if all(vouched[cite] > bounds.per_input for cite in _inputs(one)):
+        if all(vouched[cite] > BOUNDS.per_input for cite in _inputs(one)):
             most = max(_inputs(one), key=lambda cite: vouched[cite])
-            figures = f"{most} is cited for {vouched[most]} changed lines, at most {bounds.per_input}"
+            figures = f"{most} is cited for {vouched[most]} changed lines, at most {BOUNDS.per_input}"
             refused.append(Refusal("bounds", "operation", figures, one))
     out = {id(one.operation) for one in refused}
     return Checked(tuple(one for one in operations if id(one) not in out), tuple(refused))

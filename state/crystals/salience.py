@@ -44,7 +44,6 @@ _SIGNS = {
 }
 # What an agent did is a task, which may come back; what its owner did is an episode.
 _DEED = (Kind.TASK_PATTERN, 0.5)
-_LASTING = {Kind.FACT, Kind.PREFERENCE, Kind.RELATIONSHIP, Kind.INSIGHT, Kind.TASK_PATTERN, Kind.SKILL}
 _PLAIN = {Trust.OWNER: 0.45, Trust.AGENT: 0.35, Trust.TOOL: 0.2, Trust.WEB: 0.2}
 # What an agent says about itself and the work weighs less than the owner's word; output of tools hardly weighs.
 _WEIGHT = {Trust.OWNER: 1.0, Trust.AGENT: 0.75}
@@ -74,11 +73,6 @@ def salience(text: str, trust: Trust) -> Salience:
         # A question says what was wanted, seldom what is so: only what it states beside that counts.
         return Salience(kind, round(max(0.4 * _WEIGHT[trust], weight - 0.2), 3))
     return Salience(kind, round(max(_PLAIN[trust], weight), 3))
-
-
-def is_lasting(text: str) -> bool:
-    """Whether what a text says holds beyond the days in which it was said: a fact or a habit, no goal, no event."""
-    return salience(text, Trust.OWNER).kind in _LASTING
 
 
 def is_question(text: str) -> bool:

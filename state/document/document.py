@@ -176,11 +176,6 @@ class Document:
         """Whether a dream has written here: the title, or most of the sections."""
         return any(is_title(part.heading) for part in self.parts) or len(self.missing) <= 3
 
-    @property
-    def substance(self) -> int:
-        """Characters of content in the seven sections: no headings, no filler."""
-        return sum(len(block.text) for _, block in self.lines())
-
 
 def parse(text: str) -> Document:
     """Read MEMORY.md. Never fails: what is not one of the seven sections is a human's text and kept."""

@@ -57,11 +57,6 @@ def stream_safe(text: str) -> str:
     return re.sub(rf"[{marks}](?<=[{marks}]{{{MOST_MARKS + 1}}})[{marks}]*", "", text)
 
 
-def compatible(text: str) -> str:
-    """What shows of the text in Unicode's compatibility form (NFKC): full-width signs and ligatures as plain ones."""
-    return unicodedata.normalize("NFKC", stream_safe(visible(text)))
-
-
 # A dream compares the same lines many times.
 @lru_cache(maxsize=2_048)
 def normalise(text: str) -> str:

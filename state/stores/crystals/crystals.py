@@ -279,13 +279,6 @@ class Crystals:
         """The highest row number; 0 when there are no crystals."""
         return int(self.connection.execute("SELECT coalesce(max(key), 0) FROM crystals").fetchone()[0])
 
-    def later_than(self, key: int, ids: Iterable[str]) -> set[str]:
-        """The ids among these that were written after the row of this number."""
-        rows = self.connection.execute(
-            f"SELECT id FROM crystals WHERE key > ? AND id IN ({_KEYS})", (key, json.dumps(list(ids)))
-        )
-        return {row["id"] for row in rows}
-
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Delete these crystals from every table and from the full-text index; returns the ids that existed.
 

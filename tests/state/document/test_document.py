@@ -355,7 +355,7 @@ def test_a_line_about_a_dream_is_no_stamp() -> None:
 def test_a_blank_document_has_the_seven_sections_and_no_substance() -> None:
     document = blank("\r\n")
     assert [part.name for part in document.parts if part.name] == list(SectionName)
-    assert document.substance == 0
+    assert list(document.lines()) == []
     assert "\n" not in render(document).replace("\r\n", "")
 
 
