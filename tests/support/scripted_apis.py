@@ -33,6 +33,7 @@ Event = dict[str, Any]
 
 
 NOT_THERE = "unsupported call: "
+PATIENCE = 10  # calls of a tool that is not there before its absence is taken for the answer
 
 
 class ScriptedApi(ABC):
@@ -116,14 +117,15 @@ class ResponsesApi(ScriptedApi):
     path = "/v1/responses"
 
     def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
-        prompt, results = "", list[str]()
+        prompt, results, missing = "", list[str](), 0
         for item in request["input"]:
             if item["type"] == "function_call_output":
                 # A server that is not required may start after the first request: its tool is called again.
-                if not _text(item["output"]).startswith(NOT_THERE):
+                missing = missing + 1 if _text(item["output"]).startswith(NOT_THERE) else 0
+                if missing in (0, PATIENCE):
                     results.append(_text(item["output"]))
             elif item["type"] == "message" and item["role"] == "user":
-                prompt, results = _text(item["content"]), []
+                prompt, results, missing = _text(item["content"]), [], 0
         return prompt, results
 
     def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:
