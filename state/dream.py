@@ -6,7 +6,7 @@ compare prompts, written to the journal, and committed again after a crash.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -45,6 +45,15 @@ REVIEW = "review"
 
 EDIT = "edit"
 """The cause of a version in which the owner changed single lines, without an editor."""
+
+HUMAN = "human"
+"""The cause of a version that a person saved in an editor, as it was found."""
+
+MERGED = "merged"
+"""The cause of a version that a person saved while a dream was committed, with the dream's edits."""
+
+FOUND = "found"
+"""The cause of a version that was found in the file after state.db was restored from an older copy."""
 
 
 class Kind(StrEnum):
@@ -380,6 +389,11 @@ _UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict, dict,
 def encode_record(dream: Dream) -> str:
     """A dream as it is kept, with the number of its form."""
     return _HEAD.decode() + encode(dream).removeprefix("{")
+
+
+def encode_kept(dream: Dream) -> str:
+    """Encode what a version keeps of its dream: all but its texts, which are the version's, and what rows say."""
+    return encode_record(replace(dream, before="", after="", merged=None, edits=(), crystals=(), retired_pointers=()))
 
 
 def decode_record(content: str | bytes, name: str) -> Dream:

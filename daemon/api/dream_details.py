@@ -1,4 +1,4 @@
-"""Dream details: all that is known of one dream, from the ledger, the journal and the crystals."""
+"""Dream details: all that is known of one dream, from the ledger, its version and the crystals."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -211,17 +211,17 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
         diff=_diff(store, record, number) if record else "",
         calls=calls,
         changes=first("changes", (one.number for one in store.changes.of(run.id))),
-        before=number - 1 if number is not None and store.journal.has(number - 1) else None,
-        itself=number if number is not None and store.journal.has(number) else None,
+        before=number - 1 if number is not None and store.memory.has(number - 1) else None,
+        itself=number if number is not None and store.memory.has(number) else None,
         more=more,
     )
 
 
 def _record(store: Store, dream: str, number: int | None) -> Dream | None:
-    """The dream as the journal has it, or its proposal; None when neither is there, or can be read, any more."""
+    """The dream as its version has it, or its proposal; None when neither is there, or can be read, any more."""
     try:
         if number is not None:
-            return store.journal.record(number)
+            return store.memory.version(number)
         proposed = store.ledger.proposed(dream)
         return decode_record(proposed, f"proposal {dream}") if proposed is not None else None
     except (NotFoundError, StorageError):

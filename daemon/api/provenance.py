@@ -142,7 +142,7 @@ def _by_hand(store: Store, what: str) -> tuple[LineHistory, ...]:
 
 def _written_by(store: Store, life: LineLife) -> WrittenBy:
     try:
-        record = store.journal.record(life.born_in)
+        record = store.memory.version(life.born_in)
     except NotFoundError:
         # The lineage is still there when the history folder was deleted.
         return WrittenBy(life.born_in, life.born_at, "", "", "", "", (), "")

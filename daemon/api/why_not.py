@@ -197,7 +197,7 @@ class _Asked:
         stood: dict[str, int] = {}
         with suppress(NotFoundError, StorageError):  # the record is gone
             if one is not None and one.version:
-                stood = dict(lines_with(self.store.journal.text(one.version), self.wanted))
+                stood = dict(lines_with(self.store.memory.text(one.version), self.wanted))
         kept = f"what MEMORY.md said when the agent read it ({self._when()}) is not kept"
         why = f"{kept}, so whether it was given is unknown"
         for text, at in now.items():
@@ -378,7 +378,7 @@ class _Asked:
         """What the guards refused, in the latest versions that have refusals."""
         for version in islice(self.store.ledger.versions_with_refusals(), _RECORDS):
             try:
-                record = self.store.journal.record(version)
+                record = self.store.memory.version(version)
             except (NotFoundError, StorageError):
                 continue
             for one in record.refused:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from daemon.dream.lines.change import corrected, take_in_writing
+from daemon.dream.lines.change import corrected
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.owner_edits import owner_edits
 from daemon.dream.snapshot import standing
@@ -164,8 +164,6 @@ def _carried(
 ) -> Settled:
     if not wishes:
         return Settled(None, {}, (), ())
-    if take_in_writing(store):
-        now = utc_now()  # this version comes after that one
     memory, name = WorkspaceMemory(store), f"{now:%Y%m%dT%H%M%S%f}Z"
     carried = carry_out(standing(store, name, now), wishes, memory)
     refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused)
@@ -223,7 +221,7 @@ def approve(store: Store, dream: str) -> Dream:
     proposal = store.ledger.proposal(dream)
     record = decode_record(proposal.record, f"proposal {proposal.dream}")
     # Decided before a crash: the commit was finished since, or is now.
-    if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
+    if not store.memory.is_committed(record.id) and record.number != store.lineage.last_version() + 1:
         store.ledger.decide(record.id, "outdated")
         store.ledger.end(record.id, "rejected", "outdated: there is a newer version", utc_now())
         raise RejectedError(

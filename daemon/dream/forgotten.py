@@ -28,7 +28,7 @@ def unforget_written(store: Store) -> int:
     known = {normalise(line.text) for line in store.lineage.current_lines()}
     last = store.lineage.last_version()
     with suppress(DreamdError):  # a record that cannot be read: the ledger knows the lines of the sections
-        committed = parse(store.journal.text(last)) if last else None
+        committed = parse(store.memory.text(last)) if last else None
         known |= {block.key for part in committed.parts for block in part.lines} if committed else set()
     with transaction(connection):
         written = [block for part in parse(text).parts for block in part.lines if block.key not in known]

@@ -62,12 +62,12 @@ class WorkspaceMemory:
         return [one for one in learnable(self.store, crystals) if one.id not in shown]
 
     def commit(self, dream: Dream) -> Dream:
-        """Commit the dream to the journal, write it into the files of agents, then embed what is new.
+        """Commit the dream, write it into the files of agents, then embed what is new.
 
         A dream that changes nothing makes no version; what it took in is consumed.
         """
-        journal = self.store.journal
-        done = journal.consume(dream) if dream.changes_nothing and dream.number > 1 else journal.commit(dream)
+        memory = self.store.memory
+        done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
         write_blocks(self.store)
         self.store.embed()
         return done

@@ -34,7 +34,7 @@ def restore(store: Store, number: int) -> Dream:
     Of a later version whose record is gone or damaged, what the crystals say is input again, and the dream's problems
     name it. Raises NotFoundError for a version that there is none of.
     """
-    text = store.journal.text(number)
+    text = store.memory.text(number)
     write_blocks(store)
     before, problems = read_document(store)
     later, lost = _later(store, number)
@@ -70,7 +70,7 @@ def restore(store: Store, number: int) -> Dream:
         decided=_undecided(store, later),
     )
     store.ledger.begin(dream.id, f"restore of version {number}", now)
-    done = store.journal.commit(dream)
+    done = store.memory.commit(dream)
     write_blocks(store)
     store.embed()
     store.ledger.end(dream.id, "committed", f"version {number} again", utc_now(), done.number)
@@ -82,7 +82,7 @@ def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
     records, lost = list[Dream](), dict[int, str]()
     for version in store.lineage.versions_after(number):
         try:
-            records.append(store.journal.record(version))
+            records.append(store.memory.version(version))
         except (NotFoundError, StorageError) as error:
             lost[version] = (
                 f"version {version} has no record that can be read ({error.what}): "

@@ -173,7 +173,7 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
 
 def _go_on(store: Store, mode: Mode, steps: StepRecord) -> Outcome | None:
     """Finish an interrupted commit, then go on with an interrupted dream; None when there is none to go on with."""
-    store.journal.recover()  # a store that stays open: what its last dream had decided and failed to finish
+    store.memory.recover()  # a store that stays open: what its last dream had decided and failed to finish
     # A restore that was killed after a killed dream leaves two.
     while (unfinished := store.ledger.unfinished()) is not None:
         if (outcome := _resume(store, unfinished, mode, steps)) is not None:
@@ -223,7 +223,7 @@ def _run(
         raise
     except Exception as error:
         # What is decided is finished by the next dream, which then ends this run.
-        if mode is not Mode.DRY and not store.journal.decided(dream):
+        if mode is not Mode.DRY and not store.memory.is_committed(dream):
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
             store.ledger.end(dream, "failed", f"{code}: {error}", utc_now())
             settle_answers(store, dream)

@@ -31,7 +31,7 @@ from state.signals.curiosity import rank_questions
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
-from state.stores.history.journal import NOTES_LEFT
+from state.stores.history.memory import NOTES_LEFT
 from state.stores.history.refused_inputs import RefusedInputs
 from state.text.words import normalise
 from state.trust import Trust

@@ -56,7 +56,7 @@ class Keeper:
         self.files = WorkspaceFiles(workspace)
         self.name = name
         self.embedding = embedding
-        self.alone: AbstractContextManager[object] = nullcontext()  # as of `Journal`
+        self.alone: AbstractContextManager[object] = nullcontext()  # as of `Memory`
         self.changed = True  # since the last pass
         self.session_ended: datetime | None = None
         self.dreaming = ""  # how far the dream is that runs, in words
@@ -279,7 +279,7 @@ class Keeper:
         if lock is None or indexing is None:
             raise self.unkept()
         store = open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
-        store.journal.alone = self.alone
+        store.memory.alone = self.alone
         return store
 
     def unkept(self) -> BusyError:

@@ -16,6 +16,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.lock import present_holder
 from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import Workspace
+from state.stores.history.memory import is_half_written
 from state.stores.history.segments import Segments
 from state.stores.repair.check import WRONG_SCHEMA
 
@@ -186,7 +187,7 @@ def _document(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("MEMORY.md", Level.PROBLEM, "MEMORY.md holds NUL bytes, so it is no text", elsewise)
         return
     yield Finding("MEMORY.md", Level.OK, "not there yet" if content is None else f"{len(text):,} characters")
-    if disk.displaced(workspace.document) is not None and present_holder(workspace) is None:
+    if is_half_written(workspace) and present_holder(workspace) is None:
         what = "a commit was interrupted while it wrote MEMORY.md"
         yield Finding("commit", Level.WARNING, what, "it is finished now, as the workspace is opened")
 

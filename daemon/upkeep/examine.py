@@ -125,7 +125,7 @@ def _history(store: Store) -> Iterator[Finding]:
     sound = True
     for version in store.lineage.versions(store.lineage.last_version()):
         try:
-            record = store.journal.record(version.number)
+            record = store.memory.version(version.number)
         except NotFoundError:
             what = f"the record of version {version.number} is gone"
             advice = "put it back from a backup; without it, only this version cannot be shown or restored"
@@ -153,7 +153,7 @@ def _memory(store: Store) -> Iterator[Finding]:
     if not last:
         return
     try:
-        wrong = wrong_with(store.disk.read_optional(store.workspace.document), store.journal.text(last))
+        wrong = wrong_with(store.disk.read_optional(store.workspace.document), store.memory.text(last))
     except DreamdError:
         return
     if wrong:

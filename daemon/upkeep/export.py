@@ -15,10 +15,10 @@ from pathlib import Path
 
 from daemon.workspace.stores import Store
 from state.dream import decode_record
-from state.errors import DreamdError, NotFoundError, StorageError
+from state.errors import StorageError
 from state.stores.backup.manifest import MAX_RECORD_BYTES, TEMPORARY, remove_unmoved, unmoved_name, version_of
 from state.stores.backup.reading import open_archive
-from state.stores.backup.writing import ArchiveWriter, take_database, take_files, take_log, take_record
+from state.stores.backup.writing import ArchiveWriter, take_database, take_files, take_log
 from state.stores.disk.syscalls import storage_errors
 
 
@@ -41,7 +41,7 @@ def export(store: Store, now: datetime, process: int = 0) -> Exported:
     This process (0: this one) is to move it away: when the process has ended, the archive is deleted. Raises what the
     disk and the stores fail with; nothing is left then.
     """
-    store.journal.recover()  # what an earlier dream had decided and failed to finish
+    store.memory.recover()  # what an earlier dream had decided and failed to finish
     remove_unmoved(store.workspace, store.disk)
     with _temporary(store.workspace.state / unmoved_name(process or os.getpid())) as path:
         _write(store, path, now)
@@ -69,27 +69,10 @@ def _write(store: Store, path: Path, now: datetime) -> None:
             beside = path.with_name(f"{path.name.removesuffix(TEMPORARY)}.db{TEMPORARY}")
             schema = take_database(writer, workspace, beside)
             take_files(writer, workspace, store.disk)
-            for name, content in _records(store):
-                take_record(writer, workspace, name, content)
             take_log(writer, workspace, store.disk)
             writer.close(_version(), schema, now)
             file.flush()
             system.fsync(fd)
-
-
-def _records(store: Store) -> Iterator[tuple[str, bytes]]:
-    """The journal's records; one that could not be imported is left out, and a notice says so."""
-    for version in reversed(store.lineage.versions(store.lineage.last_version())):
-        name = f"history/{version.number:06d}.json"
-        try:
-            content = store.disk.read_bytes(store.workspace.state / name)
-            require_record(name, content, version.dream)
-        except NotFoundError:
-            store.notice(f"version {version.number} has no record, so it can be neither shown nor restored")
-        except DreamdError as error:
-            store.notice(f"{name} is not in the archive: {error}")
-        else:
-            yield name, content
 
 
 def require_record(name: str, content: bytes, dream: str) -> None:

@@ -93,9 +93,9 @@ def forget(
     _erase_document_and_log(store, plan.erasure, traces, now)
     on_step(Step("files", "MEMORY.md and the log of notes"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
-    _erase_history(store, plan.erasure, traces)
+    _erase_others(store, plan.erasure, traces)
     write_blocks(store)
-    on_step(Step("history", "state.db, the history, checkpoints, the vector index"))
+    on_step(Step("history", "state.db, checkpoints, the vector index"))
     _finish(store, plan.erasure, traces, now)
     on_step(Step("verify", "every byte is searched"))
     proof = searched(store, plan.erasure, plan.surfaces)
@@ -158,7 +158,7 @@ def unforget(store: Store, text: str, now: datetime) -> Receipt:
 
 def _end_interrupted(store: Store, now: datetime) -> None:
     """Finish interrupted commits and end an interrupted dream as failed; its notes are pending again."""
-    store.journal.recover()
+    store.memory.recover()
     while (run := store.ledger.unfinished()) is not None:
         store.ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
@@ -206,17 +206,9 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
     return erasure
 
 
-def _erase_history(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
-    """Erase the targets in the history and the other files of the state folder; drop checkpoints and index."""
-    workspace, disk, connection = store.workspace, store.disk, store.crystals.connection
-    for path in files.records(workspace):
-        changed, committed = files.erase_record(disk, path, erasure)
-        traces[_place(store, path)] += changed
-        if committed is not None:
-            connection.execute(
-                "UPDATE versions SET digest = ?, characters = ? WHERE number = ? AND digest <> ?",
-                (committed.digest, committed.characters, committed.number, committed.digest),
-            )
+def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
+    """Erase the targets in the other files of the state folder; drop checkpoints and index."""
+    workspace, disk = store.workspace, store.disk
     patterns = Patterns(erasure.sought, ids=erasure.renamed)
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
@@ -255,9 +247,8 @@ def _files_holding(folder: Path, patterns: Patterns) -> int:
 
 def _place(store: Store, path: Path) -> str:
     """The name of a file in the receipt."""
-    for folder in (store.workspace.history, store.workspace.checkpoints):
-        if path.is_relative_to(folder):
-            return folder.name
+    if path.is_relative_to(store.workspace.checkpoints):
+        return store.workspace.checkpoints.name
     return name_of(store, path)
 
 

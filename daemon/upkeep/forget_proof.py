@@ -30,7 +30,7 @@ from state.stores.disk.disk import below
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
 from state.stores.erasing.own_words import is_field, is_own, is_reply_field
-from state.stores.erasing.plan import Erasure, erased_document, erased_record
+from state.stores.erasing.plan import Erasure, erased_document
 from state.stores.erasing.tables import texts
 
 _MOST = 100  # places of one file are counted
@@ -153,9 +153,6 @@ def changed_in(store: Store, path: Path, content: bytes, erasure: Erasure) -> in
         return count
     if files.has_receipts_alone(store.disk, path):
         return 0
-    record = files.record_in(store.disk, path) if path in files.records(store.workspace) else None
-    if record is not None:
-        return int(erased_record(record, erasure) != record)
     return Patterns(erasure.sought).count(content, most=_MOST)
 
 

@@ -4,8 +4,8 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,10 @@ from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk, is_same_file
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace
+from state.stores.history.former_records import take_in_records
 from state.stores.history.lineage import Lineage
+from state.stores.history.memory import Memory
+from state.stores.history.segments import Segments
 
 _ASIDE = ".dreamd-import-"
 _INCOMING = "incoming.db"
@@ -180,14 +183,25 @@ def _write(member: Member, blocks: Iterator[bytes], path: Path, system: System) 
 
 
 def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
-    """Check that state.db and the journal's records agree, and describe the import."""
-    connection = open_database(workspace.database)
-    try:
-        lineage, crystals = Lineage(connection), Crystals(connection).count()
+    """Check that state.db and the records of an older archive agree, take these in, and describe the import."""
+    with closing(open_database(workspace.database)) as connection:
+        lineage, crystals = Lineage(connection), Crystals(connection)
         dreams = {version.number: version.dream for version in lineage.versions(lineage.last_version())}
-    finally:
-        connection.close()
-    recorded = set()
+        _require_records(archive, workspace, dreams)
+        disk = Disk(workspace.root)
+        memory = Memory(workspace, disk, crystals, lineage, Segments(workspace, disk), lambda: None)
+        take_in_records(workspace, disk, crystals, memory)
+        return Imported(
+            workspace=str(root),
+            at=archive.manifest.at,
+            version=max(dreams, default=0),
+            crystals=crystals.count(),
+            missing=tuple(number for number in sorted(dreams) if not memory.has(number)),
+        )
+
+
+def _require_records(archive: Archive, workspace: Workspace, dreams: Mapping[int, str]) -> None:
+    """Return if every record in the archive is of a version that state.db knows, and of its dream."""
     for member in archive.manifest.members:
         number = version_of(member.name)
         if number is None:
@@ -201,14 +215,6 @@ def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
             require_record(member.name, (workspace.state / member.name).read_bytes(), dreams[number])
         except DreamdError as error:
             raise refused(archive.path, error.what) from error
-        recorded.add(number)
-    return Imported(
-        workspace=str(root),
-        at=archive.manifest.at,
-        version=max(dreams, default=0),
-        crystals=crystals,
-        missing=tuple(sorted(dreams.keys() - recorded)),
-    )
 
 
 def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:

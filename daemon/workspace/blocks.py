@@ -48,8 +48,8 @@ from state.errors import (
 from state.stores.disk.disk import Disk
 from state.stores.disk.swap import change_text
 from state.stores.disk.workspace import Workspace
-from state.stores.history.journal import decode_document
 from state.stores.history.lineage import match
+from state.stores.history.memory import decode_document
 from state.trust import Trust
 
 # As of a line that the owner wrote into MEMORY.md.

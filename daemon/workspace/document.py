@@ -10,7 +10,7 @@ from state.document.document import parse
 from state.dream import Dream
 from state.errors import NotFoundError, StorageError
 from state.stores.history.bootstraps import BootstrapReceipt
-from state.stores.history.journal import decode_document
+from state.stores.history.memory import decode_document
 
 # What MEMORY.md was is looked for in so many versions that came after.
 _LATER = 5
@@ -29,7 +29,7 @@ def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
     if text.strip() or not last:
         return text, ()
     how = "is missing" if content is None else "is empty"
-    return store.journal.text(last), (f"MEMORY.md {how}; version {last} is taken as the old state",)
+    return store.memory.text(last), (f"MEMORY.md {how}; version {last} is taken as the old state",)
 
 
 def document_of(store: Store, receipt: BootstrapReceipt, *others: str) -> str | None:
@@ -59,7 +59,7 @@ def _texts(store: Store, versions: list[int]) -> Iterator[str]:
 
 def _record(store: Store, number: int) -> Dream | None:
     with suppress(NotFoundError, StorageError):  # it is gone, or damaged
-        return store.journal.record(number)
+        return store.memory.version(number)
     return None
 
 

@@ -18,7 +18,6 @@ from daemon.workspace.files import WorkspaceFiles
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
-from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -26,6 +25,7 @@ from state.stores.erasing.intent import ADVICE, UNFINISHED
 from state.stores.history.bootstraps import BootstrapReceipt
 from state.stores.history.changes import OpenChanges
 from state.stores.history.daily_spend import daily_spend
+from state.stores.history.memory import is_half_written
 
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
 BY_FLEET = "by itself, when enough is new"
@@ -259,7 +259,7 @@ def _blocks(files: WorkspaceFiles, now: datetime) -> tuple[tuple[BlockStatus, ..
 def _has_interrupted_commit(workspace: Workspace) -> bool:
     """Whether a commit was cut off while it wrote MEMORY.md; False when that cannot be read."""
     try:
-        return Disk(workspace.root).displaced(workspace.document) is not None
+        return is_half_written(workspace)
     except DreamdError:
         return False
 

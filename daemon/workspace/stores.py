@@ -37,9 +37,10 @@ from state.stores.entries.entries import Entries
 from state.stores.history.acts import Acts
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
-from state.stores.history.journal import Journal
+from state.stores.history.former_records import take_in_records
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
+from state.stores.history.memory import Memory
 from state.stores.history.originals import Originals
 from state.stores.history.segments import Segments
 from state.stores.history.steps import Steps
@@ -99,7 +100,7 @@ class Store:
     feelings: Feelings
     questions: Questions
     segments: Segments
-    journal: Journal
+    memory: Memory
     check: Callable[[], None]
     owned: bool
     embedding: Embedding
@@ -280,8 +281,10 @@ def open_owned(
 def recover(store: Store) -> None:
     """Finish the commits that were interrupted, with their blocks, and remove what a killed export left."""
     remove_unmoved(store.workspace, store.disk)
-    if store.journal.recover():
-        store.notice(f"an interrupted commit was finished (version {store.lineage.last_version()})")
+    for problem in take_in_records(store.workspace, store.disk, store.crystals, store.memory):
+        store.notice(f"a version of an older dreamd cannot be shown or restored: {problem}")
+    if store.memory.recover():
+        store.notice(f"MEMORY.md was brought to version {store.lineage.last_version()}, which it had not reached")
     from daemon.workspace.blocks import finish_blocks  # which is about stores
 
     finish_blocks(store)
@@ -293,7 +296,7 @@ def _embedding(config: Config) -> Embedding:
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:
     """The folders that an owner writes in, each after the one that it is in."""
-    inside = (workspace.history, workspace.segments, workspace.retired, workspace.crystals, workspace.checkpoints)
+    inside = (workspace.segments, workspace.retired, workspace.crystals, workspace.checkpoints)
     return (workspace.scratch.parent, *inside)
 
 
@@ -335,7 +338,7 @@ def _opened(
         feelings=Feelings(connection, baselines),
         questions=Questions(connection),
         segments=segments,
-        journal=Journal(workspace, disk, crystals, lineage, segments, check),
+        memory=Memory(workspace, disk, crystals, lineage, segments, check),
         check=check,
         owned=owned,
         embedding=embedding,

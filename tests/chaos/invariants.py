@@ -159,7 +159,7 @@ def _idle(trial: Trial) -> None:
     """Opening it repairs nothing: there is nothing to repair."""
     with open_exclusive(trial.workspace, Config(), "chaos") as store:
         demand(not store.notices, f"opening the workspace mended something: {store.notices}")
-        demand(store.journal.recover() == 0, "recover() has something to do")
+        demand(store.memory.recover() == 0, "recover() has something to do")
         check = store.crystals.connection.execute("PRAGMA integrity_check").fetchone()[0]
         demand(check == "ok", f"state.db: {check}")
 

@@ -137,7 +137,7 @@ def test_a_version_without_its_block_is_written_by_the_next_who_opens(ready: Pre
     file = workspace.root / "CLAUDE.md"
     with opened(workspace) as store:
         wish(store, file, "claude-code")
-        store.journal.commit(ready.dream)  # and the process is killed
+        store.memory.commit(ready.dream)  # and the process is killed
     assert NEW_NOTES[1].encode() not in file.read_bytes()
     with opened(workspace):
         pass
@@ -152,7 +152,7 @@ def test_a_commit_stands_whatever_becomes_of_its_block(ready: Prepared, workspac
         file.unlink()
         file.mkdir()
         WorkspaceMemory(store).commit(ready.dream)
-        assert store.lineage.last_version() == ready.dream.number
+        assert store.memory.is_committed(ready.dream.id)
         assert any("a block was not written" in notice for notice in store.notices)
     assert [bool(one.problem) for one in block_statuses(workspace)] == [True]
 

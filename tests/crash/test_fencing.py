@@ -9,10 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from graphs import nodes
-from graphs.graph_state import Dreaming, Step
-from graphs.ports import Ports
-from state.codec import encode
 from state.errors import FencedError
 from state.stores.disk.workspace import Workspace
 from tests.support.committing import (
@@ -71,7 +67,7 @@ def everything(root: Path) -> dict[str, bytes]:
 def assert_consistent(workspace: Workspace, *notes: str) -> None:
     """The file is the last version's text, no line was taken for deleted, each note was consumed once."""
     with opened(workspace) as store:
-        assert workspace.document.read_text(encoding="utf-8") == store.journal.text(store.lineage.last_version())
+        assert workspace.document.read_text(encoding="utf-8") == store.memory.text(store.lineage.last_version())
         dreamt(store, LAST)
         assert {FURTHER, LAST, *NEW_NOTES} <= set(lines(workspace))
         assert store.lineage.tombstones() == []
@@ -86,7 +82,7 @@ def test_a_displaced_owner_commits_nothing(ready: Prepared, tmp_path: Path) -> N
         displace(workspace)
         before = everything(workspace.root)
         with pytest.raises(FencedError, match="taken over"):
-            store.journal.commit(ready.dream)
+            store.memory.commit(ready.dream)
         assert everything(workspace.root) == before
     assert_old_or_new(workspace, ready)
 
@@ -106,13 +102,13 @@ def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothin
             with opened(workspace) as new_owner:
                 # Finishes what was decided, or goes on with the dream that was under way; then dreams again.
                 with suppress(FencedError):
-                    new_owner.journal.commit(ready.dream)
+                    new_owner.memory.commit(ready.dream)
                 dreamt(new_owner, FURTHER)
 
         system = Overtaken(workspace.root, fail_at, fault, meanwhile=meanwhile)
         with opened(workspace, system) as store:
             try:
-                store.journal.commit(ready.dream)
+                store.memory.commit(ready.dream)
             except FencedError:
                 fenced += 1
         if not system.met:
@@ -144,12 +140,13 @@ def test_an_owner_that_is_displaced_before_its_last_transaction_changes_nothing(
                     if len(begun) == number + 1:
                         displace(workspace)
                         with opened(workspace) as new_owner:
+                            new_owner.memory.commit(ready.dream)
                             dreamt(new_owner, FURTHER)
                         overtaken.append(number)
 
             store.crystals.connection.set_trace_callback(watch)
             try:
-                store.journal.commit(ready.dream)
+                store.memory.commit(ready.dream)
             except FencedError:
                 fenced += 1
             store.crystals.connection.set_trace_callback(None)
@@ -160,39 +157,13 @@ def test_an_owner_that_is_displaced_before_its_last_transaction_changes_nothing(
     assert fenced == 3
 
 
-def test_a_version_that_was_decided_in_the_meantime_is_finished_and_the_next_dream_works(
+def test_a_version_that_was_made_in_the_meantime_is_not_overwritten_and_the_next_dream_works(
     ready: Prepared, tmp_path: Path
 ) -> None:
     workspace = ready.copy(tmp_path / "agent")
     with opened(workspace) as store:
-        # The old owner was stopped just before it put its record into place, and went on for that one call.
-        record = workspace.history / "000002.json"
-        store.disk.write_new(record, encode(ready.dream).encode())
+        store.memory.commit(ready.dream)
         with pytest.raises(FencedError, match="version 2 was committed by another process"):
-            store.journal.commit(replace(ready.dream, id="another"))
-        assert store.lineage.version_of(ready.dream.id) == 2
+            store.memory.commit(replace(ready.dream, id="another"))
         dreamt(store, FURTHER)
-    assert_consistent(workspace, FURTHER)
-
-
-def test_a_displaced_owner_leaves_its_run_to_the_new_one(
-    ready: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = ready.copy(tmp_path / "agent")
-    evict = nodes.evict
-
-    def overtaken(state: Dreaming, *, ports: Ports) -> Step:
-        displace(workspace)
-        return evict(state, ports=ports)
-
-    with opened(workspace) as store, monkeypatch.context() as patch:
-        store.ledger.end(ready.dream.id, "failed", "left aside", ready.dream.at)
-        patch.setattr(nodes, "evict", overtaken)
-        with pytest.raises(FencedError):
-            dreamt(store)
-    with opened(workspace) as new_owner:
-        assert new_owner.ledger.unfinished() is not None
-        assert dreamt(new_owner).resumed
-        dreamt(new_owner, FURTHER)
-        new_owner.ledger.end(ready.dream.id, "committed", "not this one", ready.dream.at)
     assert_consistent(workspace, FURTHER)

@@ -14,14 +14,15 @@ from daemon.dream.run import Mode
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import SectionName
 from state.document.operations import Action
+from state.dream import HUMAN
 from state.errors import DocumentError
 from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
-from state.stores.history.journal import Journal
 from state.stores.history.lineage import Lineage
+from state.stores.history.memory import Memory
 from state.stores.history.segments import Segments
 from tests.support.committing import (
     BY_HAND,
@@ -31,6 +32,7 @@ from tests.support.committing import (
     Prepared,
     added,
     dreamt,
+    is_committed,
     lines,
     opened,
     places,
@@ -136,14 +138,21 @@ def assert_wins(store: Store, *edits: Edit, dreams: int = 1) -> None:
     )
 
 
+def saved_texts(store: Store) -> list[str]:
+    """The texts of the versions that a person wrote."""
+    rows = store.crystals.connection.execute("SELECT text FROM versions WHERE cause = ?", (HUMAN,))
+    return [row["text"] for row in rows]
+
+
 @pytest.mark.parametrize("name", BEFORE_THE_SWAP)
 def test_an_edit_between_reading_and_committing_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
     edit = BEFORE_THE_SWAP[name]
     workspace = ready.copy(tmp_path / "agent")
     write(workspace, edit.change)
     with opened(workspace) as store:
-        assert store.journal.commit(ready.dream).merged is not None
-        assert store.journal.text(2) == workspace.document.read_text(encoding="utf-8")
+        assert store.memory.commit(ready.dream).merged is not None
+        assert store.memory.text(store.lineage.last_version()) == workspace.document.read_text(encoding="utf-8")
+        assert edit.change(ready.dream.before) in saved_texts(store)
         assert_wins(store, edit, dreams=2)
         # What never stood in the file was not deleted from it.
         assert NEW_PORT not in store.lineage.tombstones()
@@ -153,7 +162,7 @@ def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(ready: 
     workspace = ready.copy(tmp_path / "agent")
     write(workspace, lambda text: without(text, PORT))
     with opened(workspace) as store:
-        store.journal.commit(ready.dream)
+        store.memory.commit(ready.dream)
         dreamt(store, FURTHER)
         assert store.lineage.tombstones() == [PORT]
         dreamt(store, f"{PORT}!")
@@ -165,10 +174,10 @@ def test_an_edit_in_the_instant_before_the_swap_wins(ready: Prepared, tmp_path: 
     edit = BEFORE_THE_SWAP[name]
     workspace = ready.copy(tmp_path / "agent")
     with opened(workspace, Interrupting(workspace, [edit.change])) as store:
-        assert store.journal.commit(ready.dream).merged is not None
-        assert store.journal.text(2) == workspace.document.read_text(encoding="utf-8")
+        assert store.memory.commit(ready.dream).merged is not None
+        assert store.memory.text(store.lineage.last_version()) == workspace.document.read_text(encoding="utf-8")
+        assert edit.change(ready.dream.before) in saved_texts(store)
         assert_wins(store, edit, dreams=2)
-        assert list(workspace.history.glob("*.merging")) == []
 
 
 def test_edits_before_the_commit_and_in_the_instant_before_the_swap_both_win(ready: Prepared, tmp_path: Path) -> None:
@@ -176,7 +185,7 @@ def test_edits_before_the_commit_and_in_the_instant_before_the_swap_both_win(rea
     write(workspace, ADDS.change)
     saves: Saves = [REWRITES.change, lambda text: added(text, LATER)]
     with opened(workspace, Interrupting(workspace, saves)) as store:
-        store.journal.commit(ready.dream)
+        store.memory.commit(ready.dream)
         assert saves == []
         assert_wins(store, ADDS, REWRITES, Edit(str, stays=(LATER,)))
 
@@ -186,9 +195,9 @@ def test_a_dream_says_so_when_the_file_never_stands_still(ready: Prepared, tmp_p
     saves: Saves = [partial(added, line=f"Line {number} of the owner") for number in range(20)]
     with opened(workspace, Interrupting(workspace, saves)) as store:
         with pytest.raises(DocumentError, match="changed 8 times"):
-            store.journal.commit(ready.dream)
+            store.memory.commit(ready.dream)
         saves.clear()
-        store.journal.recover()
+        store.memory.recover()
         typed = tuple(f"Line {number} of the owner" for number in range(8))
         assert_wins(store, Edit(str, stays=typed))
 
@@ -200,8 +209,8 @@ def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path
         workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
         system = FaultySystem(workspace.root, fail_at, fault)
         with suppress(PowerCut), opened(workspace, system) as store:
-            store.journal.commit(ready.dream)
-        decided = (workspace.history / "000002.json").exists()
+            store.memory.commit(ready.dream)
+        decided = is_committed(workspace, ready.dream)
         write(workspace, EDITS[name].change)
         with opened(workspace) as store:
             if decided:
@@ -225,7 +234,7 @@ def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
         workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
         system = FaultySystem(workspace.root, fail_at, fault)
         with suppress(PowerCut), opened(workspace, system) as store:
-            store.journal.commit(ready.dream)
+            store.memory.commit(ready.dream)
         if GOAL in lines(workspace):
             deletions += 1
             write(workspace, lambda text: without(text, GOAL))
@@ -255,7 +264,7 @@ def test_an_edit_before_the_swap_survives_a_crash_at_any_call(ready: Prepared, t
         workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
         system = FaultyInterrupting(workspace.root, fail_at, fault, saves=[EDITS[name].change])
         with suppress(PowerCut), opened(workspace, system) as store:
-            store.journal.commit(ready.dream)
+            store.memory.commit(ready.dream)
         if not system.saves:
             write(workspace, lambda text: added(text, LATER))
             with opened(workspace) as store:
@@ -277,7 +286,7 @@ def test_a_second_crash_while_recovering_an_edit_loses_nothing(ready: Prepared, 
             write(workspace, DELETES.change)
             system = FaultyInterrupting(workspace.root, fail_at, Fault.TORN_CRASH, saves=[ADDS.change])
             with suppress(PowerCut), opened(workspace, system) as store:
-                store.journal.commit(ready.dream)
+                store.memory.commit(ready.dream)
             if not system.saves:
                 return
 
@@ -291,7 +300,7 @@ def test_a_second_crash_while_recovering_an_edit_loses_nothing(ready: Prepared, 
         with suppress(PowerCut), closing(open_database(workspace.database)) as connection:
             disk = Disk(workspace.root, system)
             stores = Crystals(connection), Lineage(connection), Segments(workspace, disk)
-            Journal(workspace, disk, *stores, check=lambda: None).recover()
+            Memory(workspace, disk, *stores, check=lambda: None).recover()
         with opened(workspace) as store:
             assert_wins(store, Edit(str, stays=(TYPED,)), DELETES)
         shutil.rmtree(workspace.root)

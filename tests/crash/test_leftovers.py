@@ -29,7 +29,7 @@ def test_the_temporary_files_of_a_commit_that_was_killed_anywhere_are_swept(read
         workspace = ready.copy(tmp_path / "agent")
         system = FaultySystem(workspace.root, fail_at, Fault.CRASH)
         with suppress(PowerCut), opened(workspace, system) as store:
-            store.journal.commit(ready.dream)
+            store.memory.commit(ready.dream)
         left |= {name.split(".")[1] for name in temporary(workspace.root)}
         with opened(workspace) as store:
             store.segments.sweep(utc_now() + timedelta(hours=2))
@@ -49,7 +49,7 @@ def test_checkpoints_that_a_dream_failed_to_drop_are_dropped_by_the_next_one(rea
     """As a displaced dream leaves them that goes on, or one whose disk failed at the last moment."""
     workspace = ready.copy(tmp_path / "agent")
     with opened(workspace) as store:
-        store.journal.recover()
+        store.memory.recover()
         dreamt(store, "The cat is called Miez")
     with closing(sqlite3.connect(workspace.checkpoints / "dreams.db")) as connection, connection:
         connection.execute("INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES ('displaced', '1')")

@@ -63,7 +63,7 @@ def test_a_statement_that_fails_anywhere_in_a_commit_leaves_a_way_forward(ready:
         workspace = ready.copy(tmp_path / str(after))
         with opened(workspace) as store, interrupted(store.crystals.connection, after):
             try:
-                store.journal.commit(ready.dream)
+                store.memory.commit(ready.dream)
                 failed = False
             except sqlite3.OperationalError as error:
                 assert "interrupted" in str(error)  # noqa: PT017 - the last run raises nothing
@@ -109,7 +109,7 @@ def restorable(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """Two versions; what a restore of the first one commits is for each test to find out."""
     source = prepared(tmp_path_factory.mktemp("restore") / "agent")
     with opened(Workspace(source.root)) as store:
-        store.journal.commit(source.dream)
+        store.memory.commit(source.dream)
         store.ledger.end(source.dream.id, "committed", "", source.dream.at, 2)
     return source
 
@@ -119,8 +119,8 @@ def assert_restored_or_not(store: Store) -> bool:
     text = store.disk.read_bytes(store.workspace.document).decode()
     last = store.lineage.last_version()
     assert last in (2, 3)
-    assert text == store.journal.text(1 if last == 3 else 2)
-    assert text == store.journal.text(last)
+    assert text == store.memory.text(1 if last == 3 else 2)
+    assert text == store.memory.text(last)
     assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES), 1)
     pending = {note.text for note in store.segments.pending_notes()}
     assert pending == (set(NEW_NOTES) if last == 3 else set())

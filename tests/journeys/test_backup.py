@@ -130,9 +130,9 @@ def assert_clean(there: Workspace, before: list[str], tried: set[str]) -> None:
     none = Embedding.given(Unavailable("not needed here"))
     with open_exclusive(there, Config(), "test", embedding=none) as store:
         assert store.notices == []
-        assert store.journal.recover() == 0
+        assert store.memory.recover() == 0
         assert store.crystals.connection.execute("PRAGMA integrity_check").fetchall()[0][0] == "ok"
-        versions = [store.journal.text(one.number) for one in store.lineage.versions(1_000)]
+        versions = [store.memory.text(one.number) for one in store.lineage.versions(1_000)]
     if versions:
         assert there.document.read_text(encoding="utf-8") in versions
         lived.assert_valid(there)

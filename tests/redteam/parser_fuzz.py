@@ -190,7 +190,7 @@ def _journal(content: bytes, room: Path) -> None:
     workspace = init_workspace(room / "w")
     (workspace.history / "000001.json").write_bytes(content)
     with working(workspace.root) as store:
-        store.journal.recover()
+        store.memory.recover()
 
 
 def _archive(content: bytes, room: Path) -> None:

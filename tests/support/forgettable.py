@@ -171,7 +171,7 @@ def assert_sound(workspace: Workspace) -> None:
             assert any(line.rstrip(".") in text for text in finds(store, line)), line
         last = store.lineage.last_version()
         for number in range(1, last + 1):
-            assert parse(store.journal.text(number)).missing == ()
+            assert parse(store.memory.text(number)).missing == ()
         for standing in store.lineage.current_lines():
             assert why(store, standing.id)
         restore(store, 2)

@@ -10,7 +10,6 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Request, operation
 from daemon.dream.changes import approve, decline
-from daemon.dream.lines.change import take_in_writing
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Dream, decode_record
@@ -87,8 +86,8 @@ def diff(access: WorkspaceAccess, request: Compare) -> Difference:
 def _named(store: Store, number: int) -> tuple[str, str]:
     """The name and the text of a version; 0: what stood before dreamd."""
     if number == 0:
-        return "before dreamd", store.journal.record(1).before
-    return f"version {number}", store.journal.text(number)
+        return "before dreamd", store.memory.text(0)
+    return f"version {number}", store.memory.text(number)
 
 
 class Restore(Request):
@@ -109,8 +108,7 @@ class RestoredVersion:
 def restore_version(access: WorkspaceAccess, request: Restore) -> RestoredVersion:
     """Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again."""
     with access.exclusive() as store:
-        store.journal.text(request.version)  # a version that there is none of changes nothing
-        take_in_writing(store)
+        store.memory.text(request.version)  # a version that there is none of changes nothing
         dream = restore(store, request.version)
         for problem in dream.problems:
             store.notice(problem)

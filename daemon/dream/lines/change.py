@@ -9,7 +9,6 @@ from daemon.dream.forgotten import unforget_written
 from daemon.dream.lines.standing import shown
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import standing
-from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.owner.lines import LineAction, LineChange, change_lines
 from state.document.document import SectionName
@@ -18,7 +17,6 @@ from state.errors import ConflictError, DreamdError, RejectedError
 from state.stores.database.tombstones_copy import keep_copy
 from state.text.words import normalise
 
-BY_HAND = "written into the file"
 _UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
 
 
@@ -60,8 +58,6 @@ def change(store: Store, wishes: Sequence[LineWish], digest: str = "") -> Change
     if unforget_written(store):
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
     done, now = _changed(store, wishes)
-    if take_in_writing(store):
-        done, now = _changed(store, wishes)
     return Changed(_committed(store, done.dream, now), done.texts)
 
 
@@ -92,23 +88,6 @@ def corrected(store: Store, left: Collection[str]) -> tuple[Decided, ...]:
         for one in store.changes.open()
         if one.decision is Decision.WAITING and any(normalise(line.text) in left for line in one.change.lines)
     )
-
-
-def take_in_writing(store: Store) -> bool:
-    """Make what the owner wrote into the file since the last version a version of its own; whether there was any.
-
-    What is decided next can then be taken back by restoring the version before it, and takes no word of the owner's
-    along.
-    """
-    last = store.lineage.last_version()
-    if not last or read_document(store)[0] == store.journal.text(last):
-        return False
-    now = utc_now()
-    written = change_lines(standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now), ()).dream
-    if written is None:
-        return False
-    _committed(store, replace(written, reason=BY_HAND), now)
-    return True
 
 
 def _meant(

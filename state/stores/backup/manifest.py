@@ -4,7 +4,7 @@ A tar.gz (of older versions a zip) with the members below and `manifest.json`, w
 
     MEMORY.md  MEMORY.md.seed-backup  GENOME.md  memory/scratch.md  memory/economics.json
     state.db                      every row of every table; its full-text indexes are empty, for they can be rebuilt
-    history/000001.json           the journal's records
+    history/000001.json           of older archives: the records of versions
     segments/000007.md  .json     the segments of the log, and how far they were consumed
     segments/retired/000006.4711.md
 
@@ -32,7 +32,7 @@ MAX_MEMBERS = 100_000
 MAX_WHOLE_BYTES = 64 * 1024**2
 """What is read in one piece (MEMORY.md, a row of state.db) is no longer than this."""
 MAX_RECORD_BYTES = 16 * 1024**2
-"""A record of the journal, which is read into values."""
+"""A record of a version, which is read into values."""
 BLOCK = 1024**2
 
 TEMPORARY = ".dreamd-tmp"

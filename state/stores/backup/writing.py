@@ -124,14 +124,6 @@ def take_files(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
             writer.add(name, io.BytesIO(found[0]), len(found[0]), found[1])
 
 
-def take_record(writer: ArchiveWriter, workspace: Workspace, name: str, content: bytes) -> None:
-    """Add a record of the journal."""
-    path = place(workspace, name)
-    assert path is not None
-    with storage_errors(path):
-        writer.add(name, io.BytesIO(content), len(content), path.stat().st_mtime_ns)
-
-
 def take_log(writer: Members, workspace: Workspace, disk: Disk) -> None:
     """Add scratch.md and the segments.
 

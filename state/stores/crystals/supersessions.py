@@ -132,6 +132,11 @@ class Supersessions:
             Supersession(row["newer"], row["older"], dream.at, Trust.OWNER, Cause.OWNER, dream.number) for row in mine
         )
 
+    def amend(self, dream: Dream) -> None:
+        """Learn anew what follows from a dream of which lines gave way. In the caller's transaction."""
+        self._connection.execute("DELETE FROM supersessions WHERE version = ?", (dream.number,))
+        self.learn(dream)
+
     def _corrected(self, death: Death, correction: Correction, dream: Dream) -> list[Supersession]:
         """Return what said what a line said, with what the owner says instead."""
         newer = self._crystals.keys([correction.crystal]).get(correction.crystal)
@@ -192,7 +197,7 @@ class Supersessions:
         Each is a note of the time when it was written. What the owner corrected by hand rests on no input.
         """
         rows = self._connection.execute(
-            """SELECT section, text, born_at, importance FROM lines old JOIN versions ON number = old.died_in
+            """SELECT section, old.text, born_at, importance FROM lines old JOIN versions ON number = old.died_in
                WHERE fate = ? AND cause = 'dream' AND model = ?
                AND EXISTS (SELECT 1 FROM evidence e JOIN crystals c ON c.id = e.crystal
                            WHERE line = old.successor AND c.origin <> 'seed')

@@ -296,6 +296,9 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         moment="created_at last_accessed_at fades_at",
         json="parents",
     ),
+    "document": _columns(
+        {"edits": _json(list, "[]"), "retire": _json(list, "[]")}, prose="rendered wanted", json="edits retire"
+    ),
     "dreams": _columns(prose="detail", code="id reason outcome", moment="started_at ended_at"),
     "entries": _columns(
         {"namespace": _json(list, of=str), "value": _json(dict), "fields": _json(list, "[]", str)},
@@ -368,6 +371,12 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     ),
     "tombstones": _columns(prose="text", moment="at"),
     "vectors": _columns({"vector": Rule(_is_unit)}, code="model vector"),
-    "versions": _columns(code="cause dream reason digest model", moment="at"),
+    "versions": _columns(
+        {"record": Rule(lambda value: value == "" or _is_dream(value), "")},
+        prose="text",
+        code="cause dream reason digest model",
+        moment="at",
+        json="record",
+    ),
     "watermarks": _columns({"record": _json(dict)}, file="file", json="record"),
 }

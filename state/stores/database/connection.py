@@ -32,6 +32,7 @@ from state.stores.database.schema import (
     RECALLS,
     REVIEWS,
     SUPERSESSIONS,
+    TEXTS,
 )
 from state.stores.database.session_schema import COUNTS, FORGETTING, SESSIONS
 from state.stores.disk.disk import opened
@@ -57,6 +58,7 @@ MIGRATIONS: tuple[str, ...] = (
     ENTRIES,
     HEARD,
     NAMED,
+    TEXTS,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000

@@ -401,6 +401,23 @@ CREATE TABLE acts (
 );
 """
 
+# Versions with their texts, and what MEMORY.md last had of them and is to have.
+TEXTS = """
+ALTER TABLE versions ADD COLUMN text TEXT NOT NULL DEFAULT '';    -- empty: it is not kept
+ALTER TABLE versions ADD COLUMN record TEXT NOT NULL DEFAULT '';  -- JSON: the dream, but for texts and crystals
+CREATE INDEX versions_by_dream ON versions (dream) WHERE dream <> '';
+CREATE TABLE document (
+    one        INTEGER PRIMARY KEY CHECK (one = 1),
+    rendered   TEXT NOT NULL,
+    wanted     TEXT NOT NULL,
+    edits      TEXT NOT NULL,      -- JSON: how the one becomes the other
+    swap       INTEGER NOT NULL,
+    version    INTEGER NOT NULL,   -- which dream wrote what is wanted
+    retire     TEXT NOT NULL,      -- JSON: what of the log it took in
+    gives_back INTEGER NOT NULL
+);
+"""
+
 # What an agent had read since its owner's last word when it said or noted this: web, tool, or nothing.
 HEARD = """
 ALTER TABLE crystals ADD COLUMN heard TEXT NOT NULL DEFAULT '';

@@ -128,13 +128,15 @@ class Disk:
         if taken:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
-    def exchange(self, path: Path, content: bytes, mode: int = 0o600) -> bytes | None:
+    def exchange(self, path: Path, content: bytes, mode: int = 0o600, aside: Path | None = None) -> bytes | None:
         """Replace the file's content at once, and return the content before (None: there was no file).
 
         The content before stays readable by `displaced(path)`, through any crash, until `settle(path)`: a
-        human's save just before the swap is never lost. Raises StorageError while an earlier one is unsettled.
+        human's save just before the swap is never lost. Who names the file `aside` for it reads and removes it.
+        Raises StorageError while an earlier one is unsettled.
         """
-        target, aside = self.target(path), _aside(self.target(path))
+        target = self.target(path)
+        aside = aside or _aside(target)
         with storage_errors(path), self._synced(target, content, mode) as temporary:
             try:
                 self._place(temporary, aside)
@@ -142,7 +144,7 @@ class Disk:
                 raise StorageError(f"{aside}: an interrupted write is unsettled", "run 'dreamd doctor'") from None
             self._swap(aside, target, content)
             self._sync_folder(target.parent)
-        return self.displaced(path)
+        return self.read_optional(aside)
 
     def _swap(self, aside: Path, target: Path, content: bytes) -> None:
         while True:

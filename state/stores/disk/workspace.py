@@ -64,7 +64,7 @@ class Workspace:
 
     @property
     def history(self) -> Path:
-        """The journal's records."""
+        """The records of an older dreamd's versions."""
         return self.state / "history"
 
     @property
@@ -130,7 +130,6 @@ def init_workspace(folder: Path) -> Workspace:
     for path in (
         workspace.scratch.parent,
         workspace.state,
-        workspace.history,
         workspace.segments,
         workspace.retired,
         workspace.crystals,

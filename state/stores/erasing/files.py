@@ -1,10 +1,9 @@
-"""File erasure: takes forgotten texts out of MEMORY.md, the log of notes, the journal and the rest of .dreamd.
+"""File erasure: takes forgotten texts out of MEMORY.md, the log of notes and the rest of .dreamd.
 
 Every step may be cut off anywhere and repeated. A file that is appended to is overwritten in place, and as long as
 before; every other one is replaced as a whole, or deleted.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -14,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from state.document.merge import with_lines_of
-from state.dream import Dream, decode_record, encode_record
-from state.errors import DocumentError, StorageError
+from state.errors import DocumentError
 from state.forgetting.in_place import blanked
 from state.forgetting.matching import Cut, spans
 from state.forgetting.placed_words import Span
@@ -26,7 +24,7 @@ from state.stores.disk.swap import change_text
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns
-from state.stores.erasing.plan import Erasure, erased_document, erased_record
+from state.stores.erasing.plan import Erasure, erased_document
 from state.stores.history.bootstraps import holds_receipts_alone, path_of
 from state.stores.history.log_file import changed_rows, write_all
 
@@ -36,15 +34,6 @@ SQLITE = b"SQLite format 3\0"
 # In the name of a file that is being written.
 TEMPORARY = ".dreamd-tmp"
 _EPOCH = datetime.fromtimestamp(0, UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The text of a version after its record was erased: its digest and length."""
-
-    number: int
-    digest: str
-    characters: int
 
 
 def erase_document(disk: Disk, path: Path, erasure: Erasure) -> bool:
@@ -142,34 +131,9 @@ def _blank_rest(content: bytes, erasure: Erasure) -> bytes:
     return bytes(bare)
 
 
-def records(workspace: Workspace) -> list[Path]:
-    """The journal's records, those of interrupted merges too."""
-    return sorted(path for path in workspace.history.glob("*") if path.suffix in (".json", ".merging"))
-
-
-def record_in(disk: Disk, path: Path) -> Dream | None:
-    """The record in this file; None when it cannot be read as one."""
-    try:
-        return decode_record(disk.read_bytes(path), str(path))
-    except StorageError:
-        return None
-
-
 def has_receipts_alone(disk: Disk, path: Path) -> bool:
     """Whether this is the file of receipts of bootstraps, with dreamd's own words alone."""
     return path == path_of(Workspace(disk.root)) and holds_receipts_alone(disk.read_optional(path) or b"")
-
-
-def erase_record(disk: Disk, path: Path, erasure: Erasure) -> tuple[bool, Committed | None]:
-    """Erase the targets from a record; whether that changed it, and its text now. One that cannot be read is left."""
-    old = record_in(disk, path)
-    if old is None:
-        return False, None
-    new = erased_record(old, erasure)
-    if new != old:
-        disk.write_atomic(path, encode_record(new).encode())
-    digest = hashlib.sha256(new.text.encode()).hexdigest()
-    return new != old, Committed(new.number, digest, len(new.text)) if path.suffix == ".json" else None
 
 
 def database_files(workspace: Workspace) -> tuple[Path, ...]:
@@ -181,7 +145,6 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     """The other files of the state folder, and temporary ones beside MEMORY.md and scratch.md."""
     known = {*database_files(workspace)}
     known |= {workspace.lock, workspace.fence, *logs(workspace)}
-    known |= {path for path in records(workspace) if record_in(disk, path) is not None}
     known |= {path for path in (path_of(workspace),) if has_receipts_alone(disk, path)}
     folders = (workspace.crystals, workspace.checkpoints)
     found = [

@@ -28,8 +28,9 @@ from state.stores.database.columns import Kind, Table, content_of, tables_of
 from state.stores.database.connection import to_text
 from state.stores.erasing.entries import erase_entries
 from state.stores.erasing.items import erase_items
-from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_record, says_less
+from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less
 from state.stores.history.changes import OPEN
+from state.stores.history.lineage import digest_of
 from state.stores.sessions.cold_archive import ColdArchive
 from state.text.words import terms
 
@@ -111,6 +112,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed["searches"] += connection.execute("DELETE FROM searches WHERE crystal = ''").rowcount
     changed["items"] += erase_items(connection, erasure, now)
     changed["entries"] += erase_entries(connection, erasure)
+    changed["versions"] += _versions(connection, erasure)
     changed["proposals"] += _proposals(connection, erasure)
     changed["changes"] += _changes(connection, erasure, now)
     for name, table in tables_of(connection).items():
@@ -257,6 +259,26 @@ def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:
     listed = (json.dumps(sorted(erasure.keywords)),)
     statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?)) OR crystal = ''"
     return connection.execute(statement, listed).rowcount
+
+
+def _versions(connection: sqlite3.Connection, erasure: Erasure) -> int:
+    """Erase the targets from the texts and records of versions, and from what MEMORY.md is to have."""
+    changed = 0
+    for row in connection.execute("SELECT number, text, record FROM versions").fetchall():
+        text = erased_document(row["text"], erasure)
+        old = decode_record(row["record"], f"version {row['number']}") if row["record"] else None
+        new = erased_record(old, erasure) if old else None
+        if text == row["text"] and new == old:
+            continue
+        changed += 1
+        connection.execute(
+            "UPDATE versions SET text = ?, digest = ?, characters = ?, record = ? WHERE number = ?",
+            (text, digest_of(text), len(text), encode_record(new) if new else "", row["number"]),
+        )
+    for row in connection.execute("SELECT rendered, wanted FROM document").fetchall():
+        texts = tuple(erased_document(text, erasure) for text in row)
+        connection.execute("UPDATE document SET rendered = ?, wanted = ?", texts)
+    return changed
 
 
 def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:

@@ -1,6 +1,6 @@
 """Belonging: which files of a workspace's folder are part of its generations, and which are this machine's alone.
 
-Everything below the folder is part of them: documents, the log, transcripts, databases, the journal. Not: links and
+Everything below the folder is part of them: documents, the log, transcripts, databases. Not: links and
 what is no regular file; temporary files; SQLite's files beside a database, of which a copy is taken; locks and the
 record of what this copy holds, which are the machine's; the vector index, which is made again from state.db; and the
 originals of redacted notes, for a secret that was taken out of the memory leaves the machine in no way.
@@ -15,16 +15,15 @@ from state.stores.disk.workspace import STATE_FOLDER
 RECORD = f"{STATE_FOLDER}/generation.json"
 CACHE = f"{STATE_FOLDER}/crystals"
 """The vector file and ChromaDB: they stay as long as the state.db stays that they were made from."""
+DOCUMENT = "MEMORY.md"
 STATE_DB = f"{STATE_FOLDER}/state.db"
 CHECKPOINTS = f"{STATE_FOLDER}/checkpoints/dreams.db"
 DATABASES = (CHECKPOINTS, STATE_DB)
 BESIDE = ("-wal", "-shm", "-journal")
 LOCKS = frozenset(f"{STATE_FOLDER}/{name}" for name in ("lock", "lock.new", "lock.takeover", "fence"))
-HISTORY = f"{STATE_FOLDER}/history/"
 SEGMENTS = f"{STATE_FOLDER}/segments/"
 FOLDERS = (
     "memory",
-    f"{STATE_FOLDER}/history",
     f"{STATE_FOLDER}/segments",
     f"{STATE_FOLDER}/segments/retired",
     f"{STATE_FOLDER}/crystals",

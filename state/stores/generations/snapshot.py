@@ -1,9 +1,9 @@
 """Snapshot: the files of a workspace as a crash at one moment would leave them, while notes and short writes go on.
 
-A commit writes its record, MEMORY.md, the log's segments and state.db, in this order; they are read in the opposite
-one. So of whatever was written meanwhile the beginning is here and the end may be missing, which the next owner's
-`recover` finishes, as after a crash. The checkpoints of a dream come first of all: they know less than state.db then,
-never more. Notes that were appended before are here, and of those that come meanwhile each wholly or not at all.
+A commit writes state.db, MEMORY.md and the log's segments; none is made meanwhile, and what one that was cut off has
+left to do the next owner's `recover` does, as after a crash. The checkpoints of a dream come first of all: they know
+less than state.db then, never more. Notes that were appended before are here, and of those that come meanwhile each
+wholly or not at all.
 """
 
 import os
@@ -20,7 +20,7 @@ from state.stores.database.connection import explained, open_unmigrated
 from state.stores.disk.disk import Disk, below, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import STATE_FOLDER, Workspace
-from state.stores.generations.belonging import CHECKPOINTS, DATABASES, HISTORY, STATE_DB, belongs, is_log
+from state.stores.generations.belonging import CHECKPOINTS, DATABASES, DOCUMENT, STATE_DB, belongs, is_log
 from state.stores.generations.local_copy import Identity, identity, identity_of
 
 _TIME = 1  # where it stands in an identity
@@ -43,11 +43,11 @@ class Sink(Protocol):
 def take(root: Path, sink: Sink) -> None:
     """Give the sink every file of this workspace's folder that belongs to a generation.
 
-    Never inside a commit of its journal. Raises BusyError when one was decided meanwhile, and StorageError.
+    Never inside a commit. Raises BusyError when MEMORY.md was written meanwhile, and StorageError.
     """
     workspace = Workspace(Path(os.path.realpath(root)))
     disk = Disk(workspace.root)
-    records = _records(workspace)
+    document = identity(workspace.root, DOCUMENT)
     with suppress(sqlite3.DatabaseError):  # a damaged one is begun anew: an answer is paid for again
         _take_database(workspace.root, CHECKPOINTS, sink)
     try:
@@ -56,12 +56,10 @@ def take(root: Path, sink: Sink) -> None:
         raise explained(error, workspace.database) from error
     take_log(_Log(sink), workspace, disk)
     for name in _others(workspace.root):
-        if not name.startswith(HISTORY):
-            _take_file(workspace.root, name, sink)
-    for name in sorted(_records(workspace)):
         _take_file(workspace.root, name, sink)
-    if _records(workspace) != records:
-        raise BusyError(f"{workspace.root}: a dream was committed while it was read", "put it again")
+    # Every commit writes MEMORY.md after state.db: the file must not be newer than the copy of that.
+    if identity(workspace.root, DOCUMENT) != document:
+        raise BusyError(f"{workspace.root}: MEMORY.md was written while it was read", "put it again")
 
 
 class _Log:
@@ -130,13 +128,3 @@ def _others(root: Path) -> Iterator[str]:
 
 def _is_regular(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
-
-
-def _records(workspace: Workspace) -> set[str]:
-    with storage_errors(workspace.history), suppress(FileNotFoundError):
-        return {
-            name
-            for path in below(workspace.history)
-            if belongs(name := str(path.relative_to(workspace.root))) and _is_regular(path)
-        }
-    return set()

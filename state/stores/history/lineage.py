@@ -11,7 +11,7 @@ from itertools import islice
 
 from state.document.document import SectionName
 from state.document.operations import Action, Fate
-from state.dream import CurrentLine, Dream, PastLine, PointerLine
+from state.dream import CurrentLine, Dream, PastLine, PointerLine, encode_kept
 from state.stores.database.connection import from_text, to_text
 from state.text.words import normalise
 from state.trust import Trust
@@ -94,13 +94,13 @@ class Lineage:
 
     def versions_by_number(self, numbers: Iterable[int]) -> dict[int, Version]:
         """The versions of these numbers; those that there are none of are left out."""
-        found = self._versions("WHERE number IN (SELECT value FROM json_each(?))", json.dumps(list(numbers)))
+        found = self._versions("AND number IN (SELECT value FROM json_each(?))", json.dumps(list(numbers)))
         return {version.number: version for version in found}
 
     def _versions(self, rest: str, value: object) -> list[Version]:
         rows = self._connection.execute(
             "SELECT number, at, cause, reason, dream, model, calls, tokens, usd, seconds, characters, added, revised,"
-            f" evicted, notes FROM versions {rest}",
+            f" evicted, notes FROM versions WHERE number > 0 {rest}",
             (value,),
         )
         return [Version(number, from_text(at), *more) for number, at, *more in rows]
@@ -270,18 +270,42 @@ class Lineage:
             for row in rows
         )
 
+    def save(self, number: int, cause: str, text: str, at: datetime) -> None:
+        """Record a text that no dream wrote as this version. In the caller's transaction."""
+        self._connection.execute(
+            "INSERT OR REPLACE INTO versions (number, at, cause, digest, characters, text) VALUES (?, ?, ?, ?, ?, ?)",
+            (number, to_text(at), cause, digest_of(text), len(text), text),
+        )
+
+    def amend(self, dream: Dream) -> None:
+        """Take back the births and deaths of this version that the dream has no more. In the caller's transaction."""
+        listed = json.dumps([birth.id for birth in dream.births])
+        for statement in (
+            """UPDATE lines SET died_in = NULL, fate = '', successor = '', crystal = '' WHERE died_in = ?1
+               AND successor IN (SELECT id FROM lines WHERE born_in = ?1
+                                 AND id NOT IN (SELECT value FROM json_each(?2)))""",
+            "DELETE FROM evidence WHERE version = ?1 AND line NOT IN (SELECT value FROM json_each(?2))",
+            "DELETE FROM lines WHERE born_in = ?1 AND id NOT IN (SELECT value FROM json_each(?2))",
+        ):
+            self._connection.execute(statement, (dream.number, listed))
+        self._connection.execute(
+            "UPDATE versions SET record = ? WHERE number = ?", (encode_kept(dream), dream.number)
+        )
+
     def record(self, dream: Dream) -> None:
-        """Record a committed dream; doing it again changes nothing. In the caller's transaction."""
+        """Record a committed dream with its text. In the caller's transaction."""
         actions = [operation.action for operation in dream.operations]
         self._connection.execute(
-            "INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO versions (number, at, cause, dream, reason, digest, characters, model, calls,"
+            " tokens, usd, seconds, added, revised, evicted, notes, text, record)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 dream.number,
                 to_text(dream.at),
                 dream.cause,
                 dream.id,
                 dream.reason,
-                hashlib.sha256(dream.text.encode()).hexdigest(),
+                digest_of(dream.text),
                 len(dream.text),
                 dream.author,
                 dream.usage.calls,
@@ -294,6 +318,8 @@ class Lineage:
                     death.fate is Fate.EVICTED and death.section is not SectionName.POINTERS for death in dream.deaths
                 ),
                 dream.notes,
+                dream.text,
+                encode_kept(dream),
             ),
         )
         self._record_lines(dream)
@@ -362,6 +388,11 @@ class Lineage:
             Trust(row["trust"]),
             tuple(one["crystal"] for one in evidence),
         )
+
+
+def digest_of(text: str) -> str:
+    """Return the digest of a version's text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:

@@ -110,7 +110,7 @@ def lived(store: Store) -> Store:
         pointers=(pointer,),
     )
     for dream in (first, second, third):
-        store.journal.commit(dream)
+        store.memory.commit(dream)
     return store
 
 

@@ -46,7 +46,7 @@ def codes(here: Path, text: str) -> list[Absence]:
 def committed(store: Store, number: int, text: str, **changes: Any) -> None:
     """A version of this text."""
     values: dict[str, Any] = {"before": "", "after": text, "cause": "dream", "reason": "manual", "mood": "calm"}
-    store.journal.commit(Dream(number=number, id=f"d{number}", at=datetime.now(UTC), **(values | changes)))
+    store.memory.commit(Dream(number=number, id=f"d{number}", at=datetime.now(UTC), **(values | changes)))
 
 
 def read_long_ago(here: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_dream_that_was_refused_keeps_its_news(tmp_path: Path) -> None:
         record = dream_now(store, Reason.MANUAL, Mode.PROPOSE).dream
         assert new_input(store) == 8
         turns(store, "Ada keeps the spare key under the blue flower pot")
-        store.journal.commit(record)
+        store.memory.commit(record)
         assert new_input(store) == 1
 
 

@@ -25,7 +25,7 @@ from state.errors import ConflictError, NotFoundError, UsageError
 from state.scratch import Note
 from state.stores.database.meta import Meta
 from state.stores.disk.workspace import Workspace
-from state.stores.history.journal import NOTES_LEFT
+from state.stores.history.memory import NOTES_LEFT
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.committing import added
@@ -286,7 +286,7 @@ def test_what_is_forgotten_leaves_the_changes_too(tmp_path: Path) -> None:
         assert connection.execute("SELECT decision FROM changes").fetchall() == [("outdated",)]
     with opened(tmp_path / "agent") as store:
         dreamt(store, "The harbour wall is of granite")
-        assert store.changes.of(store.journal.record(2).id)[0].change.operation.text == ""
+        assert store.changes.of(store.memory.version(2).id)[0].change.operation.text == ""
 
 
 def test_what_applied_is_accepted_or_undone(store: Store) -> None:

@@ -31,7 +31,7 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
             store.feelings.feel([Feeling.REWARD], "a release", utc_now())
             store.questions.raise_(f"When does release {number} ship?", Cause.MISS, utc_now())
             version = dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number
-            committed[version] = store.journal.text(version)
+            committed[version] = store.memory.text(version)
         connection = store.crystals.connection
         before = {
             table: connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
@@ -45,9 +45,9 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
         assert line.writing is not None
         assert line.evidence
         for version, text in committed.items():
-            assert store.journal.text(version) == text
+            assert store.memory.text(version) == text
         restored = restore(store, 1)
-        assert store.journal.text(restored.number).splitlines()[2:] == committed[1].splitlines()[2:]
+        assert store.memory.text(restored.number).splitlines()[2:] == committed[1].splitlines()[2:]
 
 
 def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: Path) -> None:

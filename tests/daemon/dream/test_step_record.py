@@ -81,7 +81,7 @@ def test_a_step_that_cannot_be_kept_waits_for_the_next_and_fails_no_dream(
         store.crystals.connection.set_authorizer(None)
         assert told == ["absorb", *NODES]
         assert steps_of(store, done.dream.id) == kept
-        assert store.journal.has(1)
+        assert store.memory.has(1)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

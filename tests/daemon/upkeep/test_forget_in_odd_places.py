@@ -91,7 +91,7 @@ def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Work
         assert [one.place for one in searched(store, erasure, ()).left] == [".dreamd/history/000001.json"]
         assert forgotten(store).clean
         assert bytes_with(workspace, SECRET) == []
-        (left,) = store.journal.record(1).refused
+        (left,) = store.memory.version(1).refused
         assert left.operation is not None
         assert (left.operation.cites, left.operation.lines, left.operation.action) == (("N1",), (), Action.ADD)
 

@@ -60,7 +60,7 @@ def remembered(store: Store, crystal: Crystal, line: str, pointer: PointerLine |
         births.append(Birth(f"L{number + 1}", SectionName.POINTERS, text, 0.5, Trust.AGENT, (crystal.id,)))
     now = utc_now()
     after, _ = merged(before.decode(), before.decode(), edits, now, "calm")
-    store.journal.commit(
+    store.memory.commit(
         Dream(
             number=store.lineage.last_version() + 1, id=f"{now:%Y%m%dT%H%M%S%f}Z", at=now, cause="dream",
             reason="manual",
@@ -95,8 +95,8 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
         (now,) = store.crystals.get([pointer.crystal])
         assert now.text == "Quentin polishes brass."
         assert [one for one in check_stores(store) if one.level is not Level.OK and one.about == "pointers"] == []
-        assert [one.keywords for one in store.journal.record(2).pointers] == ["quentin polishes brass"]
-        assert store.journal.record(2).pointers[0].crystal == now.id
+        assert [one.keywords for one in store.memory.version(2).pointers] == ["quentin polishes brass"]
+        assert store.memory.version(2).pointers[0].crystal == now.id
 
 
 def test_what_was_made_of_it_in_other_words_is_listed_and_erased_unless_it_is_kept(tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_of_a_database_that_is_gone_and_records_that_are_torn_what_is_left_is_on
     assert (lost(here).notes, lost(here).said) == ((), ())
     with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
         assert [version.number for version in store.lineage.versions(9)] == [2]
-        assert store.journal.text(2)
+        assert store.memory.text(2)
     assert_works(here)
 
 
@@ -266,7 +266,7 @@ def test_a_commit_that_was_cut_off_is_finished_although_the_database_is_gone(her
     assert NOTED[100] in text
     with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
         assert store.lineage.last_version() == 3
-        assert mine in store.journal.text(3)
+        assert mine in store.memory.text(3)
     assert lost(here).notes == ()
 
 

@@ -159,7 +159,7 @@ def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_
         assert [call.request for call in store.ledger.calls("20260101T000000000000Z", 9)] == [""]
         assert store.acts.latest(9) == []
         assert [hit.crystal.text for hit in search(store, "tea").hits] == [FACT]
-        assert store.journal.text(1) == own.document.read_text(encoding="utf-8")
+        assert store.memory.text(1) == own.document.read_text(encoding="utf-8")
 
 
 @pytest.mark.full

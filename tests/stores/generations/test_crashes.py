@@ -149,7 +149,7 @@ def test_a_commit_that_was_cut_off_is_finished_by_whoever_brings_it_up(tmp_path:
         workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
         system = FaultySystem(workspace.root, fail_at, fault)
         with suppress(PowerCut, StorageError), opened(workspace, system) as held:
-            held.journal.commit(ready.dream)
+            held.memory.commit(ready.dream)
         prefix = f"1/{fail_at}{fault.value}"
         _, manifest = Generations(store, prefix).put(workspace.root, None, 1, 1, NOW)
         Generations(store, prefix).bring_up(tmp_path / "there", manifest)

@@ -104,7 +104,7 @@ def test_a_commit_that_comes_meanwhile_is_noticed(folder_store: Objects, tmp_pat
 
     class Dreaming:
         def add(self, *_: object) -> None:
-            (here / ".dreamd" / "history" / "000004.json").write_text("{}")
+            (here / "MEMORY.md").write_text("another version")
 
         def repeats(self, *_: object) -> bool:
             return False
@@ -112,7 +112,7 @@ def test_a_commit_that_comes_meanwhile_is_noticed(folder_store: Objects, tmp_pat
         def drop(self, *_: object) -> None:
             pass
 
-    with pytest.raises(BusyError, match="committed while it was read"):
+    with pytest.raises(BusyError, match="written while it was read"):
         snapshot.take(here, Dreaming())
 
 

@@ -69,7 +69,7 @@ def test_each_line_says_who_wrote_it_and_when(store: Store) -> None:
     dreamt(store, "Grace plays chess")
     assert lines(store)[mine.text].author == "owner"
     restore(store, 1)
-    restore(store, 2)
+    restore(store, 3)
     assert lines(store)["Grace plays chess"].author == "restore"
 
 
@@ -129,7 +129,7 @@ def test_nobody_is_believed_in_a_foreign_workspace(store: Store) -> None:
 def test_a_pointer_leads_to_its_crystal(store: Store) -> None:
     (crystal,) = store.lineage.evidence()["L1"]
     text = render_pointer("Tea", "tea morning")
-    record = store.journal.record(1)
+    record = store.memory.version(1)
     store.lineage.record(replace(record, pointers=(PointerLine("Tea", "tea morning", crystal),)))
     write(store, added(document(store), text, SectionName.POINTERS))
     pointer = lines(store)[text]

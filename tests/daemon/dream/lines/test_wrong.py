@@ -192,8 +192,6 @@ def test_what_is_forgotten_is_denied_no_more(tmp_path: Path) -> None:
     forgotten(workspace, WRONG)
     with closing(sqlite3.connect(workspace.database)) as connection:
         assert not [row for row in connection.iterdump() if "Harbour street" in row]
-    for record in workspace.history.iterdir():
-        assert "Harbour street" not in record.read_text(encoding="utf-8")
     with plain(workspace.root) as store:
-        assert store.journal.record(2).corrections == ()
+        assert store.memory.version(2).corrections == ()
         dreamt(store, CHESS)

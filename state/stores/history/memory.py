@@ -1,0 +1,385 @@
+"""Memory: the versions of MEMORY.md in state.db, and the file, which follows them.
+
+A commit is one transaction: the version with its text, its lines, what it took in, and what the file is to say. Then
+`reconcile` brings the file there. It runs after every commit and at every opening, so that it is the recovery too.
+
+    document: rendered  what the file last had from here      swap  the number of the swap that brings it there:
+              wanted    what it is to have                          .MEMORY.md.<swap>.displaced holds what it took out
+              edits     how the one becomes the other
+
+What a person saved, even in the instant of the swap, becomes a version of theirs first; our edits are then made in
+their text. The number of the swap says whether it was done: a file beside MEMORY.md with another number is settled.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from state.codec import decode, encode
+from state.document.document import Edit, parse
+from state.document.merge import difference, merged
+from state.dream import FOUND, HUMAN, MERGED, RESTORE, Dream, SegmentMark, decode_record
+from state.errors import DocumentError, FencedError, NotFoundError
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.supersessions import Supersessions
+from state.stores.database.connection import from_text, transaction
+from state.stores.database.meta import Meta
+from state.stores.disk.disk import Disk
+from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Changes
+from state.stores.history.lineage import Lineage
+from state.stores.history.segments import Segments
+from state.text.words import normalise
+
+_SWAPS = 8
+_ASIDE = re.compile(r"\.MEMORY\.md\.(?:[0-9]+\.)?displaced")
+# In `meta`: how many notes the last dream left for the next one, as far as it counted them.
+NOTES_LEFT = "notes_left"
+_HISTORY = "'dreamd history' lists them"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The row of `document`. `version` wrote what is wanted; `retire` is what of the log it took in, or gave back."""
+
+    rendered: str
+    wanted: str
+    edits: tuple[Edit, ...]
+    swap: int
+    version: int
+    retire: tuple[SegmentMark, ...]
+    gives_back: bool
+
+
+class Memory:
+    """The committed versions of one workspace. `check` raises when this process no longer owns it."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        disk: Disk,
+        crystals: Crystals,
+        lineage: Lineage,
+        segments: Segments,
+        check: Callable[[], None],
+    ) -> None:
+        self._path = workspace.document
+        self._disk = disk
+        self._crystals = crystals
+        self._lineage = lineage
+        self._segments = segments
+        self._check = check
+        self._connection = crystals.connection
+        self.alone: AbstractContextManager[object] = nullcontext()
+        """Held while state.db and the file change together; who copies both as of one moment holds it too."""
+
+    # Versions.
+
+    def version(self, number: int) -> Dream:
+        """Return what a version was, with the text before it and its own. Raises NotFoundError."""
+        row = self._connection.execute(
+            "SELECT at, cause, text, record FROM versions WHERE number = ? AND number > 0", (number,)
+        ).fetchone()
+        if row is None or not row["text"]:
+            raise NotFoundError(f"there is no version {number}", _HISTORY)
+        before = self._text(number - 1)
+        if not row["record"]:
+            at = from_text(row["at"])
+            return Dream(number, "", at, row["cause"], "", before, row["text"], "", difference(before, row["text"]))
+        return replace(decode_record(row["record"], f"version {number}"), before=before, after=row["text"])
+
+    def text(self, number: int) -> str:
+        """Return MEMORY.md as it was in this version; of version 0, before dreamd. Raises NotFoundError."""
+        if not (text := self._text(number)) and number:
+            raise NotFoundError(f"there is no version {number}", _HISTORY)
+        return text
+
+    def has(self, number: int) -> bool:
+        """Whether the text of this version is kept."""
+        return bool(self._text(number))
+
+    def is_committed(self, dream: str) -> bool:
+        """Whether the dream of this id is a version, whatever it failed with since."""
+        return self._lineage.version_of(dream) is not None
+
+    def _text(self, number: int) -> str:
+        row = self._connection.execute("SELECT text FROM versions WHERE number = ?", (number,)).fetchone()
+        return str(row["text"]) if row else ""
+
+    # The commit.
+
+    def commit(self, dream: Dream) -> Dream:
+        """Commit a dream, and return it as it became: `merged` is set when a person changed MEMORY.md meanwhile.
+
+        A person's text that no version has is a version before it. Committing a dream that is a version already
+        changes nothing. Raises FencedError when another version was made since this dream read.
+        """
+        with self.alone:
+            self.reconcile()
+            found = self._found()
+            with transaction(self._connection):
+                self._check()
+                number = self._lineage.version_of(dream.id)
+                if number is None:
+                    dream = self._insert(dream, found if found.strip() else "")
+                    number = dream.number
+            self.reconcile()
+        text = self._document().wanted
+        done = self.version(number)
+        if text != done.after or (found.strip() and found not in (dream.before, done.after)):
+            done = replace(done, merged=text)
+        return replace(done, edits=dream.edits, crystals=dream.crystals)
+
+    def _insert(self, dream: Dream, found: str) -> Dream:
+        """Write a dream into every table, over what a person left in the file ("": nothing). In a transaction."""
+        newer = self._connection.execute(
+            "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?)", (dream.number, HUMAN, MERGED)
+        ).fetchone()
+        if newer:
+            raise FencedError(
+                f"version {dream.number} was committed by another process while this dream ran",
+                "nothing was consumed, run 'dreamd dream' again",
+            )
+        last = self._lineage.last_version()
+        if found and found != self._text(last):
+            self._save(last + 1 if last else 0, HUMAN, found)
+        elif not last:
+            self._save(0, HUMAN, dream.before)
+        new = replace(_joined(dream, found), number=self._lineage.last_version() + 1)
+        self._crystals.upsert(new.crystals)
+        if new.cause == RESTORE:
+            self._crystals.undream(new.dreamt)
+            self._crystals.mark_dreamt(new.redreamt, new.number)
+        else:
+            self._crystals.mark_dreamt(new.dreamt, new.number, new.newest)
+        Meta(self._connection).put(NOTES_LEFT, str(new.waiting))
+        self._lineage.record(new)
+        Supersessions(self._crystals).learn(new)
+        Changes(self._connection).record(new)
+        before = self._document()
+        self._want(
+            replace(
+                before,
+                rendered=found or before.rendered,
+                wanted=new.text,
+                edits=new.edits,
+                version=new.number,
+                retire=new.segments,
+                gives_back=new.cause == RESTORE,
+            )
+        )
+        return new
+
+    def consume(self, dream: Dream) -> Dream:
+        """Take in the input of a dream that changes nothing and makes no version; return it with the last number."""
+        with self.alone:
+            last = self._lineage.last_version()
+            with transaction(self._connection):
+                self._check()
+                self._crystals.upsert(dream.crystals)
+                self._crystals.mark_dreamt(dream.dreamt, last, dream.newest)
+                Meta(self._connection).put(NOTES_LEFT, str(dream.waiting))
+                self._want(replace(self._document(), retire=dream.segments, gives_back=False))
+            self.reconcile()
+        return replace(dream, number=last, after=dream.before)
+
+    def adopt(self) -> bool:
+        """Make the file as it stands a version, and nobody's edit: state.db was restored from an older copy."""
+        found = self._found()
+        last = self._lineage.last_version()
+        if not found.strip() or found == self._text(last):
+            return False
+        with transaction(self._connection):
+            self._save(last + 1, FOUND, found)
+            self._want(replace(self._document(), rendered=found, wanted=found, edits=(), retire=()))
+        return True
+
+    # The file.
+
+    def recover(self) -> bool:
+        """Do what a commit that was cut off has left to do; return whether there was anything."""
+        with self.alone:
+            return self.reconcile()
+
+    def reconcile(self) -> bool:
+        """Bring the file to what state.db says, and return whether it was not there. May be cut off and repeated.
+
+        Raises DocumentError when the file is no text while something is to be written, or never holds still.
+        """
+        done, swaps = False, 0
+        while True:
+            row = self._document()
+            self._disk.remove(self._aside(row.swap - 1))
+            aside = self._disk.read_optional(self._aside(row.swap))
+            found = self._disk.read_optional(self._path)
+            if aside is not None and aside != row.wanted.encode() and aside != found:
+                self._settle(row, decode_document(aside, self._aside(row.swap)))
+                continue
+            if aside is not None:  # the swap was not done
+                self._disk.remove(self._aside(row.swap))
+            is_blank = found is None or not found.strip()
+            if found == row.wanted.encode() or (is_blank and not row.wanted):
+                if row.rendered != row.wanted:
+                    self._update(replace(row, rendered=row.wanted, edits=()))
+                break
+            if not is_blank and row.rendered == row.wanted:
+                break  # a person's edit, which the next commit takes in
+            done = True
+            if found is not None and not is_blank and found != row.rendered.encode():
+                self._take_in(row, decode_document(found, self._path))
+                continue
+            if swaps == _SWAPS:
+                raise DocumentError(
+                    f"{self._path} changed {_SWAPS} times while it was written", "stop what writes it and dream again"
+                )
+            swaps += 1
+            self._check()
+            taken = self._disk.exchange(self._path, row.wanted.encode(), mode=0o644, aside=self._aside(row.swap))
+            self._put_back_if_fenced(row, taken)
+        self._retire()
+        return done
+
+    def _settle(self, row: _Wanted, taken: str) -> None:
+        """Keep what a swap took out, where a person had saved it in the instant before."""
+        new = row.wanted
+        with transaction(self._connection):
+            self._check()
+            if taken.strip() and taken != row.rendered:
+                new = self._merged(row, taken)
+            edits = difference(row.wanted, new)
+            self._want(replace(row, rendered=row.wanted, wanted=new, edits=edits, swap=row.swap + 1))
+        self._disk.remove(self._aside(row.swap))
+
+    def _take_in(self, row: _Wanted, found: str) -> None:
+        """Make what a person saved since the commit a version, and want our edits in it."""
+        with transaction(self._connection):
+            self._check()
+            self._want(replace(row, rendered=found, wanted=self._merged(row, found)))
+
+    def _merged(self, row: _Wanted, theirs: str) -> str:
+        """Save a person's text, and it with our edits, as versions; return the latter.
+
+        Lines of ours that gave way never stood: nobody has deleted them. In a transaction.
+        """
+        last = self._lineage.last_version()
+        stamp = self._lineage.versions_by_number([row.version]).get(row.version)
+        at = stamp.at if stamp else datetime.now(UTC)
+        mood = self.version(row.version).mood if self.has(row.version) else ""
+        new, _ = merged(row.rendered, theirs, row.edits, at, mood)
+        self._save(last + 1, HUMAN, theirs)
+        if new != theirs:
+            self._save(last + 2, MERGED, new)
+        if self.has(row.version) and row.version:
+            dream = _without_births(self.version(row.version), new)
+            self._lineage.amend(dream)
+            Supersessions(self._crystals).amend(dream)
+        return new
+
+    def _put_back_if_fenced(self, row: _Wanted, taken: bytes | None) -> None:
+        """Undo the swap if this process was stopped before it and lost the workspace meanwhile."""
+        try:
+            self._check()
+        except FencedError:
+            self._disk.remove(self._aside(row.swap))
+            if taken is not None:
+                self._disk.exchange(self._path, taken, aside=self._aside(row.swap))
+                self._disk.remove(self._aside(row.swap))
+            raise
+
+    def _retire(self) -> None:
+        """Mark in the log what the last commit took in, or gave back."""
+        row = self._document()
+        for mark in row.retire:
+            if row.gives_back and mark.start < mark.consumed:
+                self._segments.revive(mark.number, mark.start)
+            else:
+                self._segments.retire(mark.number, mark.start if row.gives_back else mark.consumed)
+        if row.retire:
+            self._update(replace(row, retire=()))
+
+    def _found(self) -> str:
+        return decode_document(self._disk.read_optional(self._path) or b"", self._path)
+
+    def _aside(self, swap: int) -> Path:
+        target = self._disk.target(self._path)
+        return target.with_name(f".{target.name}.{swap}.displaced")
+
+    def _save(self, number: int, cause: str, text: str) -> None:
+        self._lineage.save(number, cause, text, datetime.now(UTC))
+
+    def _document(self) -> _Wanted:
+        row = self._connection.execute("SELECT * FROM document").fetchone()
+        if row is None:
+            last = self._lineage.last_version()
+            text = self._text(last)
+            return _Wanted(text, text, (), 1, last, (), gives_back=False)
+        return _Wanted(
+            row["rendered"],
+            row["wanted"],
+            decode(tuple[Edit, ...], row["edits"]),
+            row["swap"],
+            row["version"],
+            decode(tuple[SegmentMark, ...], row["retire"]),
+            gives_back=bool(row["gives_back"]),
+        )
+
+    def _update(self, row: _Wanted) -> None:
+        with transaction(self._connection):
+            self._check()
+            self._want(row)
+
+    def _want(self, row: _Wanted) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO document (one, rendered, wanted, edits, swap, version, retire, gives_back)"
+            " VALUES (1, ?, ?, ?, ?, ?, ?, ?)",
+            (row.rendered, row.wanted, encode(row.edits), row.swap, row.version, encode(row.retire), row.gives_back),
+        )
+
+
+def is_half_written(workspace: Workspace) -> bool:
+    """Whether a commit was cut off while it wrote MEMORY.md."""
+    with storage_errors(workspace.root):
+        return any(_ASIDE.fullmatch(name) for name in os.listdir(workspace.root))  # noqa: PTH208 - names are enough
+
+
+def _joined(dream: Dream, found: str) -> Dream:
+    """Return the dream as it is to be committed over what a person left in MEMORY.md ("": nothing)."""
+    if not found or found in (dream.before, dream.text):
+        return dream
+    text, _ = merged(dream.before, found, dream.edits, dream.at, dream.mood)
+    return replace(_without_births(dream, text), merged=text)
+
+
+def _without_births(dream: Dream, text: str) -> Dream:
+    """Return the dream without the lines whose edits gave way in this text.
+
+    They never stood in the file, so nobody has deleted them; a line that they were to replace is left to the next
+    dream to find.
+    """
+    current = {block.key for _, block in parse(text).lines()}
+    planned = {block.key for _, block in parse(dream.after).lines()}
+    missing = {birth.id for birth in dream.births if normalise(birth.text) in planned - current}
+    return replace(
+        dream,
+        births=tuple(birth for birth in dream.births if birth.id not in missing),
+        deaths=tuple(death for death in dream.deaths if death.successor not in missing),
+    )
+
+
+def decode_document(content: bytes, path: Path) -> str:
+    """Return the bytes of a MEMORY.md as text. Raises DocumentError for what is none."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise DocumentError(
+            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
+            "move it away, or save it as UTF-8 text, and run 'dreamd dream' (or 'dreamd restore' for a version)",
+        ) from error
+    if "\0" in text:
+        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
+    return text
