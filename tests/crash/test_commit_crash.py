@@ -60,7 +60,7 @@ def test_a_call_that_fails_during_a_commit_leaves_the_old_version_or_the_new_one
         return system
 
     assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(40)
-    assert min(ends.values()) > share(5)
+    assert min(ends.values()) > 1  # nearly all that is done in files is done after the commit
 
 
 @pytest.mark.full
@@ -176,7 +176,7 @@ def test_a_reader_never_sees_a_part_of_a_version(ready: Prepared, tmp_path: Path
             at = last.at + timedelta(hours=number)
             after = document.replace(stamp(last.at, last.mood), stamp(at, "calm"))
             after = after.replace("filler", "padding" * (1 + number % 3))
-            last = Dream(number, f"D{number}", at, "dream", "manual", document, after, "calm")
+            last = Dream(store.lineage.last_version() + 1, f"D{number}", at, "dream", "manual", document, after, "calm")
             store.memory.commit(last)
             document = after
         end.touch()

@@ -23,7 +23,7 @@ from state.codec import decode, encode
 from state.document.document import Edit, parse
 from state.document.merge import difference, merged
 from state.dream import FOUND, HUMAN, MERGED, RESTORE, Dream, SegmentMark, decode_record
-from state.errors import DocumentError, FencedError, NotFoundError
+from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import from_text, transaction
@@ -128,7 +128,11 @@ class Memory:
                 if number is None:
                     dream = self._insert(dream, found if found.strip() else "")
                     number = dream.number
-            self.reconcile()
+            try:
+                self.reconcile()
+            except (StorageError, NotFoundError):
+                self._check()  # a new owner that clears up behind this one explains it better
+                raise
         text = self._document().wanted
         done = self.version(number)
         if text != done.after or (found.strip() and found not in (dream.before, done.after)):
