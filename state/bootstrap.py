@@ -57,7 +57,8 @@ class Bootstrap:
 
     `more`: there are more than `left_out` older notes, which were not read. `everywhere` is what the global workspace
     says, `attention` the one line for a person, `lines` how many rows and notes are given, headings apart,
-    and `most` how many characters it may have altogether (0: no limit). `digest`: of all of MEMORY.md, `digest_of`.
+    and `most` how many characters it may have altogether (0: no limit). `digest`: of all of MEMORY.md, `digest_of`,
+    `version` the last one that was committed then.
     """
 
     memory: str
@@ -71,6 +72,7 @@ class Bootstrap:
     most: int = 0
     cut: Cut = field(default_factory=Cut)
     digest: str = ""
+    version: int = 0
 
     @property
     def text(self) -> str:

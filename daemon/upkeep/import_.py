@@ -152,7 +152,8 @@ def _remove_leftovers(parent: Path) -> None:
 
 def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
     """Write every member, and a new state.db; returns how many foreign transcripts were left out."""
-    for folder in (workspace.state, *folders(workspace)):
+    older = [workspace.history] if any(version_of(member.name) for member in archive.manifest.members) else []
+    for folder in (workspace.state, *older, *folders(workspace)):
         with storage_errors(folder):
             disk.system.mkdir(folder, 0o700)
     incoming = workspace.state / _INCOMING

@@ -46,6 +46,7 @@ class _Facts:
     verdict: str = ""
     changes: int = 0
     forgets: bool = False
+    version: int = 0
 
 
 def session(
@@ -77,7 +78,7 @@ def session(
         most_bytes=limits.size if limits else None,
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
-    return Session(replace(ready, digest=digest_of(memory)), tuple(notices))
+    return Session(replace(ready, digest=digest_of(memory), version=facts.version), tuple(notices))
 
 
 def project_budget(
@@ -162,13 +163,14 @@ def _facts(workspace: Workspace) -> _Facts:
             ).fetchone()
             counted = connection.execute(
                 "SELECT (SELECT verdict FROM proposals WHERE dream = ?),"
-                " (SELECT count(*) FROM changes WHERE decision = 'waiting'), EXISTS (SELECT 1 FROM forgotten)",
+                " (SELECT count(*) FROM changes WHERE decision = 'waiting'), EXISTS (SELECT 1 FROM forgotten),"
+                " (SELECT coalesce(max(number), 0) FROM versions)",
                 (last["id"] if last else "",),
             ).fetchone()
     except (sqlite3.Error, DreamdError):
         return _Facts(forgets=True)
     outcome, ended = (last["outcome"], last["at"]) if last else ("", "")
-    return _Facts(outcome, ended, counted[0] or "", counted[1], forgets=bool(counted[2]))
+    return _Facts(outcome, ended, counted[0] or "", counted[1], forgets=bool(counted[2]), version=counted[3])
 
 
 def _unforgotten(workspace: Workspace) -> Callable[[str], str]:

@@ -176,7 +176,8 @@ def test_a_reader_never_sees_a_part_of_a_version(ready: Prepared, tmp_path: Path
             at = last.at + timedelta(hours=number)
             after = document.replace(stamp(last.at, last.mood), stamp(at, "calm"))
             after = after.replace("filler", "padding" * (1 + number % 3))
-            last = Dream(store.lineage.last_version() + 1, f"D{number}", at, "dream", "manual", document, after, "calm")
+            next_number = store.lineage.last_version() + 1
+            last = Dream(next_number, f"D{number}", at, "dream", "manual", document, after, "calm")
             store.memory.commit(last)
             document = after
         end.touch()

@@ -25,7 +25,7 @@ from tests.support.committing import (
     places,
     prepared,
 )
-from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_a_database_that_is_full_at_any_page_loses_no_note(ready: Prepared, tmp_
         with opened(workspace) as store:
             assert places(store) == every
             dreamt(store, FURTHER)
-            if store.segments.pending_notes():  # the first one had been interrupted, and went on with what it had read
+            if store.segments.pending_notes():  # the interrupted dream went on with what it had read
                 dreamt(store)
             assert store.segments.pending_notes() == ()
             assert places(store) == {**every, FURTHER: 1}

@@ -7,6 +7,9 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
+
+import pytest
 
 from daemon import sessions
 from daemon.config.settings import Config
@@ -41,15 +44,6 @@ KEPT = (
 )
 BY_HAND = "Ada's sister is called Hedy"
 MODEL = Embedding.given(BagOfWords())
-
-
-class _PowerCutAtCommit(System):
-    """The power goes when a dream is to be decided."""
-
-    def link(self, source: Path, target: Path, /) -> None:
-        if target.parent.name == "history":
-            raise PowerCut
-        super().link(source, target)
 
 
 @contextmanager
@@ -90,14 +84,8 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         dream_now(store, Reason.MANUAL, Mode.PROPOSE)
         store.crystals.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
         note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
-        store.disk.system = _PowerCutAtCommit()
-        try:
+        with patch.object(store.memory, "commit", side_effect=PowerCut), pytest.raises(PowerCut):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
-        except PowerCut:
-            pass
-        else:
-            raise AssertionError("the dream was to be cut off")
-        store.disk.system = Unsynced()
         note(store, f"{KEPT[0]}. Waiting is what {secret} does. The lamp of house 2 is new.", f"plainly {secret}")
     hand = workspace.document.read_text(encoding="utf-8")
     workspace.document.write_text(
@@ -105,7 +93,7 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
     )
     with workspace.scratch.open("a", encoding="utf-8") as log:
         log.write(f"- by hand, {secret}\n")
-    (workspace.history / "000009.json.broken").write_text(json.dumps({"text": secret}), encoding="utf-8")
+    (workspace.state / "000009.json.broken").write_text(json.dumps({"text": secret}), encoding="utf-8")
     aside = sqlite3.connect(workspace.state / "state.db.broken")
     aside.execute("CREATE TABLE t (x TEXT)")
     aside.execute("INSERT INTO t VALUES (?)", (secret,))

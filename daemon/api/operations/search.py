@@ -240,7 +240,7 @@ def given_receipt(access: WorkspaceAccess, request: BootstrapRequest, ready: Boo
     if request.receipt == "none":
         return None
     budget, agent = budget_for(_window(access, request)), agent_called(request.agent)
-    return receipt_of(access.workspace, ready, budget, utc_now(), request.receipt, agent=agent)
+    return receipt_of(ready, budget, utc_now(), request.receipt, agent=agent)
 
 
 def _window(access: WorkspaceAccess, request: BootstrapRequest) -> int:

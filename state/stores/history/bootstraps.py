@@ -88,12 +88,12 @@ def leave_receipt(
     """
     if workspace.foreign:
         return
-    receipt = receipt_of(workspace, ready, budget, at, how, session, agent=agent)
+    receipt = receipt_of(ready, budget, at, how, session, agent=agent)
     _append(workspace, disk or Disk(workspace.root), _line(receipt).encode())
 
 
 def receipt_of(
-    workspace: Workspace, ready: Bootstrap, budget: int, at: datetime, how: str, session: str = "", *, agent: str = ""
+    ready: Bootstrap, budget: int, at: datetime, how: str, session: str = "", *, agent: str = ""
 ) -> BootstrapReceipt:
     """The receipt of what an agent was given now. A session of another form than an id's is left out."""
     from state.text.chunks import tokens  # the agent has its memory already
@@ -102,7 +102,7 @@ def receipt_of(
         at=at,
         how=how,
         session=session if _is_id(session) else "",
-        version=_last_version(workspace),
+        version=ready.version,
         characters=len(ready.text),
         budget=budget,
         notes=len(ready.notes),
@@ -212,17 +212,6 @@ def _tail(path: Path) -> bytes:
             return file.read(most)
     except NotFoundError:
         return b""
-
-
-def _last_version(workspace: Workspace) -> int:
-    """The number of the last record in history/; 0 without one, and where the folder cannot be read."""
-    try:
-        names = os.listdir(workspace.history)  # noqa: PTH208 - names are enough
-    except OSError:
-        return 0
-    # As long as numbers may be; a record that is half merged has another ending.
-    numbers = (name[:-5] for name in names if name.endswith(".json") and len(name) <= 17)
-    return max((int(number) for number in numbers if number.isascii() and number.isdecimal()), default=0)
 
 
 def _line(receipt: BootstrapReceipt) -> str:

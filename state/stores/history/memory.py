@@ -218,7 +218,8 @@ class Memory:
         done, swaps = False, 0
         while True:
             row = self._document()
-            self._disk.remove(self._aside(row.swap - 1))
+            if (past := self._aside(row.swap - 1)).exists():
+                self._disk.remove(past)  # dealt with: its number is past
             aside = self._disk.read_optional(self._aside(row.swap))
             found = self._disk.read_optional(self._path)
             if aside is not None and aside != row.wanted.encode() and aside != found:

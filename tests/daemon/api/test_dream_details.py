@@ -1,7 +1,6 @@
 """All that is known of a dream: what it did, asked and paid, what it changed and why; nothing that is forgotten."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -147,7 +146,7 @@ def test_a_proposal_shows_what_it_would_change(tmp_path: Path) -> None:
 def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
     with opened(tmp_path / "here") as store:
         dream = dreamt(store, TEA)
-        shutil.rmtree(store.workspace.history)
+        store.crystals.connection.execute("UPDATE versions SET text = '', record = ''")
         store.sweep(utc_now() + timedelta(days=15))
         found = asked(store, dream)
         assert (found.operations, found.diff, found.itself) == ((), "", None)

@@ -45,7 +45,13 @@ def here(prepared: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_it_prints_a_receipt_without_the_text(dreamd: Caller, here: Workspace) -> None:
     ended = dreamd("forget", SECRET, "--yes")
     assert (ended.status, SECRET in ended.out + ended.err) == (0, False)
-    for said in ("forgotten:", "  MEMORY.md: 1", "  history: 1", "state.db: crystals: ", "nothing of it is left"):
+    for said in (
+        "forgotten:",
+        "  MEMORY.md: 1",
+        "state.db: versions: 1",
+        "state.db: crystals: ",
+        "nothing of it is left",
+    ):
         assert said in ended.out
     assert_gone(here, SECRET)
     assert any(KEPT in hit["text"] for hit in dreamd("search", KEPT, "--json").json["hits"])
@@ -56,7 +62,11 @@ def test_as_json_it_is_the_receipt(dreamd: Caller, here: Workspace) -> None:
     receipt = dreamd("forget", SECRET, "--yes", "--json", "--words")
     assert receipt.json["clean"] is True
     assert receipt.json["cut"] == "words"
-    assert {trace["place"] for trace in receipt.json["traces"]} >= {"MEMORY.md", "history", "memory/scratch.md"}
+    assert {trace["place"] for trace in receipt.json["traces"]} >= {
+        "MEMORY.md",
+        "state.db: versions",
+        "memory/scratch.md",
+    }
     assert "[forgotten]" in here.document.read_text(encoding="utf-8")
 
 

@@ -80,7 +80,6 @@ def test_it_stands_everywhere_before(rich: Workspace) -> None:
         "memory/scratch.md",
         ".dreamd/state.db",
         ".dreamd/checkpoints/dreams.db",
-        ".dreamd/history/000001.json",
         ".dreamd/state.db.broken",
     ):
         assert wanted in places
@@ -88,7 +87,7 @@ def test_it_stands_everywhere_before(rich: Workspace) -> None:
     assert any(place.startswith(".dreamd/segments/0") for place in places)
     with sqlite3.connect(rich.database) as connection:
         told = list(connection.iterdump())
-    for table in "crystals lines items item_relations promotions proposals dreams sessions calls".split():
+    for table in "crystals lines versions items item_relations promotions proposals dreams sessions calls".split():
         holds = any(row.startswith(f'INSERT INTO "{table}"') and SECRET[:40] in row for row in told)
         assert holds is (table != "calls"), table
 
@@ -103,7 +102,9 @@ def test_afterwards_it_is_nowhere_and_everything_else_is_there(rich: Workspace, 
     assert (receipt.clean, receipt.went_on) == (True, False)
     assert [(one.place, one.owners) for one in receipt.left] == [("talk.jsonl", True)]
     assert receipt.files > 10
-    assert {"MEMORY.md", "history", "checkpoints", "state.db: crystals"} <= {trace.place for trace in receipt.traces}
+    assert {"MEMORY.md", "checkpoints", "state.db: versions", "state.db: crystals"} <= {
+        trace.place for trace in receipt.traces
+    }
     assert SECRET not in str(receipt)
     assert ("[forgotten]" in workspace.document.read_text(encoding="utf-8")) is (cut is Cut.WORDS)
     assert_sound(workspace)

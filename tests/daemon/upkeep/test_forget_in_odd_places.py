@@ -82,13 +82,14 @@ def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Work
     with quick(workspace) as store:
         note(store, "Ada likes tea in Oslo")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        path = workspace.history / "000001.json"
         odd = Operation(Action.ADD, SectionName.BOND, "Ada", (f"L1 {SECRET}",), ("N1", f"N1: {SECRET}"))
-        record = json.loads(path.read_text(encoding="utf-8"))
+        connection = store.crystals.connection
+        record = json.loads(connection.execute("SELECT record FROM versions WHERE number = 1").fetchone()[0])
         refusal = json.loads(encode(Refusal("citation", "operation", "cites nothing", odd)))
-        path.write_text(json.dumps({**record, "refused": [refusal]}), encoding="utf-8")
+        changed = json.dumps({**record, "refused": [refusal]})
+        connection.execute("UPDATE versions SET record = ? WHERE number = 1", (changed,))
         erasure = Erasure((Target.of(SECRET),), Cut.SENTENCES)
-        assert [one.place for one in searched(store, erasure, ()).left] == [".dreamd/history/000001.json"]
+        assert [one.place for one in searched(store, erasure, ()).left] == ["state.db: versions"]
         assert forgotten(store).clean
         assert bytes_with(workspace, SECRET) == []
         (left,) = store.memory.version(1).refused

@@ -17,12 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.upkeep.import_ import import_archive
+from state.dream import decode_record
 from state.stores.backup.manifest import MANIFEST, ArchiveError
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support.archives import NOTES, Importer
 from tests.support.lived import everything
 from tests.support.long_variants import examples
+from tests.support.working import working
 
 # An export of the workspace that `tests.support.archives.lived` makes.
 OLDER = Path(__file__).with_name("older.zip")
@@ -43,7 +45,16 @@ def test_an_archive_of_an_older_dreamd_is_imported_exactly(tmp_path: Path) -> No
             assert (there / name).read_bytes() == opened.read(name)
         for name in opened.namelist():
             if name.startswith(("history/", "segments/")):
-                assert (there / ".dreamd" / name).read_bytes() == opened.read(name)
+                place = there / ".dreamd" / ("kept" if name.startswith("history/") else "")
+                assert (place / name).read_bytes() == opened.read(name)
+        records = [decode_record(opened.read(f"history/{number:06d}.json"), "record") for number in range(1, 5)]
+    with working(there) as store:
+        assert [store.memory.text(number) for number in range(5)] == [
+            records[0].before,
+            *(record.text for record in records),
+        ]
+        kept = store.memory.version(2)
+        assert (kept.operations, kept.births, kept.id) == (records[1].operations, records[1].births, records[1].id)
 
 
 def with_entry(target: Path, entry: zipfile.ZipInfo, content: bytes = b"x") -> Path:

@@ -32,7 +32,7 @@ from tests.support.faults import Fault, FaultySystem, PowerCut
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 SESSION = "0193f2a1-77aa-7bbb-8ccc-0123456789ab"
-READY = Bootstrap("# Memory\n", ("- a note",), 3, truncated=True)
+READY = Bootstrap("# Memory\n", ("- a note",), 3, truncated=True, version=12)
 ROW = (
     b'{"at": "2026-03-12T14:30:00Z", "how": "MCP", "session": "", "version": %d, "characters": 9, "budget": 9,'
     b' "notes": 1, "left_out": 0, "more": false, "truncated": false}\n'
@@ -50,9 +50,6 @@ def leave(workspace: Workspace, number: int = 0, session: str = "") -> None:
 
 
 def test_a_receipt_is_read_as_it_was_left(workspace: Workspace) -> None:
-    (workspace.history / "000011.json").write_text("{}")
-    (workspace.history / "000012.json").write_text("{}")
-    (workspace.history / "000013.merging").write_text("{}")
     leave(workspace, session=SESSION)
     (one,) = receipts(workspace)
     assert (one.at, one.how, one.session, one.version) == (AT, "hook", SESSION, 12)
