@@ -18,6 +18,7 @@ from daemon.workspace.files import WorkspaceFiles
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
+from state.stores.database.copies import found_damaged
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
@@ -286,6 +287,8 @@ def _problems(
         is_open = bool(workspace.state.stat().st_mode & 0o077)
     if is_open:
         yield Problem(f"{workspace.state} is open to other users", f"run 'chmod 700 {workspace.state}'")
+    if not workspace.foreign and (wrong := found_damaged(workspace.database)):
+        yield Problem(f"state.db was not copied: {wrong}", "run 'dreamd doctor --repair'", "doctor")
     if facts.version and not os.path.lexists(workspace.document):
         advice = f"'dreamd restore {facts.version}' brings it back"
         yield Problem("MEMORY.md is missing", advice, f"restore {facts.version}")

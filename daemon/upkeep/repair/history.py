@@ -1,6 +1,5 @@
 """History repair: the records of the journal that cannot be read, and what is lost with them."""
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,15 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from daemon.upkeep.repair.jobs import Job, RepairContext
-from state.codec import decode
-from state.crystals.crystal import Crystal
 from state.document.markdown import is_stamp
 from state.dream import Dream, decode_record
 from state.errors import DreamdError, StorageError
 
 _RECORD = re.compile(r"(\d{6,})\.json")
-_CRYSTAL = re.compile(r'\{\s*"text"\s*:')
-_REPLACED = "\ufffd"
 _MERGING = re.compile(r"(\d{6,})\.merging")
 
 
@@ -32,8 +27,6 @@ def read_records(context: RepairContext) -> None:
             context.records[number] = _read(context, path, number)
         except DreamdError as error:
             context.unreadable[number] = error.what
-            with suppress(DreamdError):
-                context.pieces[number] = crystals_in(context.disk.read_bytes(path))
 
 
 def _read(context: RepairContext, path: Path, number: int) -> Dream:
@@ -41,17 +34,6 @@ def _read(context: RepairContext, path: Path, number: int) -> Dream:
     if record.number != number:
         raise StorageError(f"{path}: it is the record of version {record.number}")
     return record
-
-
-def crystals_in(content: bytes) -> list[Crystal]:
-    """The crystals of a damaged record that can still be read: each is a whole JSON object by itself."""
-    text, found, reader = content.decode("utf-8", "replace"), list[Crystal](), json.JSONDecoder()
-    for match in _CRYSTAL.finditer(text):
-        with suppress(ValueError, RecursionError, DreamdError):
-            value, end = reader.raw_decode(text, match.start())
-            if _REPLACED not in text[match.start() : end]:
-                found.append(decode(Crystal, json.dumps(value)))
-    return found
 
 
 def is_under_way(context: RepairContext, number: int) -> bool:

@@ -34,9 +34,10 @@ from state.stores.database.schema import (
     SUPERSESSIONS,
 )
 from state.stores.database.session_schema import COUNTS, FORGETTING, SESSIONS
-from state.stores.disk.disk import opened
+from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
+DATABASE = "state.db"
 BUSY_TIMEOUT_MS = 10_000
 _PAUSE_SECONDS = 0.01
 _LARGE_PAGES = 4_096  # of 4 KB each
@@ -74,10 +75,12 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open state.db, creating it or bringing it to the current schema.
 
     The connection is in autocommit mode: use `transaction` around writes. Raises StorageError when the file is no
-    database, is damaged, is another program's, was written by a newer dreamd, or is a link.
+    database, is damaged, is another program's, was written by a newer dreamd, is a link, or is gone while there are
+    copies of it. A copy is made before a migration.
     """
     require_plain(path)
     _require_no_lone_log(path)
+    _require_not_lost(path)
     make_private(path)
     with ExitStack() as stack:
         try:
@@ -91,6 +94,10 @@ def open_database(path: Path) -> sqlite3.Connection:
             _use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            if path.name == DATABASE and 0 < version < SCHEMA_VERSION:
+                from state.stores.database.copies import make_copy
+
+                make_copy(path, Disk(path.parent))
             _migrate(connection, version)
         except sqlite3.Error as error:
             raise explained(error, path) from error
@@ -214,6 +221,16 @@ def _require_no_lone_log(path: Path) -> None:
     has_content = path.exists() and path.stat().st_size
     if not has_content and log.exists() and log.stat().st_size:
         raise StorageError(f"{path}: is gone, and its log (-wal) is there", _UNHARMED)
+
+
+def _require_not_lost(path: Path) -> None:
+    """Raise StorageError for a missing or empty state.db with copies: a new one would push the copies out."""
+    if path.name != DATABASE or (path.exists() and path.stat().st_size):
+        return
+    from state.stores.database.copies import copies_of
+
+    if copies_of(path):
+        raise StorageError(f"{path}: is gone, and copies of it are there", _UNHARMED)
 
 
 def explained(error: sqlite3.Error, path: Path) -> StorageError:
