@@ -99,7 +99,7 @@ def open_database(path: Path) -> sqlite3.Connection:
 
                 make_copy(path, Disk(path.parent))
             _migrate(connection, version)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise explained(error, path) from error
         stack.pop_all()
         return connection
@@ -135,7 +135,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
             if _version(connection, path) != SCHEMA_VERSION:
                 raise StorageError(f"{path} is of an older dreamd", "run 'dreamd status' where it may be written")
             require_ours(connection, path)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise explained(error, path) from error
         stack.pop_all()
         return connection
@@ -159,12 +159,18 @@ def _uri(path: Path, mode: str) -> str:
 
 @contextmanager
 def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
-    """Open a database as it is, beside its owner: it is neither created nor migrated. Raises as `require_plain`."""
+    """Open a database as it is, beside its owner: it is neither created nor migrated.
+
+    Raise as `require_plain`, and sqlite3.DatabaseError for what is not UTF-8: SQLite's messages quote what was read.
+    """
     require_plain(path)
     with closing(sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        yield connection
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            yield connection
+        except UnicodeDecodeError as error:
+            raise sqlite3.DatabaseError("a text in it is not UTF-8") from error
 
 
 def memory_database() -> sqlite3.Connection:
@@ -233,8 +239,10 @@ def _require_not_lost(path: Path) -> None:
         raise StorageError(f"{path}: is gone, and copies of it are there", _UNHARMED)
 
 
-def explained(error: sqlite3.Error, path: Path) -> StorageError:
+def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
     """A StorageError that says what an error of SQLite's about this file means, and what to do."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite's own message quotes what it has read
+        return StorageError(f"{path}: a text in it is not UTF-8", _UNHARMED)
     name = getattr(error, "sqlite_errorname", "")
     # The second: the file of the shared index cannot be made longer, which SQLite calls an error of the disk.
     if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
