@@ -16,7 +16,14 @@ from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database, open_unmigrated, transaction
-from state.stores.database.copies import clear_damaged, copied_at, copies_of, found_damaged, write_copy
+from state.stores.database.copies import (
+    clear_damaged,
+    copied_at,
+    copies_of,
+    found_damaged,
+    is_readable,
+    write_copy,
+)
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import SALT
 from state.stores.database.tombstones_copy import bring_back, has_copy
@@ -38,13 +45,14 @@ def database(context: RepairContext) -> Iterator[Job]:
     context.last = max(context.records, default=0)
     if path.is_symlink():
         return
-    sound = list[Path]()
-    for copy in copies_of(path):
-        if wrong := damage_of(copy, expected=True):
-            yield Job("copies", f"{copy}: {'; '.join(wrong)}", "it is kept aside", partial(context.aside.move, copy))
+    copies, sound = copies_of(path), list[Path]()
+    wrong = damage_of(path, expected=bool(context.records or context.unreadable or copies))
+    for copy in copies:  # every row of them is read when one of them is to be restored
+        if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
+            yield Job("copies", f"{copy} is damaged", "it is kept aside", partial(context.aside.move, copy))
         else:
             sound.append(copy)
-    if wrong := damage_of(path, expected=bool(context.records or context.unreadable or sound)):
+    if wrong:
         action = "it is built anew of history/, the notes and MEMORY.md"
         if sound:
             action = f"the copy of {copied_at(sound[0]):%Y-%m-%d %H:%M} UTC takes its place"

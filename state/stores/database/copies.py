@@ -109,6 +109,16 @@ def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
         raise DamagedError(f"{path} is damaged: {' '.join(result.split())}", "run 'dreamd doctor --repair'")
 
 
+def is_readable(copy: Path) -> bool:
+    """Return whether SQLite can read every page of the copy."""
+    try:
+        with open_unmigrated(copy) as connection:
+            _require_sound(connection, copy)
+            return bool(connection.execute("PRAGMA user_version").fetchone()[0])  # 0: an empty file
+    except (sqlite3.Error, StorageError):
+        return False
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     """Return whether SQLite failed at the file itself: not at the disk, permissions or another process."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: what was read is not UTF-8

@@ -172,7 +172,7 @@ def test_the_doctor_tells_of_the_copies(here: Workspace, capsys: pytest.CaptureF
     assert "state.db was copied: 20" in dreamd("doctor", here.root).out
     newest = copies_of(here.database)[0]
     breaking.emptied(newest, random.Random(1))
-    assert f"problem  copies        {newest}: is empty" in dreamd("doctor", here.root).out
+    assert f"problem  copies        {newest} is damaged" in dreamd("doctor", here.root).out
     assert dreamd("doctor", here.root, "--repair").status == 0
     assert len(copies_of(here.database)) == 1
     assert dreamd("doctor", here.root).status == 0
