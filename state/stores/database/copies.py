@@ -21,7 +21,7 @@ from state.stores.disk.syscalls import storage_errors
 
 KEPT = 2
 DAY = timedelta(days=1)
-_NAME = re.compile(r"\d{6,9}\.db")
+_NAME = re.compile(r"\d{6,18}\.db")
 _DAMAGED = "damaged"
 _LEFTOVER_SECONDS = 3600.0
 _SURROUNDINGS = (
