@@ -23,6 +23,7 @@ from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
 from state.dream import Reason
 from state.scratch import Note
+from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
@@ -164,6 +165,16 @@ def emptied(path: Path, chance: Chance) -> None:
 
 def removed(path: Path, chance: Chance) -> None:
     path.unlink()
+
+
+def unnoticed(workspace: Workspace) -> None:
+    """Noise in a table that a dream does not read: only a copy notices it."""
+    with closing(open_database(workspace.database)) as connection:
+        page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'rejections'").fetchone()[0]
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with workspace.database.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xee" * 4096)
 
 
 DAMAGE = (flipped, zeroed, noisy, half_zeroed, swapped, truncated, emptied, removed)

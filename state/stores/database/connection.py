@@ -381,11 +381,7 @@ def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def compact(connection: sqlite3.Connection) -> bool:
-    """VACUUM a large file of which most is free; whether it was done.
-
-    Not page by page (`auto_vacuum`): then pages that say where pages are lie among the others, and what is left of a
-    damaged file would be harder to tell.
-    """
+    """VACUUM a large file of which most is free; return whether it was done."""
     free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
     if pages < _LARGE_PAGES or 2 * free < pages:
         return False

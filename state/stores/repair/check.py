@@ -97,7 +97,7 @@ def _is_sound(table: Table, row: Mapping[str, Value]) -> bool:
         value, rule = row[column.name], content_of(table.name, column.name).rule
         if not column.takes(value) or (isinstance(value, float) and not math.isfinite(value)):
             return False
-        if value is not None and rule is not None and not rule.passes(value):
+        if value is not None and rule is not None and not rule(value):
             return False
     further = _FURTHER.get(table.name)
     return further is None or further(row)
@@ -105,7 +105,7 @@ def _is_sound(table: Table, row: Mapping[str, Value]) -> bool:
 
 def _is_meta(row: Mapping[str, Value]) -> bool:
     rule = META_RULES.get(str(row["name"]))
-    return rule is None or rule.passes(row["value"])
+    return rule is None or rule(row["value"])
 
 
 def _is_crystal(row: Mapping[str, Value]) -> bool:

@@ -184,12 +184,7 @@ def test_a_damaged_database_is_told_of_and_replaces_no_copy(
     here: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {name: found for name, found in content(here).items() if "/copies/" in name}
-    with closing(open_database(here.database)) as connection:
-        page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'rejections'").fetchone()[0]
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with here.database.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xee" * 4096)
+    breaking.unnoticed(here)
     (notice,) = copied_now(here)
     assert "state.db was not copied" in notice
     assert "is damaged" in notice
