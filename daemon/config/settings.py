@@ -151,11 +151,12 @@ class HormonesSection(_Section):
 
 
 class RetentionSection(_Section):
-    """How many days ended runs are kept, and prompts with answers (0: none); how many open questions there may be."""
+    """For how long ended runs and answers are kept, how many open questions; how old a copy of state.db may be."""
 
     ledger_days: int = Field(default=180, ge=2, le=36_500)
     answers_days: int = Field(default=14, ge=0, le=36_500)
     gaps: int = Field(default=500, ge=10)
+    copies_hours: int = Field(default=6, ge=0, le=24)
 
 
 class SourcesSection(_Section):

@@ -4,7 +4,7 @@ import gc
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -97,6 +97,8 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
     before = recall_before(store, now) if mode is Mode.AUTO else {}
     outcome = _run(store, dream, start, mode, on_step if mode is Mode.DRY else steps, resumed=False)
     record_recall(store, dream, before, utc_now())
+    if mode is not Mode.DRY:
+        store.copy_if_due(utc_now(), timedelta(hours=store.config.retention.copies_hours))
     return outcome
 
 

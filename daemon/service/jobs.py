@@ -22,6 +22,7 @@ from daemon.workspace.status import Problem
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
+from state.stores.database.copies import DAY
 
 # A pass or an ingestion that has more to do goes on after other workspaces had their turn.
 _TURN_SECONDS = 5.0
@@ -149,6 +150,13 @@ class Jobs:
         log.info("pass_done", reason=reason or "interval", seconds=round(time.monotonic() - began, 3), **figures)
         for problem in done.problems:
             log.warning("transcript_unread", problem=problem)
+
+    def copy(self, keeper: Keeper, now: datetime) -> None:
+        """Copy state.db if it was not copied for a day. Raises BusyError while somebody else is at work."""
+        with keeper.exclusive(wait=False) as store:
+            store.copy_if_due(now, DAY)
+            for notice in store.notices:
+                logs.get(workspace=keeper.name).error("copy_failed", problem=notice)
 
     def skip(self, keeper: Keeper, reason: Reason, detail: str, now: datetime) -> None:
         """Record in the ledger why no dream was due."""

@@ -64,6 +64,7 @@ class Keeper:
         self.last_pass: datetime | None = None
         self.last_spike_pass: datetime | None = None
         self.last_look: datetime | None = None
+        self.last_copy: datetime | None = None  # when this process last made sure that there is a copy of state.db
         # Failed dreams of this process; the ledger knows them too, unless it could not be written.
         self.failures = 0
         self.failed_at: datetime | None = None

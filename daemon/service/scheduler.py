@@ -22,6 +22,7 @@ from daemon.workspace.status import Problem
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, FencedError, StoppedError
+from state.stores.database.copies import DAY, is_copy_due
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -215,6 +216,7 @@ class Scheduler:
         if managed.dreaming or keeper.dreaming:
             managed.next = None
             return
+        self._copy(keeper, now)
         keeper.close_idle()
         history, pending = self.history(keeper, now), keeper.pending(now)
         now = utc_now()  # what was appended while it was read does not lie ahead
@@ -280,6 +282,21 @@ class Scheduler:
             managed.maintaining = False
             raise
         future.add_done_callback(done)
+
+    def _copy(self, keeper: Keeper, now: datetime) -> None:
+        """Queue a copy of state.db once a day, so that damage is noticed within a day."""
+        if keeper.last_copy is not None and abs(now - keeper.last_copy) < DAY:
+            return
+        keeper.last_copy = now
+        if not is_copy_due(keeper.workspace.database, now, DAY):
+            return
+
+        def done(future: "Future[None]") -> None:
+            if isinstance(future.exception(), BusyError | FencedError):  # such as a dream: the next look tries again
+                keeper.last_copy = None
+            log_failure(keeper.name, "copy_failed", future)
+
+        self.passes.submit(partial(self._jobs.copy, keeper, now), owner=keeper.name).add_done_callback(done)
 
     def _skip(self, keeper: Keeper, decision: Decision, now: datetime) -> None:
         keeper.last_look = now

@@ -16,7 +16,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.lock import present_holder
 from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import Workspace
-from state.stores.history.memory import is_half_written
+from state.stores.history.memory import displaced_files
 from state.stores.history.segments import Segments
 from state.stores.repair.check import WRONG_SCHEMA
 
@@ -25,7 +25,7 @@ NO_DISK = 50 * 1024**2
 
 
 # What can be checked while the workspace is closed.
-_CHECKED_CLOSED = ("state.db", "history", "notes", "checkpoints", "leftovers", "MEMORY.md")
+_CHECKED_CLOSED = ("state.db", "copies", "history", "notes", "checkpoints", "leftovers", "MEMORY.md")
 
 Look = Callable[[], Iterable[Finding]]
 LookUp = Callable[[str, str | None], KnownModel]
@@ -187,7 +187,7 @@ def _document(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("MEMORY.md", Level.PROBLEM, "MEMORY.md holds NUL bytes, so it is no text", elsewise)
         return
     yield Finding("MEMORY.md", Level.OK, "not there yet" if content is None else f"{len(text):,} characters")
-    if is_half_written(workspace) and present_holder(workspace) is None:
+    if displaced_files(workspace) and present_holder(workspace) is None:
         what = "a commit was interrupted while it wrote MEMORY.md"
         yield Finding("commit", Level.WARNING, what, "it is finished now, as the workspace is opened")
 

@@ -12,6 +12,7 @@ from state.document.pointer import FIRST
 from state.errors import DreamdError, NotFoundError
 from state.stores.crystals import full_text
 from state.stores.crystals.nearest import FILED_FROM
+from state.stores.database.copies import copied_at, copies_of, found_damaged
 from state.stores.database.meta import Meta
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
@@ -19,9 +20,7 @@ from state.stores.vectors.embedder import Unavailable
 
 REPAIR = "run 'dreamd doctor --repair'"
 RESCUE = (
-    f"{REPAIR}: it builds state.db anew and keeps the damaged one; or restore it from a backup, or move it away with "
-    "its -wal and -shm (and keep them): the next command then reads every version from history/ again, only "
-    "transcripts are to be ingested again; MEMORY.md and the notes are unharmed"
+    f"{REPAIR}: it restores the last copy of state.db and keeps the damaged one; MEMORY.md and the notes are unharmed"
 )
 SEE_DOCTOR = "run 'dreamd doctor'"
 
@@ -57,6 +56,7 @@ def check_stores(store: Store) -> Iterator[Finding]:
     seen = set[str]()
     for check in (
         _database,
+        _copies,
         _forgetting,
         _undone,
         _history,
@@ -64,7 +64,6 @@ def check_stores(store: Store) -> Iterator[Finding]:
         _embeddings,
         _word_index,
         _vector_index,
-        _own_answers,
         _dreams,
         _pointers,
     ):
@@ -97,6 +96,15 @@ def _database(store: Store) -> Iterator[Finding]:
     yield Finding(
         "state.db", Level.OK, f"sound: {figures}, {tombstones} tombstones (lines that you deleted stay away)"
     )
+
+
+def _copies(store: Store) -> Iterator[Finding]:
+    """Report when the copies of state.db were made; a repair looks for damage to them while nobody has them open."""
+    database = store.workspace.database
+    if wrong := found_damaged(database):
+        yield Finding("copies", Level.PROBLEM, f"state.db was not copied: {wrong}", RESCUE)
+    made = [f"{copied_at(copy):%Y-%m-%d %H:%M} UTC" for copy in copies_of(database)]
+    yield Finding("copies", Level.OK, f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
 
 
 def _forgetting(store: Store) -> Iterator[Finding]:
@@ -158,14 +166,6 @@ def _memory(store: Store) -> Iterator[Finding]:
         return
     if wrong:
         yield Finding("MEMORY.md", Level.PROBLEM, f"MEMORY.md {wrong}", f"{REPAIR}, or 'dreamd restore {last}'")
-
-
-def _own_answers(store: Store) -> Iterator[Finding]:
-    """Check for crystals that an earlier dreamd learnt from its own answers."""
-    from daemon.upkeep.repair.own_answers import own_answers
-
-    for job in own_answers(store):
-        yield Finding("crystals", Level.WARNING, job.wrong, REPAIR)
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ every step may be repeated, and the next call repeats them all. What was stored 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from daemon.dream.progress import Step
@@ -21,6 +21,7 @@ from state.forgetting.matching import Cut, Target
 from state.forgetting.respelt import RECOGNISED
 from state.scratch import Note
 from state.stores.database.connection import transaction
+from state.stores.database.copies import delete_copies
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
@@ -120,6 +121,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
         traces[_place(store, path)] += changed_in(store, path, content, erasure)
     originals = Originals(store.workspace, store.disk).all(now)
     traces["originals"] += sum(erasure.holds(one.text) for one in originals)
+    traces["copies"] += _files_holding(store.workspace.copies, Patterns(erasure.sought))
     connection.execute("BEGIN IMMEDIATE")
     try:
         _count_tables(erase(connection, erasure, now), traces)
@@ -214,8 +216,10 @@ def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
     traces["originals"] += Originals(workspace, disk).erase(lambda one: erasure.holds(one.text))
     traces["transcripts"] += unvouch(workspace, erasure.holds)
-    traces["checkpoints"] += _files_holding(workspace.checkpoints, patterns)
+    for folder in (workspace.checkpoints, workspace.copies):
+        traces[folder.name] += _files_holding(folder, patterns)
     files.empty_folder(disk, workspace.checkpoints)
+    delete_copies(workspace.database, disk)  # made anew when nothing of the text is left, not even the plan
     if erasure.renamed:
         store.indexing.drop()
 
@@ -239,6 +243,7 @@ def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime)
     scrub(connection)
     finish(connection)
     empty_log(connection)
+    store.copy_if_due(now, timedelta())
 
 
 def _files_holding(folder: Path, patterns: Patterns) -> int:

@@ -7,6 +7,7 @@ out only words that are dreamd's own where one of them is the whole value.
 import json
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,17 +54,21 @@ def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searche
     connection, database = store.crystals.connection, store.workspace.database
     patterns = Patterns(erasure.traceless, surfaces, erasure.renamed)
     left = [*_left_in_tables(connection, erasure)]
-    count = size = stored = 0
+    count = size = 0
+    stored = Counter[str]()
     for path in all_files(store):
-        is_stored = path in files.database_files(store.workspace)
+        is_copy = path.is_relative_to(store.workspace.copies)
+        is_stored = is_copy or path in files.database_files(store.workspace)
         found, length = patterns.count_file(path, loose=is_stored)
         count, size = count + 1, size + length
         if is_stored:
-            stored += found
+            stored[name_of(store, path) if is_copy else database.name] += found
         elif found and (more := _unexplained(store, path, erasure, patterns)):
             left.append(Residue(name_of(store, path), more, "it could not be taken out; look at the file"))
-    if stored and stored > live_count(connection, patterns):
-        left.append(Residue(database.name, stored, "in a page that no table holds; run 'dreamd forget' again"))
+    live = live_count(connection, patterns) if any(stored.values()) else 0
+    for name, found in stored.items():
+        if found > live:
+            left.append(Residue(name, found, "in a page that no table holds; run 'dreamd forget' again"))
     return Searched(count, size, (*left, *of_the_owner(store, patterns)))
 
 
@@ -141,9 +146,10 @@ def _texts_in(value: object, own: Callable[[str], bool]) -> Iterator[str]:
 
 
 def contents(store: Store) -> Iterator[tuple[Path, bytes]]:
-    """Every file in which dreamd writes, with its bytes; state.db is left out."""
+    """Every file in which dreamd writes, with its bytes; state.db and its copies are left out."""
     for path in all_files(store):
-        if path not in files.database_files(store.workspace):
+        is_copy = path.is_relative_to(store.workspace.copies)
+        if not is_copy and path not in files.database_files(store.workspace):
             yield path, store.disk.read_bytes(path)
 
 

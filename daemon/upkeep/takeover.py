@@ -20,6 +20,7 @@ from daemon.workspace.stores import folders, utc_now
 from state.errors import DreamdError, StorageError
 from state.stores.backup.database import open_untrusted, take_over
 from state.stores.database.connection import open_database, to_text, transaction
+from state.stores.database.copies import delete_copies
 from state.stores.disk.disk import Disk, below, opened
 from state.stores.disk.lock import acquire
 from state.stores.disk.syscalls import storage_errors
@@ -110,6 +111,7 @@ def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Works
         if _mode(path) and not stat.S_ISREG(_mode(path)):
             disk.remove(path)
     with acquire(own, _COMMAND):
+        delete_copies(own.database, disk)
         aside = Quarantine(own, disk, utc_now())
         if _is_taken_over(own) or own.database.exists():
             _new_database(own, disk, aside)

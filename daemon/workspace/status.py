@@ -18,6 +18,7 @@ from daemon.workspace.files import WorkspaceFiles
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
+from state.stores.database.copies import found_damaged
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -25,7 +26,7 @@ from state.stores.erasing.intent import ADVICE, UNFINISHED
 from state.stores.history.bootstraps import BootstrapReceipt
 from state.stores.history.changes import OpenChanges
 from state.stores.history.daily_spend import daily_spend
-from state.stores.history.memory import is_half_written
+from state.stores.history.memory import displaced_files
 
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
 BY_FLEET = "by itself, when enough is new"
@@ -259,7 +260,7 @@ def _blocks(files: WorkspaceFiles, now: datetime) -> tuple[tuple[BlockStatus, ..
 def _has_interrupted_commit(workspace: Workspace) -> bool:
     """Whether a commit was cut off while it wrote MEMORY.md; False when that cannot be read."""
     try:
-        return is_half_written(workspace)
+        return bool(displaced_files(workspace))
     except DreamdError:
         return False
 
@@ -286,6 +287,8 @@ def _problems(
         is_open = bool(workspace.state.stat().st_mode & 0o077)
     if is_open:
         yield Problem(f"{workspace.state} is open to other users", f"run 'chmod 700 {workspace.state}'")
+    if not workspace.foreign and (wrong := found_damaged(workspace.database)):
+        yield Problem(f"state.db was not copied: {wrong}", "run 'dreamd doctor --repair'", "doctor")
     if facts.version and not os.path.lexists(workspace.document):
         advice = f"'dreamd restore {facts.version}' brings it back"
         yield Problem("MEMORY.md is missing", advice, f"restore {facts.version}")

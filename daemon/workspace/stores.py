@@ -28,12 +28,14 @@ from state.stores.database.connection import (
     to_text,
     transaction,
 )
+from state.stores.database.copies import is_copy_due, make_copy
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.entries.entries import Entries
+from state.stores.erasing.intent import is_unfinished
 from state.stores.history.acts import Acts
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
@@ -226,6 +228,16 @@ class Store:
         except OperationalError as error:  # another process reads for long, or there is no room for a second file
             self.notice(f"state.db was not made smaller ({error}); the next dream tries again")
         return rows
+
+    def copy_if_due(self, now: datetime, every: timedelta) -> None:
+        """Copy state.db if the last copy is older than that; a notice says why it was not copied."""
+        database = self.workspace.database
+        if is_unfinished(self.crystals.connection) or not is_copy_due(database, now, every):
+            return
+        try:
+            make_copy(database, self.disk, self.check)
+        except StorageError as error:
+            self.notice(f"state.db was not copied ({error})")
 
     def close(self) -> None:
         """Close the database. Whoever opened the index closes it: stores may share one."""

@@ -1,7 +1,6 @@
 """Files that are damaged: random bytes, cut off, emptied. Then what `doctor` says is done, and everything is back."""
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -175,26 +174,10 @@ def _database(trial: Trial) -> None:
 
 
 def _rescued(trial: Trial) -> None:
-    """As the doctor says: repaired (where it can be), or moved away and read again from the rest."""
-    repairing = _repairs() and trial.rng.random() < 0.5
-    repaired = trial.dreamd("doctor", "--repair", trial.workspace.root) if repairing else None
-    if repaired is None:
-        away = trial.folder / "away"
-        away.mkdir(exist_ok=True)
-        for file in trial.workspace.state.glob("state.db*"):
-            shutil.move(file, away / file.name)
+    """Repair it, as the doctor says."""
+    repaired = trial.dreamd("doctor", "--repair", trial.workspace.root)
     trial.rewound = True
-    demand(repaired is None or repaired.status == 0, f"doctor --repair: {repaired}")
-
-
-def _repairs() -> bool:
-    """Whether `dreamd doctor --repair` is there."""
-    from daemon.cli import doctor
-    from daemon.cli.parsing import parser_of
-
-    parser = parser_of("dreamd doctor", None)
-    doctor.add(parser)
-    return "--repair" in parser.format_help()
+    demand(repaired.status == 0, f"doctor --repair: {repaired}")
 
 
 _WAYS: tuple[Callable[[Trial], None], ...] = (

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from daemon import sessions
@@ -19,11 +20,9 @@ from daemon.upkeep.repair.run import Repair, repair
 from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import Store, open_exclusive, open_readonly, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.document.document import SectionName, parse
 from state.dream import Reason
 from state.scratch import Note
-from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
@@ -44,12 +43,11 @@ SAID = tuple(f"My neighbour {who} keeps {n + 2} goats behind the {place}" for n,
 PENDING = ("The ferry leaves at seven from the pier", "Do not feed the parrot of the captain")
 UNREAD = "The spare sail hangs in the boat shed"  # in scratch.md alone: nobody has looked at it yet
 BY_HAND = "The password hint is the name of the second ship"
-LOGGED = tuple(f"kite {n} was seen over the {place}" for n, place in enumerate(_PLACES * 3))
 REMEMBERED = tuple(f"step {n} of the plan was tried by {_WHO[n % 5]}" for n in range(60))
 
 
 def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspace:
-    """Three versions, a line by hand, a transcript, sessions, notes that wait; nobody has it open."""
+    """Three versions, the last newer than both copies; a line by hand, a transcript, sessions, notes that wait."""
     workspace = init_workspace(folder)
     chat = workspace.root / "transcripts" / "chat.jsonl"
     chat.parent.mkdir()
@@ -65,6 +63,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
         _note(store, *NOTED[60:90], LONG)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         absorb_transcripts(store, [chat], utc_now())
+        store.copy_if_due(utc_now(), timedelta())
         _note(store, *NOTED[90:])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         for n, text in enumerate(REMEMBERED):
@@ -83,19 +82,6 @@ def _note(store: Store, *texts: str) -> None:
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
     return adopt(Workspace(Path(shutil.copytree(workspace.root, folder, symlinks=True)).resolve()))
-
-
-def with_log(workspace: Workspace, folder: Path) -> Workspace:
-    """A copy as a killed process leaves it: the last changes are in the log (-wal) alone."""
-    with closing(open_database(workspace.database)) as connection:
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        crystals = Crystals(connection)
-        for text in LOGGED:
-            crystals.upsert([Crystal(text, Origin.SESSION, utc_now(), session="a log")])
-        copy = copied(workspace, folder)
-        crystals.remove([crystal_id(Origin.SESSION, text) for text in LOGGED])
-    return copy
 
 
 def repaired(workspace: Workspace, disk: Disk | None = None, embedding: Embedding = WORDS_ONLY) -> Repair:
@@ -179,6 +165,16 @@ def emptied(path: Path, chance: Chance) -> None:
 
 def removed(path: Path, chance: Chance) -> None:
     path.unlink()
+
+
+def unnoticed(workspace: Workspace) -> None:
+    """Noise in a table that a dream does not read: only a copy notices it."""
+    with closing(open_database(workspace.database)) as connection:
+        page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'rejections'").fetchone()[0]
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with workspace.database.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xee" * 4096)
 
 
 DAMAGE = (flipped, zeroed, noisy, half_zeroed, swapped, truncated, emptied, removed)

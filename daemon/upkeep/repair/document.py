@@ -7,15 +7,15 @@ import difflib
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from daemon.upkeep.repair.jobs import Job, RepairContext
-from state.document.document import Edit, SectionName, blank, complete, parse, render
+from state.document.document import Edit, SectionName, complete, parse, render
 from state.document.editing import edited
 from state.errors import DreamdError
 from state.stores.database.connection import open_unmigrated
-from state.stores.history.lineage import Lineage
-from state.text.words import normalise
+from state.stores.history.memory import displaced_files
 
 # A line that is so much like one that is missing is that one, damaged.
 _ALIKE = 0.8
@@ -77,25 +77,23 @@ def _torn(text: str, wanted: str) -> str:
     return f"lacks its sections ({', '.join(lacking)})" if lacking else ""
 
 
+def displaced(context: RepairContext) -> Iterator[Job]:
+    """Find what swaps of MEMORY.md took out, when no commit knows of them any more: state.db is an older one."""
+    for path in displaced_files(context.workspace) if context.rebuilt else ():
+        yield Job(
+            "MEMORY.md",
+            f"{path} was left by a commit that was interrupted",
+            "it is kept aside: it may hold a save of yours",
+            partial(context.aside.move, path),
+        )
+
+
 def _committed(context: RepairContext) -> str | None:
-    """The last version; if its record is lost, an earlier one with the lines that state.db has."""
-    if not context.last:
-        return None
-    record = context.records.get(context.last)
-    if record is not None:
-        return record.text
-    earlier = max((number for number in context.records if number < context.last), default=None)
-    base = parse(context.records[earlier].text) if earlier is not None else blank()
-    try:
-        with open_unmigrated(context.workspace.database, "rw") as connection:
-            lines = [(line.section, line.text) for line in Lineage(connection).current_lines()]
-    except (sqlite3.Error, DreamdError):  # nothing is mended yet, and this is only a survey
-        return render(base)
-    here = {(section, block.key) for section, block in base.lines()}
-    present = {(section, normalise(text)) for section, text in lines}
-    edits = [Edit(section, (block.text,)) for section, block in base.lines() if (section, block.key) not in present]
-    edits += [Edit(section, (), text) for section, text in lines if (section, normalise(text)) not in here]
-    return render(edited(complete(base), edits)[0])
+    """Return the text of the last version; None without one, and where it cannot be read."""
+    with suppress(sqlite3.Error, DreamdError), open_unmigrated(context.workspace.database, "rw") as connection:
+        row = connection.execute("SELECT text FROM versions ORDER BY number DESC LIMIT 1").fetchone()
+        return str(row["text"]) if row and row["text"] else None
+    return None
 
 
 def _readable(found: bytes, wanted: str) -> str | None:

@@ -86,6 +86,7 @@ def _ours(workspace: Workspace) -> Iterator[Path]:
         workspace.segments,
         workspace.retired,
         workspace.checkpoints,
+        workspace.copies,
     )
     for folder in folders_of_ours:
         if folder.is_symlink() or not folder.is_dir():
@@ -119,7 +120,8 @@ def _remove(context: RepairContext, paths: list[Path]) -> None:
 def _leftovers(context: RepairContext) -> Iterator[Job]:
     workspace = context.workspace
     before = context.now.timestamp() - _LEFTOVER_SECONDS
-    for folder in (workspace.root, workspace.scratch.parent, workspace.state, workspace.history, workspace.segments):
+    inside = (workspace.state, workspace.history, workspace.segments, workspace.copies)
+    for folder in (workspace.root, workspace.scratch.parent, *inside):
         if not folder.is_dir():
             continue
         left = [path for path in folder.glob(_TEMPORARY) if path.lstat().st_mtime < before]

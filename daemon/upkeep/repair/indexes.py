@@ -9,15 +9,9 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from daemon.ingest.agent_hooks import is_trusted
-from daemon.ingest.feelings import FELT_FOR
-from daemon.ingest.formats.turn import Watermark
-from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.upkeep.repair.jobs import Job, RepairContext
-from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.stores import Store
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO
-from state.codec import encode
 from state.errors import DreamdError
 from state.stores.crystals import full_text
 from state.stores.database.connection import require_plain
@@ -89,19 +83,13 @@ def _empty(context: RepairContext) -> None:
 
 
 def indexes(context: RepairContext, store: Store) -> Iterator[Job]:
-    """Find torn full-text indexes, unread transcripts, missing vectors and a torn vector index, in open stores."""
+    """Find torn full-text indexes and a torn vector index, in open stores."""
     connection = store.crystals.connection
     if full_text.is_torn(connection):
         yield Job("word index", "the word index is torn", "it is built anew", partial(full_text.rebuild, connection))
     if full_text.is_torn(connection, "cold_words"):
         again = ColdArchive(connection).rebuild
         yield Job("word index", "the word index of the cold archive is torn", "it is built anew", again)
-    yield from _transcripts(store, context)
-    yield from own_answers(store)
-    waiting, _ = store.crystals.vectors.waiting()
-    if waiting and context.rebuilt and store.embedder() is not None:
-        action = "they are embedded anew"
-        yield Job("embeddings", f"{waiting:,} crystals have no vector", action, partial(_embed, store))
     yield from _vector_index(store, context)
 
 
@@ -121,29 +109,3 @@ def _vector_index(store: Store, context: RepairContext) -> Iterator[Job]:
     count = store.crystals.vectors.vector_count()
     if not had and not context.emptied and count > EXACT_SEARCH_UP_TO:  # a small store does without
         yield Job("vector index", "there was none", f"it was built of {count:,} vectors", lambda: None)
-
-
-def _embed(store: Store) -> tuple[str, ...]:
-    return (f"{store.embed():,} vectors",)
-
-
-def _transcripts(store: Store, context: RepairContext) -> Iterator[Job]:
-    """Read the existing transcripts from their beginnings; crystals that are known stay as they are.
-
-    state.db names them, and may not be this machine's: outside the workspace only what the owner names is opened.
-    """
-    rows = store.crystals.connection.execute("SELECT file FROM watermarks WHERE record = ?", (encode(Watermark()),))
-    named = {store.workspace.root / row["file"] for row in rows}
-    files = {path for path in named if is_trusted(store.workspace, path) and path.is_file()}
-    if context.reread:
-        files |= set(transcript_files(store))
-    if not files:
-        return
-
-    def read() -> tuple[str, ...]:
-        # What was felt then is in the hormones, or long past: nothing of it is felt twice.
-        absorbed = absorb_transcripts(store, sorted(files), context.now + FELT_FOR * 2)
-        return (f"{absorbed.turns:,} turns", *absorbed.problems)
-
-    what = f"{len(files)} transcripts may hold crystals that are lost"
-    yield Job("transcripts", what, "they are read again from their beginnings", read)

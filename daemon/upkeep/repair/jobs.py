@@ -1,14 +1,12 @@
 """Repair jobs: each says what is wrong and what it does about it, and shares the context of one repair."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
 from daemon.upkeep.repair.quarantine import Quarantine
-from state.crystals.crystal import Crystal
-from state.dream import Dream
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 
@@ -30,9 +28,7 @@ class Job:
 class RepairContext:
     """The context of the jobs of one repair. `check` raises when this process no longer owns the workspace.
 
-    `records` are the journal's that can be read, `unreadable` says of the others why not; `pieces` are crystals that
-    these still show. `last` is the last version that is done. state.db was `rebuilt`, transcripts are to be
-    `reread`, ChromaDB's folder was `emptied`.
+    `last` is the last version. state.db was `rebuilt`, ChromaDB's folder was `emptied`.
     """
 
     workspace: Workspace
@@ -42,15 +38,6 @@ class RepairContext:
     embedding: "Embedding"
     now: datetime
     aside: Quarantine
-    records: dict[int, Dream] = field(default_factory=dict)
-    unreadable: dict[int, str] = field(default_factory=dict)
-    pieces: dict[int, list[Crystal]] = field(default_factory=dict)
     last: int = 0
     rebuilt: bool = False
-    reread: bool = False
     emptied: bool = False
-
-    @property
-    def every(self) -> Iterator[Dream]:
-        """The records in their order."""
-        return (self.records[number] for number in sorted(self.records))

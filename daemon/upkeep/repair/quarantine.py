@@ -6,9 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.syscalls import NO_SUCH_CALL, storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.repair.rebuild import name_again
 
 FOLDER = "broken"
 
@@ -35,11 +34,23 @@ class Quarantine:
         if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir may raise here
             self.move(path)
         else:
-            name_again(self.disk, path, self._place(path))
+            self._name_again(path, self._place(path))
 
     def keep_content(self, path: Path, content: bytes) -> None:
         """Keep a copy of a file that will be changed in place."""
         self.disk.write_new(self._place(path), content)
+
+    def _name_again(self, path: Path, second: Path) -> None:
+        """Give the file a second name, or a copy where the file system has no second names. The first one stays."""
+        with storage_errors(path):
+            try:
+                self.disk.system.link(path, second)
+            except OSError as error:
+                if error.errno not in NO_SUCH_CALL:
+                    raise
+                self.disk.write_new(second, path.read_bytes())
+            second.chmod(0o600)
+        self.disk.fsync_folder(second.parent)
 
     @property
     def folder(self) -> str:

@@ -1,6 +1,6 @@
 """Repair: `dreamd doctor --repair` makes a broken workspace work again and loses nothing that can still be read.
 
-    links, folders, permissions ─> history/ ─> state.db ─> MEMORY.md ─> notes ─> checkpoints ─> indexes ─> a look
+    links, folders, permissions ─> state.db ─> MEMORY.md ─> notes ─> checkpoints ─> indexes ─> a look
 
 Each step finds what is wrong once those before it are done, says it, and mends it. Whatever is replaced is kept aside
 first. A step that was cut off anywhere is done by the next repair; one that finds nothing changes nothing.
@@ -14,9 +14,8 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.database import database
-from daemon.upkeep.repair.document import document
+from daemon.upkeep.repair.document import displaced, document
 from daemon.upkeep.repair.files import files, links, owners
-from daemon.upkeep.repair.history import read_records, unreadable_records
 from daemon.upkeep.repair.indexes import checkpoints, indexes, vector_folder
 from daemon.upkeep.repair.jobs import Job, RepairContext
 from daemon.upkeep.repair.notes import misencoded, notes
@@ -105,9 +104,8 @@ def _repairing(
 def _jobs(context: RepairContext) -> Iterator[Job]:
     """The jobs before the stores are opened, each found when those before it are done."""
     yield from files(context)
-    read_records(context)
     yield from database(context)
-    yield from unreadable_records(context)
+    yield from displaced(context)
     yield from document(context)
     yield from notes(context)
     yield from checkpoints(context)

@@ -25,7 +25,7 @@ from state.dream import Decision, StagedChange, decode_record
 from state.errors import DreamdError
 from state.forgetting.matching import Cut
 from state.sessions.item import Priority, State
-from state.sessions.policies.by_name import DEFAULT, POLICIES
+from state.sessions.policies.by_name import POLICIES
 from state.signals import curiosity
 from state.signals.hormones import Hormone
 from state.trust import Trust
@@ -45,8 +45,6 @@ class Column:
 
     name: str
     type: str
-    required: bool
-    default: Value
 
     def takes(self, value: Value) -> bool:
         """Whether the value is of the column's type, or none at all."""
@@ -55,16 +53,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; `columns` stand in the order in which a record holds them.
-
-    `key` names a row in SQL; `rowid` is the column that is the same as SQLite's own, if there is one.
-    """
+    """A table; `key` names a row of it in SQL."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
-    rowid: str
-    has_rowids: bool
 
 
 def tables_of(connection: sqlite3.Connection) -> dict[str, Table]:
@@ -80,28 +73,10 @@ def tables_of(connection: sqlite3.Connection) -> dict[str, Table]:
 
 
 def _table(connection: sqlite3.Connection, name: str, *, has_rowids: bool) -> Table:
-    declared = connection.execute("SELECT * FROM pragma_table_info(?)", (name,)).fetchall()
-    columns, keys = [], list[tuple[int, Column]]()
-    for _, column, kind, required, default, place in map(tuple, declared):
-        columns.append(
-            Column(column, kind, bool(required or (place and not has_rowids)), _default(connection, default))
-        )
-        if place:
-            keys.append((place, columns[-1]))
-    key = [column for _, column in sorted(keys, key=lambda pair: pair[0])]
-    if not has_rowids:
-        return Table(
-            name, (*key, *(one for one in columns if one not in key)), tuple(one.name for one in key), "", has_rowids
-        )
-    rowid = key[0].name if len(key) == 1 and key[0].type == "INTEGER" else ""
-    return Table(name, tuple(columns), ("rowid",), rowid, has_rowids)
-
-
-def _default(connection: sqlite3.Connection, expression: str | None) -> Value:
-    if expression is None:
-        return None
-    value: Value = connection.execute(f"SELECT {expression}").fetchone()[0]
-    return value
+    declared = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", (name,)).fetchall()
+    keys = sorted((place, column) for column, _, place in map(tuple, declared) if place)
+    key = ("rowid",) if has_rowids else tuple(column for _, column in keys)
+    return Table(name, tuple(Column(column, kind) for column, kind, _ in map(tuple, declared)), key)
 
 
 class Kind(Enum):
@@ -115,12 +90,8 @@ class Kind(Enum):
     TABLE = auto()  # JSON of which the names are the owner's as well as the values
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Which values of a column can be read, and what takes the place of another one (None: nothing does)."""
-
-    passes: Callable[[Value], bool]
-    otherwise: Value = None
+Rule = Callable[[Value], bool]
+"""Returns whether dreamd can read this value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +114,12 @@ def _is_moment(value: Value) -> bool:
         return False
 
 
-def _one_of(kind: Iterable[str], otherwise: Value = None) -> Rule:
+def _one_of(kind: Iterable[str]) -> Rule:
     members = {str(member) for member in kind}
-    return Rule(lambda value: value in members, otherwise)
+    return lambda value: value in members
 
 
-def _json(kind: type[dict[str, object]] | type[list[object]], otherwise: Value = None, of: type = object) -> Rule:
+def _json(kind: type[dict[str, object]] | type[list[object]], of: type = object) -> Rule:
     def passes(value: Value) -> bool:
         try:
             read = json.loads(str(value))
@@ -158,7 +129,7 @@ def _json(kind: type[dict[str, object]] | type[list[object]], otherwise: Value =
             return False
         return all(isinstance(one, of) for one in (read.values() if isinstance(read, dict) else read))
 
-    return Rule(passes, otherwise)
+    return passes
 
 
 def _is_armed(value: Value) -> bool:
@@ -240,32 +211,33 @@ def _is_intention(value: Value) -> bool:
     )
 
 
-_MOMENT = Rule(_is_moment)
-_FILLED = Rule(lambda value: bool(str(value).strip()))
+def _is_filled(value: Value) -> bool:
+    return bool(str(value).strip())
+
+
 _UNKNOWN = Content(Kind.PROSE)
-_WEB = Trust.WEB.value  # nobody vouches for what cannot be read any more
 
 META_RULES: Mapping[str, Rule] = {
-    "forgotten_salt": Rule(_is_salt),
-    "forgotten_withheld": Rule(_is_count),
-    "forgotten_withheld_told": Rule(_is_count),
-    "forgettings": Rule(_are_receipts),
-    "lines_brought_back": Rule(_is_count),
-    "forgetting": Rule(_is_intention),
-    "notes_left": Rule(_is_count),
-    "notes_read": Rule(_are_marks),
-    "refused_inputs": Rule(_are_counts),
-    "relations_dropped": Rule(_is_count),
-    "seen_upto": Rule(_is_count),
-    "session_ended": _MOMENT,
-    "swept_at": _MOMENT,
+    "forgotten_salt": _is_salt,
+    "forgotten_withheld": _is_count,
+    "forgotten_withheld_told": _is_count,
+    "forgettings": _are_receipts,
+    "lines_brought_back": _is_count,
+    "forgetting": _is_intention,
+    "notes_left": _is_count,
+    "notes_read": _are_marks,
+    "refused_inputs": _are_counts,
+    "relations_dropped": _is_count,
+    "seen_upto": _is_count,
+    "session_ended": _is_moment,
+    "swept_at": _is_moment,
 }
 """Of the rows of `meta`, by name."""
 
 
 def _columns(rules: Mapping[str, Rule] | None = None, /, **kinds: str) -> dict[str, Content]:
     return {
-        column: Content(Kind[kind.upper()], (rules or {}).get(column, _MOMENT if kind == "moment" else None))
+        column: Content(Kind[kind.upper()], (rules or {}).get(column, _is_moment if kind == "moment" else None))
         for kind, columns in kinds.items()
         for column in columns.split()
     }
@@ -275,7 +247,7 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "acts": _columns(prose="about", code="author act outcome", moment="at"),
     "calls": _columns(code="dream digest model", moment="at", json="reply request"),
     "changes": _columns(
-        {"record": Rule(_is_change), "decision": _one_of(Decision)},
+        {"record": _is_change, "decision": _one_of(Decision)},
         prose="note",
         code="dream decision",
         moment="at decided_at",
@@ -283,31 +255,29 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     ),
     "crystals": _columns(
         {
-            "text": _FILLED,
+            "text": _is_filled,
             "origin": _one_of(crystal.Origin),
-            "kind": _one_of(crystal.Kind, crystal.Kind.GENERAL.value),
-            "trust": _one_of(Trust, _WEB),
-            "lifecycle": _one_of(crystal.Lifecycle, crystal.Lifecycle.ACTIVATED.value),
-            "heard": _one_of(["", Trust.TOOL, Trust.WEB], _WEB),
-            "parents": _json(list, "[]", str),
+            "kind": _one_of(crystal.Kind),
+            "trust": _one_of(Trust),
+            "lifecycle": _one_of(crystal.Lifecycle),
+            "heard": _one_of(["", Trust.TOOL, Trust.WEB]),
+            "parents": _json(list, str),
         },
         prose="text context speaker session",
         code="id origin kind trust lifecycle pairs heard",
         moment="created_at last_accessed_at fades_at",
         json="parents",
     ),
-    "document": _columns(
-        {"edits": _json(list, "[]"), "retire": _json(list, "[]")}, prose="rendered wanted", json="edits retire"
-    ),
+    "document": _columns({"edits": _json(list), "retire": _json(list)}, prose="rendered wanted", json="edits retire"),
     "dreams": _columns(prose="detail", code="id reason outcome", moment="started_at ended_at"),
     "entries": _columns(
-        {"namespace": _json(list, of=str), "value": _json(dict), "fields": _json(list, "[]", str)},
+        {"namespace": _json(list, str), "value": _json(dict), "fields": _json(list, str)},
         prose="name",
         code="embedded_by",
         moment="created_at updated_at expires_at",
         table="namespace value fields",
     ),
-    "entry_vectors": _columns({"vector": Rule(_is_unit)}, code="vector"),
+    "entry_vectors": _columns({"vector": _is_unit}, code="vector"),
     "evidence": _columns(prose="crystal", code="line"),
     "feelings": _columns(prose="cause", code="event", moment="at"),
     "forgotten": _columns(code="digest", moment="at"),
@@ -317,20 +287,16 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         code="cause",
         moment="first_at last_at",
     ),
-    "hormones": _columns({"armed": Rule(_is_armed, "[]")}, code="armed", moment="at"),
-    "item_events": _columns(
-        {"figures": _json(dict, "{}")}, prose="reason", code="action", moment="at", json="figures"
-    ),
-    "item_relations": _columns(
-        {"metadata": _json(dict, "{}", str)}, prose="type target", moment="at", table="metadata"
-    ),
+    "hormones": _columns({"armed": _is_armed}, code="armed", moment="at"),
+    "item_events": _columns({"figures": _json(dict)}, prose="reason", code="action", moment="at", json="figures"),
+    "item_relations": _columns({"metadata": _json(dict, str)}, prose="type target", moment="at", table="metadata"),
     "item_words": _columns(prose="folded"),
     "items": _columns(
         {
-            "priority": _one_of(Priority, Priority.MEDIUM.value),
+            "priority": _one_of(Priority),
             "state": _one_of(State),
-            "tags": _json(list, "[]", str),
-            "metadata": _json(dict, "{}", str),
+            "tags": _json(list, str),
+            "metadata": _json(dict, str),
         },
         prose="content agent source state_reason promoted_to",
         code="id priority state promotion_reason pairs",
@@ -339,7 +305,7 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         table="metadata",
     ),
     "lines": _columns(
-        {"section": _one_of(SectionName), "trust": _one_of(Trust, _WEB), "fate": _one_of(["", *Fate], "")},
+        {"section": _one_of(SectionName), "trust": _one_of(Trust), "fate": _one_of(["", *Fate])},
         prose="text crystal",
         code="id section trust fate successor",
         moment="born_at",
@@ -350,12 +316,12 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "promotions": _columns(
         {"record": _json(dict)}, prose="crystal", code="id reason", moment="at delivered_at", json="record"
     ),
-    "proposals": _columns({"record": Rule(_is_dream)}, code="dream verdict", moment="at", json="record"),
-    "recalls": _columns({"lost": _json(list, "[]", str)}, code="dream", moment="at", json="lost"),
+    "proposals": _columns({"record": _is_dream}, code="dream verdict", moment="at", json="record"),
+    "recalls": _columns({"lost": _json(list, str)}, code="dream", moment="at", json="lost"),
     "rejections": _columns(prose="figures", code="dream guard scope", moment="at"),
     "searches": _columns(prose="query crystal", moment="at"),
     "sessions": _columns(
-        {"policy": _one_of(POLICIES, DEFAULT), "config": _json(dict, "{}")},
+        {"policy": _one_of(POLICIES), "config": _json(dict)},
         prose="id",
         code="policy",
         moment="opened_at closed_at due_at",
@@ -365,14 +331,14 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "steps": _columns(prose="figures", code="dream node", moment="at"),
     "supersessions": _columns(
         # The last one is that of an older dreamd.
-        {"trust": _one_of(Trust, _WEB), "cause": _one_of((*Cause, "consolidation"))},
+        {"trust": _one_of(Trust), "cause": _one_of((*Cause, "consolidation"))},
         code="trust cause",
         moment="at undone_at",
     ),
     "tombstones": _columns(prose="text", moment="at"),
-    "vectors": _columns({"vector": Rule(_is_unit)}, code="model vector"),
+    "vectors": _columns({"vector": _is_unit}, code="model vector"),
     "versions": _columns(
-        {"record": Rule(lambda value: value == "" or _is_dream(value), "")},
+        {"record": lambda value: value == "" or _is_dream(value)},
         prose="text",
         code="cause dream reason digest model",
         moment="at",

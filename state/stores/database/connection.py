@@ -35,9 +35,10 @@ from state.stores.database.schema import (
     TEXTS,
 )
 from state.stores.database.session_schema import COUNTS, FORGETTING, SESSIONS
-from state.stores.disk.disk import opened
+from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
+DATABASE = "state.db"
 BUSY_TIMEOUT_MS = 10_000
 _PAUSE_SECONDS = 0.01
 _LARGE_PAGES = 4_096  # of 4 KB each
@@ -76,10 +77,12 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open state.db, creating it or bringing it to the current schema.
 
     The connection is in autocommit mode: use `transaction` around writes. Raises StorageError when the file is no
-    database, is damaged, is another program's, was written by a newer dreamd, or is a link.
+    database, is damaged, is another program's, was written by a newer dreamd, is a link, or is gone while there are
+    copies of it. A copy is made before a migration.
     """
     require_plain(path)
     _require_no_lone_log(path)
+    _require_not_lost(path)
     make_private(path)
     with ExitStack() as stack:
         try:
@@ -93,8 +96,12 @@ def open_database(path: Path) -> sqlite3.Connection:
             _use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            if path.name == DATABASE and 0 < version < SCHEMA_VERSION:
+                from state.stores.database.copies import make_copy
+
+                make_copy(path, Disk(path.parent))
             _migrate(connection, version)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise explained(error, path) from error
         stack.pop_all()
         return connection
@@ -130,7 +137,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
             if _version(connection, path) != SCHEMA_VERSION:
                 raise StorageError(f"{path} is of an older dreamd", "run 'dreamd status' where it may be written")
             require_ours(connection, path)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise explained(error, path) from error
         stack.pop_all()
         return connection
@@ -154,12 +161,18 @@ def _uri(path: Path, mode: str) -> str:
 
 @contextmanager
 def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
-    """Open a database as it is, beside its owner: it is neither created nor migrated. Raises as `require_plain`."""
+    """Open a database as it is, beside its owner: it is neither created nor migrated.
+
+    Raise as `require_plain`, and sqlite3.DatabaseError for what is not UTF-8: SQLite's messages quote what was read.
+    """
     require_plain(path)
     with closing(sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        yield connection
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            yield connection
+        except UnicodeDecodeError as error:
+            raise sqlite3.DatabaseError("a text in it is not UTF-8") from error
 
 
 def memory_database() -> sqlite3.Connection:
@@ -218,8 +231,20 @@ def _require_no_lone_log(path: Path) -> None:
         raise StorageError(f"{path}: is gone, and its log (-wal) is there", _UNHARMED)
 
 
-def explained(error: sqlite3.Error, path: Path) -> StorageError:
+def _require_not_lost(path: Path) -> None:
+    """Raise StorageError for a missing or empty state.db with copies: a new one would push the copies out."""
+    if path.name != DATABASE or (path.exists() and path.stat().st_size):
+        return
+    from state.stores.database.copies import copies_of
+
+    if copies_of(path):
+        raise StorageError(f"{path}: is gone, and copies of it are there", _UNHARMED)
+
+
+def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
     """A StorageError that says what an error of SQLite's about this file means, and what to do."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite's own message quotes what it has read
+        return StorageError(f"{path}: a text in it is not UTF-8", _UNHARMED)
     name = getattr(error, "sqlite_errorname", "")
     # The second: the file of the shared index cannot be made longer, which SQLite calls an error of the disk.
     if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
@@ -358,11 +383,7 @@ def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def compact(connection: sqlite3.Connection) -> bool:
-    """VACUUM a large file of which most is free; whether it was done.
-
-    Not page by page (`auto_vacuum`): then pages that say where pages are lie among the others, and what is left of a
-    damaged file would be harder to tell.
-    """
+    """VACUUM a large file of which most is free; return whether it was done."""
     free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
     if pages < _LARGE_PAGES or 2 * free < pages:
         return False

@@ -1,7 +1,7 @@
 """Tombstones' copy: a file beside state.db, so that what was forgotten stays forgotten when the database is lost.
 
 Like the table it holds salted digests alone. It is written when something is forgotten or lifted, and read when the
-database has no salt of its own: a new one, or one whose page with the salt could not be salvaged.
+database has no salt of its own: a new one, or a restored copy.
 """
 
 import json
@@ -26,6 +26,11 @@ def keep_copy(connection: sqlite3.Connection, disk: Disk, folder: Path) -> None:
     if meta:
         kept = {"meta": meta, "forgotten": [tuple(row) for row in rows]}
         disk.write_atomic(folder / _NAME, json.dumps(kept).encode())
+
+
+def has_copy(folder: Path) -> bool:
+    """Return whether there is a copy in `folder`, the state folder."""
+    return (folder / _NAME).exists()
 
 
 def bring_back(connection: sqlite3.Connection, disk: Disk, folder: Path) -> int:

@@ -83,6 +83,11 @@ class Workspace:
         return self.state / "checkpoints"
 
     @property
+    def copies(self) -> Path:
+        """The folder of the verified copies of state.db."""
+        return self.state / "copies"
+
+    @property
     def identity(self) -> Path:
         """The file of the number that tells this workspace from any other one."""
         return self.state / "id"

@@ -2,8 +2,9 @@
 
 Everything below the folder is part of them: documents, the log, transcripts, databases. Not: links and
 what is no regular file; temporary files; SQLite's files beside a database, of which a copy is taken; locks and the
-record of what this copy holds, which are the machine's; the vector index, which is made again from state.db; and the
-originals of redacted notes, for a secret that was taken out of the memory leaves the machine in no way.
+record of what this copy holds, which are the machine's; the vector index and the copies of state.db, which are made
+again from it; and the originals of redacted notes, for a secret that was taken out of the memory leaves the machine
+in no way.
 """
 
 import re
@@ -13,8 +14,8 @@ from state.stores.backup.manifest import SCRATCH, TEMPORARY
 from state.stores.disk.workspace import STATE_FOLDER
 
 RECORD = f"{STATE_FOLDER}/generation.json"
-CACHE = f"{STATE_FOLDER}/crystals"
-"""The vector file and ChromaDB: they stay as long as the state.db stays that they were made from."""
+CACHES = (f"{STATE_FOLDER}/crystals", f"{STATE_FOLDER}/copies")
+"""The vector index and the copies of state.db: they stay as long as the state.db stays that they were made from."""
 DOCUMENT = "MEMORY.md"
 STATE_DB = f"{STATE_FOLDER}/state.db"
 CHECKPOINTS = f"{STATE_FOLDER}/checkpoints/dreams.db"
@@ -43,7 +44,7 @@ def belongs(name: str) -> bool:
     path = PurePosixPath(name)
     if path.name.endswith(TEMPORARY) or path.name.startswith(_ORIGINALS):
         return False
-    if name in LOCKS or name == RECORD or name.startswith((f"{CACHE}/", f"{INCOMING}/")):
+    if name in LOCKS or name == RECORD or name.startswith((*(f"{cache}/" for cache in CACHES), f"{INCOMING}/")):
         return False
     return not any(name == database + ending for database in DATABASES for ending in BESIDE)
 
@@ -60,4 +61,4 @@ def may_be_placed(name: str) -> bool:
         return False
     if any(part in {"", ".", ".."} or len(part.encode("utf-8", "surrogatepass")) > _LONGEST_PART for part in parts):
         return False
-    return belongs(name) and name not in {CACHE, INCOMING, STATE_FOLDER}
+    return belongs(name) and name not in {*CACHES, INCOMING, STATE_FOLDER}

@@ -13,7 +13,7 @@ from state.fleet.generation import Chunk, Manifest, StoredFile
 from state.stores.disk.disk import below
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import STATE_FOLDER
-from state.stores.generations.belonging import BESIDE, CACHE, DATABASES, FOLDERS, INCOMING, LOCKS, RECORD, STATE_DB
+from state.stores.generations.belonging import BESIDE, CACHES, DATABASES, FOLDERS, INCOMING, LOCKS, RECORD, STATE_DB
 from state.stores.generations.local_copy import LocalCopy, closed, held, opened
 from state.stores.generations.manifests import digest_of
 from state.stores.generations.objects import Objects
@@ -85,9 +85,10 @@ def _staying(names: set[str]) -> set[str]:
 
 
 def _entries(root: Path) -> list[tuple[str, bool]]:
-    """Everything below the folder by name, what is in a folder before it; not what is in the vector index."""
+    """Everything below the folder by name, what is in a folder before it; not what is in the machine's caches."""
+    inside = tuple(f"{cache}/" for cache in CACHES)
     names = ((str(path.relative_to(root)), path.is_dir() and not path.is_symlink()) for path in below(root))
-    return [entry for entry in names if not entry[0].startswith(f"{CACHE}/")][::-1]
+    return [entry for entry in names if not entry[0].startswith(inside)][::-1]
 
 
 def _clear(root: Path, stays: set[str], calls: System) -> None:
@@ -95,7 +96,7 @@ def _clear(root: Path, stays: set[str], calls: System) -> None:
     staying = _staying(stays)
     for name, is_folder in _entries(root):
         path = root / name
-        if name == CACHE and is_folder:
+        if name in CACHES and is_folder:
             if STATE_DB not in stays:
                 shutil.rmtree(path)
         elif is_folder:

@@ -22,6 +22,7 @@ from pathlib import Path
 from state.codec import decode, encode
 from state.document.document import Edit, parse
 from state.document.merge import difference, merged
+from state.document.operations import Birth, Death, Fate
 from state.dream import FOUND, HUMAN, MERGED, RESTORE, Dream, SegmentMark, decode_record
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
@@ -32,14 +33,16 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Changes
-from state.stores.history.lineage import Lineage
+from state.stores.history.lineage import Lineage, match
 from state.stores.history.segments import Segments
 from state.text.words import normalise
+from state.trust import Trust
 
 _SWAPS = 8
 _ASIDE = re.compile(r"\.MEMORY\.md\.(?:[0-9]+\.)?displaced")
 # In `meta`: how many notes the last dream left for the next one, as far as it counted them.
 NOTES_LEFT = "notes_left"
+_FOUND_IMPORTANCE = 0.7
 _HISTORY = "'dreamd history' lists them"
 
 
@@ -196,12 +199,39 @@ class Memory:
         """Make the file as it stands a version, and nobody's edit: state.db was restored from an older copy."""
         found = self._found()
         last = self._lineage.last_version()
-        if not found.strip() or found == self._text(last):
+        if not found.strip():
             return False
         with transaction(self._connection):
-            self._save(last + 1, FOUND, found)
+            if is_new := found != self._text(last):
+                self._lineage.record(self._found_version(last + 1, found))
             self._want(replace(self._document(), rendered=found, wanted=found, edits=(), retire=()))
-        return True
+        return is_new
+
+    def _found_version(self, number: int, text: str) -> Dream:
+        """Return a version of this text, of which nobody knows who wrote what is new in it, and why the rest left."""
+        standing, first = self._lineage.current_lines(), self._lineage.next_line()
+        blocks = [(section, block.text) for section, block in parse(text).lines()]
+        known = match(standing, blocks)
+        new = [block for block, line in zip(blocks, known, strict=True) if line is None]
+        kept = {line.id for line in known if line is not None}
+        return Dream(
+            number,
+            "",
+            datetime.now(UTC),
+            FOUND,
+            "",
+            "",
+            text,
+            "",
+            births=tuple(
+                Birth(f"L{first + place}", section, line, _FOUND_IMPORTANCE, Trust.AGENT)
+                for place, (section, line) in enumerate(new)
+            ),
+            deaths=tuple(
+                Death(line.id, line.section, line.text, Fate.EVICTED, "") for line in standing if line.id not in kept
+            ),
+            pointers=tuple(self._lineage.pointers(current=True)),
+        )
 
     # The file.
 
@@ -346,10 +376,11 @@ class Memory:
         )
 
 
-def is_half_written(workspace: Workspace) -> bool:
-    """Whether a commit was cut off while it wrote MEMORY.md."""
+def displaced_files(workspace: Workspace) -> list[Path]:
+    """Return what swaps of MEMORY.md took out, where a commit was cut off while it wrote the file."""
     with storage_errors(workspace.root):
-        return any(_ASIDE.fullmatch(name) for name in os.listdir(workspace.root))  # noqa: PTH208 - names are enough
+        names = sorted(os.listdir(workspace.root))  # noqa: PTH208 - names are enough
+    return [workspace.root / name for name in names if _ASIDE.fullmatch(name)]
 
 
 def _joined(dream: Dream, found: str) -> Dream:

@@ -1,1 +1,1 @@
-"""Repair of a damaged state.db: checks it, salvages its rows and rebuilds it from what else is known."""
+"""Repair of state.db: the check of a database, and what is filled in after a copy was restored."""

@@ -1,66 +1,48 @@
 """Check: whether state.db is sound: its pages, its schema, its rows and the references between them."""
 
+import json
+import math
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from state.errors import StorageError
-from state.stores.database.columns import Table, tables_of
-from state.stores.database.connection import (
-    SCHEMA_VERSION,
-    explained,
-    made_by,
-    open_unmigrated,
-    things,
-    unlike_schema,
-)
-from state.stores.repair.pages import read_pages
-from state.stores.repair.row_rules import Row, is_altered, mended
+from state.crystals.crystal import Origin, is_id_of
+from state.errors import DreamdError, StorageError
+from state.sessions.policies.by_name import policy_of
+from state.stores.database.columns import META_RULES, Table, Value, content_of, tables_of
+from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated, things, unlike_schema
+from state.stores.database.copies import is_damage
+from state.stores.sessions.rows import SPAN
 
 WRONG_SCHEMA = "its schema has the number"
 _MOST = 5
-_SURROUNDINGS = (
-    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_IOERR,
-)  # fmt: skip
-
-
-def log_of(database: Path) -> Path:
-    """The path of the database's write-ahead log."""
-    return database.with_name(f"{database.name}-wal")
 
 
 def damage_of(database: Path, *, expected: bool) -> list[str]:
-    """What is wrong with the file, in words; nothing when it is sound. Nobody has it open; nothing is written.
+    """Describe what is wrong with the file; empty if it is sound. No other process has it open.
 
-    `expected`: there has been one. Raises StorageError for the database of a newer dreamd.
+    `expected`: there has been one. Raise StorageError for the database of a newer dreamd.
     """
     if not os.path.lexists(database) or (database.is_file() and not database.stat().st_size):
-        has_log = log_of(database).is_file() and log_of(database).stat().st_size > 0
+        log = database.with_name(f"{database.name}-wal")
+        has_log = log.is_file() and log.stat().st_size > 0
         state = "is empty" if os.path.lexists(database) else "is missing"
         return [f"{state}, and its log (-wal) is there"] if has_log else [state] if expected else []
     if not database.is_file():
         return ["is no file"]
-    pages = read_pages(database, log_of(database))
-    return pages.damage or _damage_inside(database)
-
-
-def _damage_inside(database: Path) -> list[str]:
     try:
         with open_unmigrated(database, "rw") as connection:
             return list(dict.fromkeys(faults(connection)))[:_MOST]
     except sqlite3.Error as error:
-        # The disk, permissions, another process: no rebuilding mends those.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: what was read is no UTF-8
-        if code & 0xFF in _SURROUNDINGS and code != sqlite3.SQLITE_IOERR_SHORT_READ:
+        if not is_damage(error):  # the disk, permissions, another process: a copy would not help
             raise explained(error, database) from error
         return [str(error)]
 
 
 def faults(connection: sqlite3.Connection) -> Iterator[str]:
-    """What is wrong with an open database. Reads all of it. Raises StorageError for that of a newer dreamd."""
+    """Yield what is wrong with an open database; all of it is read. Raise StorageError for one of a newer dreamd."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     found = things(connection)
     if not found and not version:
@@ -79,10 +61,10 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if wrong := unlike_schema(connection, version):
         yield f"its schema is not ours: {', '.join(wrong[:_MOST])}"
         return
-    yield from _of_rows(connection)
+    yield from _faults_of_rows(connection)
 
 
-def _of_rows(connection: sqlite3.Connection) -> Iterator[str]:
+def _faults_of_rows(connection: sqlite3.Connection) -> Iterator[str]:
     orphans = Counter(str(row[0]) for row in connection.execute("PRAGMA foreign_key_check"))
     for child, count in orphans.items():
         yield f"{count} rows of {child} lead to rows that are not there"
@@ -109,18 +91,39 @@ def _are_counted(connection: sqlite3.Connection) -> bool:
     return list(map(tuple, kept)) == list(map(tuple, found))
 
 
-def _is_sound(table: Table, row: Row) -> bool:
-    if not all(column.takes(row[column.name]) for column in table.columns):
+def _is_sound(table: Table, row: Mapping[str, Value]) -> bool:
+    """Return whether dreamd can read every value of the row."""
+    for column in table.columns:
+        value, rule = row[column.name], content_of(table.name, column.name).rule
+        if not column.takes(value) or (isinstance(value, float) and not math.isfinite(value)):
+            return False
+        if value is not None and rule is not None and not rule(value):
+            return False
+    further = _FURTHER.get(table.name)
+    return further is None or further(row)
+
+
+def _is_meta(row: Mapping[str, Value]) -> bool:
+    rule = META_RULES.get(str(row["name"]))
+    return rule is None or rule(row["value"])
+
+
+def _is_crystal(row: Mapping[str, Value]) -> bool:
+    return is_id_of(str(row["id"]), Origin(str(row["origin"])), str(row["text"]), str(row["speaker"]))
+
+
+def _is_item(row: Mapping[str, Value]) -> bool:
+    key, session, seq = row["key"], row["session"], row["seq"]
+    return isinstance(session, int) and isinstance(seq, int) and key == session * SPAN + seq
+
+
+def _has_policy(row: Mapping[str, Value]) -> bool:
+    """Return whether the policy of a session takes its settings."""
+    try:
+        policy_of(str(row["policy"]), json.loads(str(row["config"])))
+    except (DreamdError, ValueError):
         return False
-    return mended(table.name, row) == row and not (table.name == "crystals" and is_altered(row))
+    return True
 
 
-def likeliest_version(statements: dict[str, str], declared: int) -> int:
-    """The schema version that shares most of these statements; of equals, the one that the database names."""
-
-    def alike(version: int) -> tuple[int, bool, int]:
-        made = made_by(version)
-        same = sum(made.get(name) == " ".join(statement.split()) for name, statement in statements.items())
-        return same, version == declared, version
-
-    return max(range(1, SCHEMA_VERSION + 1), key=alike)
+_FURTHER = {"meta": _is_meta, "crystals": _is_crystal, "items": _is_item, "sessions": _has_policy}

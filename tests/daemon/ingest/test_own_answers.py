@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,10 @@ from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.ingest.formats.reading import read_turns
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.mcp.tools import TOOLSETS
-from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
-from state.crystals.crystal import Crystal, Kind, Origin
 from state.scratch import Note
 from state.stores.history.segments import Segments
-from state.trust import Trust
 from tests.daemon.mcp.agents import asking, in_process, run, shown, told
 
 FACT = "The harbour crane in Trondheim is serviced by Ada every third Tuesday"
@@ -134,34 +130,6 @@ def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -
         texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answers[0])))
         with open_exclusive(workspace, Config(), "a test") as store:
             absorb_transcripts(store, [path], utc_now())
-
-
-def test_a_repair_takes_out_what_was_learnt_before_and_nothing_else(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "w")
-    answer = json.dumps({"good": True, "arms": ["lexical"], "hits": [{"text": FACT, "score": 0.3}]})
-    turns = [
-        ("mcp__dreamd__memory_search: " + QUESTION, "assistant", Trust.AGENT, True),
-        ("Bash: dreamd search crane", "assistant", Trust.AGENT, True),
-        ("Bash: ls", "assistant", Trust.AGENT, False),
-        (FACT + ", says a result without a form", "mcp__dreamd__memory_search", Trust.TOOL, True),
-        ("1. " + FACT + "\n   of the shell", "Bash", Trust.TOOL, True),
-        ("crane.py\nharbour.py", "Bash", Trust.TOOL, False),
-        (answer, "tool", Trust.TOOL, True),
-        (OTHER, "tool", Trust.TOOL, False),
-        (FACT, "user", Trust.OWNER, False),
-        ("I will: run dreamd search crane", "assistant", Trust.AGENT, False),
-    ]
-    with open_exclusive(workspace, Config(), "a test") as store:
-        for position, (text, speaker, trust, _) in enumerate(turns):
-            kind = Kind.EPISODE if speaker == "assistant" else Kind.GENERAL
-            crystal = Crystal(text, Origin.SESSION, utc_now(), kind=kind, speaker=speaker, trust=trust)
-            store.crystals.upsert([replace(crystal, session="s1", position=position)])
-        for job in own_answers(store):
-            assert job.do() == (f"{sum(own for *_, own in turns)} crystals",)
-        rows = store.crystals.connection.execute("SELECT text FROM crystals ORDER BY position")
-        assert [row["text"] for row in rows] == [text for text, *_, own in turns if not own]
-        assert list(own_answers(store)) == []
-        assert store.searcher().search(QUESTION, utc_now()).hits[0].crystal.text == FACT
 
 
 def test_every_tool_that_tells_of_memory_is_known_without_its_server() -> None:

@@ -11,6 +11,7 @@ import pytest
 from daemon.cli import main
 from daemon.config.registry import add
 from daemon.workspace.adoption import adopt
+from state.stores.database.copies import copies_of
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
@@ -67,6 +68,27 @@ def test_what_it_cannot_keep_is_repaired_beside_it_and_taken_up_at_once(home: Ho
         assert SAID[7] in daemon.found(here, SAID[7])
     gone = lost(here)
     assert (gone.notes, gone.said) == ((), ())
+
+
+@pytest.mark.full
+def test_the_daemon_copies_once_a_day_and_says_that_state_db_is_damaged(home: Home, here: Workspace) -> None:
+    def grow_old() -> None:
+        for copy in copies_of(here.database):
+            os.utime(copy, (0, 0))
+
+    grow_old()
+    with home.serving() as daemon:
+        daemon.until(lambda: copies_of(here.database)[0].stem == "000003")
+        assert daemon.events("copy_failed") == []
+    breaking.unnoticed(here)
+    grow_old()
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.events("copy_failed"))
+        assert "is damaged" in daemon.events("copy_failed")[0]["problem"]
+        assert [one.deed for one in daemon.status(here).problems if "was not copied" in one.what] == ["doctor"]
+        assert copies_of(here.database)[0].stem == "000003"
+        assert home.dreamd("doctor", here.root, "--repair").status == 0
+        assert [one for one in daemon.status(here).problems if "was not copied" in one.what] == []
 
 
 def test_a_workspace_that_somebody_else_holds_is_left_alone(

@@ -17,7 +17,7 @@ from daemon.config.settings import Config
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.indexes import _wrong
 from daemon.upkeep.repair.run import Repair
-from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.stores import open_exclusive
 from state.document.document import parse
 from state.errors import StorageError
 from state.stores.database.connection import open_database
@@ -122,7 +122,6 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
     ),
     "a text is not its id's": ("state.db", row_changed("UPDATE crystals SET text = text || '?' WHERE key = 7")),
     "the schema number is wrong": ("state.db", row_changed("PRAGMA user_version = 77")),
-    "a version is missing": ("state.db", row_changed("DELETE FROM versions WHERE number = 2")),
     "no database": ("state.db", written(".dreamd/state.db", b"no database " * 1_000)),
     "a folder": ("state.db", a_folder(".dreamd/state.db")),
     "words": ("word index", row_changed("DELETE FROM words_docsize WHERE id < 9")),
@@ -167,7 +166,8 @@ def test_what_is_broken_is_found_said_mended_and_kept(
     for kept in done.kept:
         assert stat.S_IMODE((here.root / kept).stat().st_mode) & 0o077 == 0
     gone = lost(here)
-    assert (gone.said, gone.items) == ((), ()) if topic != "state.db" else gone.said == ()
+    assert gone.said == ()
+    assert gone.items == () or topic == "state.db"
     assert set(gone.notes) <= (set(PENDING) | {breaking.UNREAD} if topic == "notes" else set())
     assert repaired(here).mends == ()
     assert_works(here)
@@ -186,7 +186,9 @@ def test_the_command_says_what_it_did_and_how_to_remove_what_it_kept(
     assert f"rm -r '.dreamd/broken/{folder.name}'" in ended.out
     assert sorted(path.name for path in folder.iterdir()) == ["MEMORY.md", "state.db"]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert "rows were read" in ended.out
+    assert "UTC takes its place" in ended.out
+    assert "1 newer versions were read from history/" in ended.out
+    assert "lost: sessions, the ledger and what else stood in state.db alone since" in ended.out
     assert "version 3 takes its place" in ended.out
     assert dreamd("doctor", here.root).status == 0
 
@@ -231,23 +233,9 @@ def test_of_a_database_that_is_gone_and_records_that_are_torn_what_is_left_is_on
     assert repaired(here).mends == ()
     assert (lost(here).notes, lost(here).said) == ((), ())
     with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
-        assert [version.number for version in store.lineage.versions(9)] == [2]
+        assert [version.number for version in store.lineage.versions(9)] == [2, 1]
         assert store.memory.text(2)
     assert_works(here)
-
-
-def test_of_a_torn_record_the_crystals_that_can_be_read_come_back(here: Workspace) -> None:
-    here.database.unlink()
-    shutil.rmtree(here.segments)
-    here.document.write_bytes(bytes(100))
-    for path in here.history.iterdir():
-        content = bytearray(path.read_bytes())
-        content[30] ^= 0xFF
-        path.write_bytes(content)
-    repaired(here)
-    with closing(open_database(here.database)) as connection:
-        texts = {row[0] for row in connection.execute("SELECT text FROM crystals")}
-    assert {*NOTED, breaking.LONG} <= texts
 
 
 def test_a_commit_that_was_cut_off_is_finished_although_the_database_is_gone(here: Workspace) -> None:
@@ -307,34 +295,6 @@ def test_a_link_in_the_place_of_a_file_is_said_and_not_followed(here: Workspace,
     assert path.is_symlink()
     assert outside.read_text() == "somebody else's"
     assert stat.S_IMODE(outside.stat().st_mode) != 0o600
-
-
-def test_without_room_for_a_copy_nothing_is_begun(here: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.truncate(here.database, 4096 * 20)
-    before = content(here)
-    monkeypatch.setattr("shutil.disk_usage", lambda _: _Usage())
-    with pytest.raises(StorageError, match="MiB are free; free some space and run 'dreamd doctor --repair' again"):
-        repaired(here)
-    assert content(here) == before
-
-
-class _Usage:
-    free = 1024**2
-
-
-def test_what_was_forgotten_for_good_does_not_come_back_from_the_journal(here: Workspace) -> None:
-    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
-        store.crystals.forgotten.block_texts([NOTED[3]], utc_now())
-        (crystal,) = [one for one in store.crystals.by_keys(range(1, 200)).values() if one.text == NOTED[3]]
-        store.crystals.remove([crystal.id])
-        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with closing(open_database(here.database)) as connection:
-        connection.execute("DROP INDEX crystals_by_kind")
-    repaired(here)
-    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
-        texts = {one.text for one in store.crystals.by_keys(range(1, 400)).values()}
-    assert NOTED[3] not in texts
-    assert NOTED[4] in texts
 
 
 def test_looking_at_the_checkpoints_writes_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,11 +63,13 @@ def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_built_of_the
             index = store.index()
             assert index is not None
             assert index.count() == store.crystals.vectors.vector_count() == len(NOTED)
-    breaking.zeroed(workspace.database, random.Random(8))
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+        store.copy_if_due(utc_now(), timedelta())
+    breaking.emptied(workspace.database, random.Random(8))
     done = repaired(workspace, embedding=embedding)
     assert {"state.db", "vector index"} <= about(done), done
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        assert store.crystals.vectors.vector_count() == store.crystals.count()
+        assert store.crystals.vectors.vector_count() == store.crystals.count() == len(NOTED)
         index = store.index()
         assert index is not None
         assert index.count() == store.crystals.count()

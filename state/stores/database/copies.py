@@ -1,0 +1,164 @@
+"""Copies: two verified copies of state.db, of which `dreamd doctor --repair` restores the last sound one.
+
+    state.db ─quick_check─▶ VACUUM INTO a temporary file ─quick_check─▶ fsync ─rename─▶ .dreamd/copies/000007.db
+
+A damaged state.db is never copied, so it never replaces a sound copy. The file `damaged` in the folder then says what
+was found, until the next copy succeeds.
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from state.errors import StorageError
+from state.stores.database.connection import explained, open_unmigrated
+from state.stores.disk.disk import TEMPORARY, Disk, below
+from state.stores.disk.syscalls import storage_errors
+
+KEPT = 2
+DAY = timedelta(days=1)
+_NAME = re.compile(r"\d{6,18}\.db")
+_DAMAGED = "damaged"
+_LEFTOVER_SECONDS = 3600.0
+_SURROUNDINGS = (
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_IOERR,
+)  # fmt: skip
+
+
+class DamagedError(StorageError):
+    """A database that SQLite cannot read, as far as it is to blame for that itself."""
+
+
+def copies_folder(database: Path) -> Path:
+    """Return the folder of the copies of this database."""
+    return database.with_name("copies")
+
+
+def copies_of(database: Path) -> list[Path]:
+    """Return the copies of this database, the newest first."""
+    folder = copies_folder(database)
+    with storage_errors(folder):
+        found = list(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+    found = [path for path in found if _NAME.fullmatch(path.name) and path.is_file() and not path.is_symlink()]
+    return sorted(found, key=_number, reverse=True)
+
+
+def copied_at(copy: Path) -> datetime:
+    """Return when this copy was made."""
+    with storage_errors(copy):
+        return datetime.fromtimestamp(copy.stat().st_mtime, UTC)
+
+
+def is_copy_due(database: Path, now: datetime, every: timedelta) -> bool:
+    """Return whether the last copy is older than `every`, or of a time that has yet to come."""
+    copies = copies_of(database)
+    return not copies or not timedelta() <= now - copied_at(copies[0]) < every
+
+
+def make_copy(database: Path, disk: Disk, check: Callable[[], None] = lambda: None) -> Path:
+    """Write a new verified copy of the database, and delete all but the newest two.
+
+    Other connections may have the database open and write meanwhile. `check` raises when this process no longer owns
+    the workspace. Raise DamagedError, and keep every copy, if the database is damaged.
+    """
+    folder = copies_folder(database)
+    disk.make_folder(folder)
+    disk.remove_leftovers(folder, datetime.now(UTC).timestamp() - _LEFTOVER_SECONDS)
+    temporary = folder / f".{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}"
+    try:
+        write_copy(database, temporary)
+        disk.sync(temporary)
+        check()
+        made = _give_name(disk, temporary, folder)
+    except DamagedError as error:
+        disk.write_atomic(folder / _DAMAGED, error.what.encode())
+        raise
+    finally:
+        with suppress(OSError):
+            disk.system.unlink(temporary)
+    clear_damaged(database, disk)
+    for old in copies_of(database)[KEPT:]:
+        disk.remove(old)
+    return made
+
+
+def write_copy(database: Path, target: Path) -> None:
+    """Write the rows of the database into the new file `target`, and verify both. Nothing is synced."""
+    with storage_errors(target):
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    try:
+        with open_unmigrated(database, "rw") as connection:
+            _require_sound(connection, database)
+            connection.execute("VACUUM INTO ?", (str(target),))
+        with open_unmigrated(target, "rw") as connection:
+            _require_sound(connection, target)
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise DamagedError(f"{database} is damaged: {error}", "run 'dreamd doctor --repair'") from error
+        raise explained(error, database) from error
+
+
+def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
+    result = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if result != "ok":
+        raise DamagedError(f"{path} is damaged: {' '.join(result.split())}", "run 'dreamd doctor --repair'")
+
+
+def is_readable(copy: Path) -> bool:
+    """Return whether SQLite can read every page of the copy."""
+    try:
+        with open_unmigrated(copy) as connection:
+            _require_sound(connection, copy)
+            return bool(connection.execute("PRAGMA user_version").fetchone()[0])  # 0: an empty file
+    except (sqlite3.Error, StorageError):
+        return False
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether SQLite failed at the file itself: not at the disk, permissions or another process."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: what was read is not UTF-8
+    return code & 0xFF not in _SURROUNDINGS or code == sqlite3.SQLITE_IOERR_SHORT_READ
+
+
+def found_damaged(database: Path) -> str:
+    """Return what was wrong with the database when it was last to be copied; empty if it was copied."""
+    content = Disk(database.parent).read_optional(copies_folder(database) / _DAMAGED)
+    return (content or b"").decode(errors="replace")
+
+
+def clear_damaged(database: Path, disk: Disk) -> None:
+    """Forget that the database was damaged: it is sound again."""
+    if os.path.lexists(mark := copies_folder(database) / _DAMAGED):
+        disk.remove(mark)
+
+
+def delete_copies(database: Path, disk: Disk) -> int:
+    """Delete every copy, half-written ones too; return how many files that were. A link is deleted itself."""
+    folder = copies_folder(database)
+    if folder.is_symlink() or not folder.is_dir():
+        disk.remove(folder)
+        return 0
+    with storage_errors(folder):
+        files = [path for path in below(folder) if not path.is_dir() or path.is_symlink()]
+    for path in files:
+        disk.remove(path)
+    return len(files)
+
+
+def _give_name(disk: Disk, temporary: Path, folder: Path) -> Path:
+    """Rename the copy to the next number: a process that migrates the database may copy it at the same time."""
+    number = max(map(_number, copies_of(folder.with_name("state.db"))), default=0)
+    while True:
+        number += 1
+        with suppress(FileExistsError):
+            disk.rename_new(temporary, folder / f"{number:06d}.db")
+            return folder / f"{number:06d}.db"
+
+
+def _number(copy: Path) -> int:
+    return int(copy.stem)

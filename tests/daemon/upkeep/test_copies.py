@@ -1,0 +1,287 @@
+"""A destroyed state.db is replaced by its last sound copy; no note and no line of MEMORY.md is lost or doubled."""
+
+import os
+import random
+import shutil
+import sqlite3
+import stat
+from collections import Counter
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, dream_now
+from daemon.upkeep.takeover import take_over_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.status import status
+from daemon.workspace.stores import Store, open_exclusive, utc_now
+from state.document.document import parse
+from state.dream import Reason
+from state.errors import NothingToDoError, StorageError
+from state.scratch import Note
+from state.stores.database.connection import open_database
+from state.stores.database.copies import KEPT, copies_of, found_damaged
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support import breaking
+from tests.support.breaking import DAMAGE, WORDS_ONLY, Chance, assert_works, content
+from tests.support.faults import Unsynced
+from tests.support.forgettable import SECRET, little
+from tests.support.long_variants import variants
+from tests.support.running import Caller
+
+_PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
+
+
+# ------------------------------------------------------------------------- the law
+
+
+def overwritten(path: Path, chance: Chance) -> None:
+    """Write noise of any length over any three places."""
+    content = bytearray(path.read_bytes())
+    for _ in range(3):
+        start = chance.randrange(len(content))
+        end = min(len(content), start + chance.choice((16, 512, 3_000, 40_000)))
+        content[start:end] = chance.randbytes(end - start)
+    path.write_bytes(content)
+
+
+RUINS = (overwritten, overwritten, overwritten, *DAMAGE)
+
+
+@dataclass
+class Life:
+    """A workspace that lives at random, and what was noted and written into MEMORY.md by hand."""
+
+    workspace: Workspace
+    chance: Chance
+    noted: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+
+    def live(self) -> None:
+        """Note, dream, edit and copy; the stores are closed now and then."""
+        for _ in range(self.chance.randrange(1, 4)):
+            with open_exclusive(self.workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
+                store.disk.system = Unsynced()
+                store.crystals.connection.execute("PRAGMA synchronous = OFF")
+                for _ in range(self.chance.randrange(3, 12)):
+                    self.act(store)
+
+    def act(self, store: Store) -> None:
+        kind, number = self.chance.random(), len(self.noted) + len(self.written)
+        text = f"{self.chance.choice(_PLACES)} {number} was seen by {self.chance.choice(_PLACES)} {number * 7}"
+        if kind < 0.5:
+            self.noted.append(text)
+            if self.chance.random() < 0.5:
+                store.segments.append(Note(text, utc_now()))
+            else:
+                with self.workspace.scratch.open("a") as log:
+                    log.write(f"- {text}\n")
+        elif kind < 0.75:
+            dream(store)
+        elif kind < 0.9 and self.workspace.document.exists():
+            self.written.append(text)
+            memory = self.workspace.document.read_text()
+            self.workspace.document.write_text(memory.replace("## The Bond\n", f"## The Bond\n- {text}\n", 1))
+        else:
+            store.copy_if_due(utc_now(), timedelta())
+
+    def ruin(self) -> None:
+        """Destroy state.db, and perhaps copies of it too."""
+        self.chance.choice(RUINS)(self.workspace.database, self.chance)
+        for copy in copies_of(self.workspace.database):
+            if self.chance.random() < 0.25:
+                self.chance.choice(RUINS)(copy, self.chance)
+
+
+def dream(store: Store) -> None:
+    with suppress(NothingToDoError):
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+
+
+@pytest.mark.parametrize("seeds", [8, pytest.param(240, marks=pytest.mark.full)])
+def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seeds: int
+) -> None:
+    dreamd, destroyed = Caller(capsys), 0
+    for seed in range(seeds):
+        life = Life(init_workspace(tmp_path / str(seed)), random.Random(seed))
+        life.live()
+        if not life.workspace.database.exists():
+            continue
+        pending = [note.text for note in Segments(life.workspace).pending_notes()]
+        memory = life.workspace.document.read_bytes() if life.workspace.document.exists() else None
+        life.ruin()
+        repaired = dreamd("doctor", life.workspace.root, "--repair")
+        assert repaired.status in (0, 3), (seed, repaired)
+        destroyed += "mended   state.db" in repaired.out
+        # Nothing but state.db is changed; what was consumed is not pending again, and the other way round.
+        assert [note.text for note in Segments(life.workspace).pending_notes()] == pending, seed
+        assert (life.workspace.document.read_bytes() if memory is not None else None) == memory, seed
+        assert dreamd("doctor", life.workspace.root).status == 0, (seed, dreamd("doctor", life.workspace.root))
+        assert dreamd("doctor", life.workspace.root, "--repair").status == 3, seed
+        with open_exclusive(life.workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
+            dream(store)
+            crystals = Counter(row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals"))
+        lines = Counter(block.text for _, block in parse(life.workspace.document.read_text()).lines())
+        known = crystals.keys() | lines.keys()
+        assert [text for text in life.noted if text not in known] == [], seed
+        assert [text for text in life.written if text not in lines] == [], seed
+        assert [text for text in (*life.noted, *life.written) if lines[text] > 1 or crystals[text] > 1] == [], seed
+    assert destroyed >= seeds * 0.7
+
+
+# ------------------------------------------------------------------------- when copies are made
+
+
+@pytest.fixture
+def here(origin: Workspace, tmp_path: Path) -> Workspace:
+    return breaking.copied(origin, tmp_path / "here")
+
+
+def copied_now(workspace: Workspace) -> tuple[str, ...]:
+    """Have the next dream's copy due, dream, and return what it noticed."""
+    for copy in copies_of(workspace.database):
+        os.utime(copy, (0, 0))
+    with open_exclusive(workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
+        store.segments.append(Note(f"A sail was sewn at {utc_now()}", utc_now()))
+        store.notices.clear()
+        dream(store)
+        return tuple(one for one in store.notices if "state.db" in one)
+
+
+def test_a_dream_copies_when_the_last_copy_is_six_hours_old_and_two_are_kept(here: Workspace) -> None:
+    first = copies_of(here.database)
+    assert_works(here)
+    assert copies_of(here.database) == first
+    assert copied_now(here) == ()
+    second = copies_of(here.database)
+    assert [copy.stem for copy in second] == ["000003", "000002"]
+    assert len(second) == KEPT
+    for copy in second:
+        assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+        with closing(sqlite3.connect(copy)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    assert sorted(path.name for path in here.copies.iterdir()) == ["000002.db", "000003.db"]
+
+
+def test_the_doctor_tells_of_the_copies(here: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    dreamd = Caller(capsys)
+    assert "state.db was copied: 20" in dreamd("doctor", here.root).out
+    newest = copies_of(here.database)[0]
+    breaking.emptied(newest, random.Random(1))
+    assert f"problem  copies        {newest} is damaged" in dreamd("doctor", here.root).out
+    assert dreamd("doctor", here.root, "--repair").status == 0
+    assert len(copies_of(here.database)) == 1
+    assert dreamd("doctor", here.root).status == 0
+
+
+def test_a_damaged_database_is_told_of_and_replaces_no_copy(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {name: found for name, found in content(here).items() if "/copies/" in name}
+    breaking.unnoticed(here)
+    (notice,) = copied_now(here)
+    assert "state.db was not copied" in notice
+    assert "is damaged" in notice
+    assert "run 'dreamd doctor --repair'" in notice
+    told = [one for one in status(here, Config(), utc_now()).problems if "state.db was not copied" in one.what]
+    assert [one.deed for one in told] == ["doctor"]
+    now = {name: found for name, found in content(here).items() if "/copies/" in name}
+    assert {name: found for name, found in now.items() if name.endswith(".db")} == before
+    assert Caller(capsys)("doctor", here.root, "--repair").status == 0
+    assert copied_now(here) == ()
+    assert not found_damaged(here.database)
+    assert [one for one in status(here, Config(), utc_now()).problems if "copied" in one.what] == []
+
+
+def test_a_database_that_is_gone_is_not_made_anew_beside_its_copies(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here.database.unlink()
+    with pytest.raises(StorageError, match=r"is gone, and copies of it are there.*run 'dreamd doctor'"):
+        open_database(here.database)
+    assert not here.database.exists()
+    assert Caller(capsys)("note", "The keel is sound", "-w", here.root).status == 0
+    assert Caller(capsys)("doctor", here.root, "--repair").status == 0
+    assert_works(here)
+
+
+def test_a_migration_copies_first(tmp_path: Path) -> None:
+    from state.stores.database.connection import SCHEMA_VERSION, make_schema
+
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, SCHEMA_VERSION - 1)
+        connection.execute("INSERT INTO meta VALUES ('name', 'of old')")
+    with closing(open_database(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
+    (copy,) = copies_of(path)
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION - 1
+        assert connection.execute("SELECT value FROM meta").fetchall() == [("of old",)]
+    with closing(open_database(path)):
+        assert copies_of(path) == [copy]
+
+
+def test_after_a_forgetting_no_copy_holds_the_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace = little(tmp_path / "w", SECRET)
+    with open_exclusive(workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
+        for _ in range(2):
+            store.copy_if_due(utc_now(), timedelta())
+    words = [word.encode().lower() for word in SECRET.split() if len(word) > 6]
+    assert words
+    assert all(word in copies_of(workspace.database)[0].read_bytes().lower() for word in words)
+    receipt = Caller(capsys)("forget", SECRET, "--yes", "-w", workspace.root)
+    assert receipt.status == 0, receipt
+    assert "copies" in receipt.out
+    (copy,) = copies_of(workspace.database)
+    assert not any(SECRET.encode() in path.read_bytes() for path in workspace.copies.iterdir())
+    assert not any(word in copy.read_bytes().lower() for word in words if word.isalpha())
+    breaking.emptied(workspace.database, random.Random(1))
+    assert Caller(capsys)("doctor", workspace.root, "--repair").status == 0
+    assert SECRET.lower() not in Caller(capsys)("search", SECRET, "-w", workspace.root).out.lower()
+
+
+def test_copies_that_came_with_a_foreign_workspace_go_when_it_is_adopted(here: Workspace, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "000001.db").write_bytes(b"mine")
+    foreign = open_workspace(Path(shutil.copytree(here.root, tmp_path / "foreign")), {"XDG_STATE_HOME": str(outside)})
+    assert foreign.foreign
+    take_over_workspace(foreign)
+    assert copies_of(foreign.database) == []
+    shutil.rmtree(foreign.copies)
+    foreign.copies.symlink_to(outside)
+    assert copies_of(foreign.database) == []
+    take_over_workspace(foreign)
+    assert (outside / "000001.db").read_bytes() == b"mine"
+    assert not foreign.copies.is_symlink()
+
+
+# ------------------------------------------------------------------------- without copies
+
+
+@pytest.mark.parametrize("seeds", variants(3, 100))
+def test_without_any_copy_memory_and_notes_are_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seeds: int
+) -> None:
+    for seed in range(seeds):
+        life = Life(init_workspace(tmp_path / str(seed)), random.Random(f"bare {seed}"))
+        life.live()
+        life.chance.choice(RUINS)(life.workspace.database, life.chance)
+        for copy in copies_of(life.workspace.database):
+            copy.unlink()
+        pending = [note.text for note in Segments(life.workspace).pending_notes()]
+        memory = life.workspace.document.read_bytes() if life.workspace.document.exists() else None
+        assert Caller(capsys)("doctor", life.workspace.root, "--repair").status in (0, 3), seed
+        assert [note.text for note in Segments(life.workspace).pending_notes()] == pending, seed
+        assert (life.workspace.document.read_bytes() if memory is not None else None) == memory, seed
+        assert_works(life.workspace)
+        lines = [block.text for _, block in parse(life.workspace.document.read_text()).lines()]
+        assert len(lines) == len(set(lines)), seed
+        assert set(life.written) <= set(lines), seed
