@@ -91,7 +91,7 @@ def _restore(context: RepairContext, copy: Path | None) -> tuple[str, ...]:
     context.rebuilt = True
     if copy is None:
         return (f"{_LOST}; transcripts that sources.transcripts does not name are to be ingested again",)
-    return f"{_LOST} since {copied_at(copy):%Y-%m-%d %H:%M} UTC",)
+    return (f"{_LOST} since {copied_at(copy):%Y-%m-%d %H:%M} UTC",)
 
 
 def _fill(context: RepairContext, path: Path) -> None:
