@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config
+from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.upkeep.takeover import take_over_workspace
 from daemon.workspace.adoption import init_workspace, open_workspace
@@ -55,12 +56,13 @@ RUINS = (overwritten, overwritten, overwritten, *DAMAGE)
 
 @dataclass
 class Life:
-    """A workspace that lives at random, and what was noted and written into MEMORY.md by hand."""
+    """A workspace that lives at random: what was noted, written into MEMORY.md by hand, and deleted there."""
 
     workspace: Workspace
     chance: Chance
     noted: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
 
     def live(self) -> None:
         """Note, dream, edit and copy; the stores are closed now and then."""
@@ -83,12 +85,28 @@ class Life:
                     log.write(f"- {text}\n")
         elif kind < 0.75:
             dream(store)
-        elif kind < 0.9 and self.workspace.document.exists():
+        elif kind < 0.85 and store.lineage.last_version():
             self.written.append(text)
-            memory = self.workspace.document.read_text()
-            self.workspace.document.write_text(memory.replace("## The Bond\n", f"## The Bond\n- {text}\n", 1))
+            self.edit("## The Bond\n", f"## The Bond\n- {text}\n")
+        elif kind < 0.9 and (lines := sorted(set(self.lines()) & {*self.noted, *self.written})):
+            self.deleted.append(self.chance.choice(lines))
+            self.edit(f"- {self.deleted[-1]}\n", "")
+        elif kind < 0.93 and store.lineage.last_version():
+            restore(store, self.chance.randint(1, store.lineage.last_version()))
+            # What was written or deleted since that version is as it was then.
+            self.written, self.deleted = [one for one in self.written if one in self.lines()], []
         else:
             store.copy_if_due(utc_now(), timedelta())
+
+    def edit(self, old: str, new: str) -> None:
+        """Save MEMORY.md as its owner does."""
+        memory = self.workspace.document.read_text()
+        self.workspace.document.write_text(memory.replace(old, new, 1))
+
+    def lines(self) -> list[str]:
+        """Return the lines of MEMORY.md."""
+        path = self.workspace.document
+        return [block.text for _, block in parse(path.read_text()).lines()] if path.exists() else []
 
     def ruin(self) -> None:
         """Destroy state.db, and perhaps copies of it too."""
@@ -126,12 +144,14 @@ def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
         assert dreamd("doctor", life.workspace.root, "--repair").status == 3, seed
         with open_exclusive(life.workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
             dream(store)
-            crystals = Counter(row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals"))
-        lines = Counter(block.text for _, block in parse(life.workspace.document.read_text()).lines())
-        known = crystals.keys() | lines.keys()
+            crystals = {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
+        lines = Counter(life.lines())
+        known = crystals | lines.keys()
         assert [text for text in life.noted if text not in known] == [], seed
-        assert [text for text in life.written if text not in lines] == [], seed
-        assert [text for text in (*life.noted, *life.written) if lines[text] > 1 or crystals[text] > 1] == [], seed
+        written = set(life.written) - set(life.deleted)
+        assert [text for text in written if text not in lines] == [], seed
+        assert [text for text in life.deleted if text in lines] == [], seed
+        assert [text for text in (*life.noted, *life.written) if lines[text] > 1] == [], seed
     assert destroyed >= seeds * 0.7
 
 
@@ -282,6 +302,6 @@ def test_without_any_copy_memory_and_notes_are_there(
         assert [note.text for note in Segments(life.workspace).pending_notes()] == pending, seed
         assert (life.workspace.document.read_bytes() if memory is not None else None) == memory, seed
         assert_works(life.workspace)
-        lines = [block.text for _, block in parse(life.workspace.document.read_text()).lines()]
+        lines = life.lines()
         assert len(lines) == len(set(lines)), seed
-        assert set(life.written) <= set(lines), seed
+        assert set(life.written) - set(life.deleted) <= set(lines), seed
