@@ -72,7 +72,7 @@ def a_folder(path: Path) -> None:
     [zeroed, cut, noisy, of_another_program, lambda path: of_another_program(path, 1), a_folder],
     ids=["zeroed header", "cut in half", "noise", "another program's", "another program's of our schema", "a folder"],
 )
-def test_a_state_db_that_cannot_be_used_is_named_and_moving_it_away_brings_everything_back(
+def test_a_state_db_that_cannot_be_used_is_named_and_a_repair_brings_everything_back(
     dreamd: Caller, here: Path, spoil: Callable[[Path], None]
 ) -> None:
     database, memory = here / ".dreamd" / "state.db", (here / "MEMORY.md").read_bytes()
@@ -86,13 +86,11 @@ def test_a_state_db_that_cannot_be_used_is_named_and_moving_it_away_brings_every
     examined = dreamd("doctor", here)
     assert (examined.status, examined.err) == (1, "")
     (problem,) = [row for row in examined.out.splitlines() if row.startswith("problem")]
-    assert "move it away with its -wal and -shm" in problem
-    assert "run 'dreamd doctor'" not in problem
+    assert "run 'dreamd doctor --repair'" in problem
     assert (here / "MEMORY.md").read_bytes() == memory
     assert content is None or database.read_bytes() == content
 
-    for file in (here / ".dreamd").glob("state.db*"):
-        file.rename(here / f"kept-{file.name}")
+    assert dreamd("doctor", here, "--repair").status == 0
     assert set(KNOWN) <= crystals_after_opening(dreamd, here)
     works_again(dreamd, here, PENDING, "written meanwhile")
     assert [one["number"] for one in dreamd("history", "-w", here, "--json").json] == [2, 1]
@@ -118,39 +116,23 @@ def test_a_state_db_of_a_later_dreamd_is_left_alone(dreamd: Caller, here: Path) 
     assert pending(here) == [PENDING]
 
 
-def test_a_state_db_of_another_workspace_is_noticed_and_costs_no_line(
+def test_a_state_db_of_another_workspace_costs_no_line(
     dreamd: Caller, here: Path, tmp_path: Path
 ) -> None:
     other = remembering(tmp_path / "other")
     (other / ".dreamd" / "state.db").replace(here / ".dreamd" / "state.db")
-    examined = dreamd("doctor", here)
-    assert examined.status == 1
-    assert "problem  history       version 1 is dream " in examined.out
     works_again(dreamd, here, PENDING)
 
 
 # --------------------------------------------------------- the rest of .dreamd
 
 
-def test_a_version_whose_record_is_damaged_is_missed_by_diff_and_restore_alone(dreamd: Caller, here: Path) -> None:
-    record = here / ".dreamd" / "history" / "000001.json"
-    os.truncate(record, 100)
-    refused(dreamd, here, ("diff 1", "restore 1"), str(record), "cannot be read")
-    examined = dreamd("doctor", here)
-    assert examined.status == 1
-    assert f"problem  history       {record}" in examined.out
-    works_again(dreamd, here, PENDING)
-    assert dreamd("restore", 2, "-w", here).status == 0
-
-
-def test_a_decided_commit_that_cannot_be_read_stops_the_dreams_until_it_is_moved_away(
-    dreamd: Caller, here: Path
-) -> None:
-    record = here / ".dreamd" / "history" / "000002.json"
-    record.write_text('{"number": 2, "id": "half')
-    one_line(dreamd("dream", here), 1, str(record), "cannot be read", "or move it away")
-    assert PENDING in dreamd("bootstrap", here).out
-    record.rename(here / "kept.json")
+def test_a_state_db_that_is_gone_is_said_and_the_copy_is_restored(dreamd: Caller, here: Path) -> None:
+    for file in (here / ".dreamd").glob("state.db*"):
+        file.unlink()
+    refused(dreamd, here, ("dream", "search tea"), "state.db: ", "run 'dreamd doctor'")
+    assert dreamd("doctor", here, "--repair").status == 0
+    assert set(KNOWN) <= crystals_after_opening(dreamd, here)
     works_again(dreamd, here, PENDING)
 
 
@@ -161,7 +143,7 @@ def test_damaged_checkpoints_cost_nothing(dreamd: Caller, here: Path) -> None:
     works_again(dreamd, here, PENDING)
 
 
-@pytest.mark.parametrize("name", ["history", "segments", "segments/retired", "crystals", "checkpoints"])
+@pytest.mark.parametrize("name", ["segments", "segments/retired", "crystals", "checkpoints"])
 def test_a_folder_that_a_copy_left_out_is_made_again(dreamd: Caller, here: Path, name: str) -> None:
     folder = here / ".dreamd" / name
     folder.rename(here / "gone")

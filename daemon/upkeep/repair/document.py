@@ -15,6 +15,7 @@ from state.document.document import Edit, SectionName, complete, parse, render
 from state.document.editing import edited
 from state.errors import DreamdError
 from state.stores.database.connection import open_unmigrated
+from state.stores.database.copies import copies_of
 from state.stores.history.memory import displaced_files
 
 # A line that is so much like one that is missing is that one, damaged.
@@ -89,10 +90,12 @@ def displaced(context: RepairContext) -> Iterator[Job]:
 
 
 def _committed(context: RepairContext) -> str | None:
-    """Return the text of the last version; None without one, and where it cannot be read."""
-    with suppress(sqlite3.Error, DreamdError), open_unmigrated(context.workspace.database, "rw") as connection:
-        row = connection.execute("SELECT text FROM versions ORDER BY number DESC LIMIT 1").fetchone()
-        return str(row["text"]) if row and row["text"] else None
+    """Return the text of the last version; None without one. While state.db is damaged, a copy has it."""
+    path = context.workspace.database
+    for one in (path, *copies_of(path)):
+        with suppress(sqlite3.Error, DreamdError), open_unmigrated(one, "rw") as connection:
+            row = connection.execute("SELECT text FROM versions ORDER BY number DESC LIMIT 1").fetchone()
+            return str(row["text"]) if row and row["text"] else None
     return None
 
 

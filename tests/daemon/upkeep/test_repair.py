@@ -92,7 +92,6 @@ def test_damage_to_several_files_at_once_does_not_either(origin: Workspace, tmp_
 
 def broken_everywhere(workspace: Workspace) -> None:
     os.truncate(workspace.database, workspace.database.stat().st_size // 2)
-    (workspace.history / "000002.json").write_bytes(b"{")
     workspace.document.write_bytes(bytes(300))
     Segments(workspace).append(Note("The oars are new", utc_now()))
     with workspace.scratch.open("ab") as scratch:
@@ -153,6 +152,6 @@ def test_a_survey_writes_nothing(here: Workspace) -> None:
     broken_everywhere(here)
     before = content(here)
     planned = survey(here, Config(), lambda: None, WORDS_ONLY)
-    assert {"state.db", "history", "MEMORY.md", "notes", "checkpoints"} <= about(planned)
+    assert {"state.db", "MEMORY.md", "notes", "checkpoints"} <= about(planned)
     assert planned.dry
     assert content(here) == before

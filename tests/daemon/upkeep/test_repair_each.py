@@ -1,8 +1,6 @@
 """Each thing that may be broken is found, said, mended, and kept aside; what is whole is left alone."""
 
-import json
 import os
-import re
 import shutil
 import sqlite3
 import stat
@@ -19,14 +17,11 @@ from daemon.upkeep.repair.indexes import _wrong
 from daemon.upkeep.repair.run import Repair
 from daemon.workspace.stores import open_exclusive
 from state.document.document import parse
-from state.errors import StorageError
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
 from tests.support import breaking
 from tests.support.breaking import (
     BY_HAND,
-    NOTED,
     PENDING,
     WORDS_ONLY,
     about,
@@ -199,7 +194,7 @@ def test_a_line_that_the_owner_wrote_since_is_taken_over_from_a_torn_file(here: 
     cut = text.index("## Crystal Pointers")
     here.document.write_text(text[:cut])
     done = repaired(here)
-    assert "what it lacks comes from version 3" in done.mends[0].deed
+    assert "what it lacks comes from version 4" in done.mends[0].deed
     lines = [block.text for _, block in parse(here.document.read_text()).lines()]
     assert mine in lines
     assert BY_HAND in lines
@@ -215,75 +210,17 @@ def test_a_memory_that_its_owner_shortened_is_no_damage(here: Workspace) -> None
     assert content(here) == before
 
 
-def test_of_a_version_whose_record_is_lost_the_lines_are_there_and_the_loss_is_said(here: Workspace) -> None:
-    (here.history / "000003.json").unlink()
-    here.document.unlink()
-    done = repaired(here)
-    assert about(done) == {"MEMORY.md"}
-    assert [one.what for one in done.left] == ["the record of version 3 is gone"]
-    assert lost(here).notes == ()
-    assert_works(here)
-
-
-def test_of_a_database_that_is_gone_and_records_that_are_torn_what_is_left_is_one_history(here: Workspace) -> None:
-    os.truncate(here.database, 0)
-    for name in ("000001.json", "000003.json"):
-        os.truncate(here.history / name, 100)
-    repaired(here)
-    assert repaired(here).mends == ()
-    assert (lost(here).notes, lost(here).said) == ((), ())
-    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
-        assert [version.number for version in store.lineage.versions(9)] == [2, 1]
-        assert store.memory.text(2)
-    assert_works(here)
-
-
-def test_a_commit_that_was_cut_off_is_finished_although_the_database_is_gone(here: Workspace) -> None:
-    """Its record is there, MEMORY.md is the version before; and the owner has written since."""
-    path = here.history / "000003.json"
-    record = json.loads(path.read_text())
-    # In life versions are more than a second apart.
-    record["before"] = re.sub("_Last dream: [^|]*", "_Last dream: 2026-01-01T00:00:00Z ", record["before"])
-    path.write_text(json.dumps(record, ensure_ascii=False))
-    mine = "The compass points to the bakery"
-    here.document.write_text(record["before"].replace("## The Bond\n", f"## The Bond\n- {mine}\n", 1))
-    here.database.unlink()
-    repaired(here)
-    text = here.document.read_text()
-    assert mine in text
-    assert NOTED[100] in text
-    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
-        assert store.lineage.last_version() == 3
-        assert mine in store.memory.text(3)
-    assert lost(here).notes == ()
-
-
-def test_notes_of_a_torn_commit_are_input_again(here: Workspace) -> None:
-    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
-        assert store.segments.take() is not None
-    (here.history / "000004.json").write_text('{"number": 4, "id": "half')
-    with (
-        pytest.raises(StorageError, match="cannot be read"),
-        open_exclusive(here, Config(), "test", embedding=WORDS_ONLY),
-    ):
-        pass
-    repaired(here)
-    assert {breaking.UNREAD, *PENDING} <= {note.text for note in Segments(here).pending_notes()}
-    assert_works(here)
-    assert set(PENDING) <= {block.text for _, block in parse(here.document.read_text()).lines()}
-
-
 def test_permissions_are_as_they_should_be_again(here: Workspace) -> None:
     here.state.chmod(0o755)
     here.database.chmod(0o644)
-    (here.history / "000001.json").chmod(0o000)
+    here.fence.chmod(0o000)
     assert about(repaired(here)) == {"permissions"}
     assert stat.S_IMODE(here.state.stat().st_mode) == 0o700
     assert stat.S_IMODE(here.database.stat().st_mode) == 0o600
-    assert stat.S_IMODE((here.history / "000001.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(here.fence.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("name", [".dreamd/state.db", ".dreamd/history/000002.json", "MEMORY.md"])
+@pytest.mark.parametrize("name", [".dreamd/state.db", "MEMORY.md"])
 def test_a_link_in_the_place_of_a_file_is_said_and_not_followed(here: Workspace, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     outside.write_text("somebody else's")
