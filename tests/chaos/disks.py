@@ -105,7 +105,7 @@ def read_only(trial: Trial) -> None:
     """A folder may not be written for a while, and permissions hold for root too."""
     workspace = trial.workspace
     folders = (
-        workspace.root, workspace.state, workspace.history, workspace.segments, workspace.retired,
+        workspace.root, workspace.state, workspace.segments, workspace.retired,
         workspace.checkpoints, workspace.crystals, workspace.scratch.parent,
     )  # fmt: skip
     with reading(trial):

@@ -12,7 +12,7 @@ from typing import Any
 from state.document.document import SectionName
 from tests.chaos.asked import asking
 from tests.chaos.harm import Blow, Harm
-from tests.chaos.invariants import demand, records, text_of
+from tests.chaos.invariants import demand
 from tests.chaos.reader import reading
 from tests.chaos.trial import Trial
 from tests.support import lived, model_characters
@@ -92,7 +92,7 @@ class Hand:
         A human who reads the file in the very moment in which their last save is being merged does not see it, and
         may save again without it: that deletes it, and the version that has it is in the history.
         """
-        versions = [text_of(record) for record in records(self.trial.workspace)]
+        versions = [row["text"] for row in lived.versions(self.trial.workspace) if row["number"]]
 
         def deleted(number: int, line: str) -> bool:
             later = self.trial.by_hand[number + 1 :]

@@ -1,7 +1,6 @@
 """Somebody who reads MEMORY.md all the time: at every look it is a whole version, or what a human saved."""
 
 import hashlib
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from state.document.document import SectionName, parse
 from state.stores.disk.workspace import Workspace
 from tests.chaos.trial import LostError, Trial
+from tests.support import lived
 
 _PAUSE_SECONDS = 0.003
 
@@ -71,14 +71,7 @@ def check(trial: Trial, reader: Reader) -> None:
 
 def versions(workspace: Workspace) -> set[str]:
     """The digests of every text that a version stands for or was made from."""
-    digests = set()
-    for path in workspace.history.glob("*.json"):
-        with suppress(ValueError):
-            record = json.loads(path.read_bytes())
-            digests |= {
-                _digest(record[name]) for name in ("before", "after", "merged") if record.get(name) is not None
-            }
-    return digests
+    return {_digest(row["text"]) for row in lived.versions(workspace)}
 
 
 def _digest(text: str) -> str:

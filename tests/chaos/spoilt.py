@@ -74,20 +74,6 @@ def vectors(trial: Trial) -> None:
         demand(life.status in (0, 3), f"a damaged index stops a dream: {life}")
 
 
-def _record(trial: Trial) -> None:
-    """A version's record: the doctor names it, and its backup mends it."""
-    records = sorted(trial.workspace.history.glob("*.json"))
-    path = trial.rng.choice(records[:2])  # both committed: not the one that may wait to be finished
-    whole = path.read_bytes()
-    os.truncate(path, trial.rng.randrange(len(whole)))
-    trial.wrote(f"{path.name} cut off")
-    examined = trial.dreamd("doctor", trial.workspace.root)
-    demand(examined.status == 1 and str(path) in examined.said, f"the doctor says nothing of {path}: {examined}")
-    life = trial.dream()
-    demand(life.status in (0, 3), f"a damaged record of an old version stops a dream: {life}")
-    path.write_bytes(whole)
-
-
 def _scratch(trial: Trial) -> None:
     """One line of the log: the others are as they were."""
     path = trial.workspace.scratch
@@ -181,5 +167,5 @@ def _rescued(trial: Trial) -> None:
 
 
 _WAYS: tuple[Callable[[Trial], None], ...] = (
-    checkpoints, vectors, _record, _scratch, _lock, _document, _gone, _database, _database,
+    checkpoints, vectors, _scratch, _lock, _document, _gone, _database, _database,
 )  # fmt: skip

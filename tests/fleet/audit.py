@@ -47,7 +47,6 @@ SELECT w.id, w.generation, w.key, w.problem,
     (SELECT array_agg(key) FROM watched x WHERE x.workspace = w.id AND x.generation > x.was) AS committed
 FROM workspaces w
 """
-_RECORD = re.compile(r"history/(\d{6})\.json")
 _BAD = re.compile(
     r"Traceback|a defect|Fatal Python error|\"(?:job_failed|sweep_failed|round_failed|heartbeat_failed)\""
 )
@@ -183,7 +182,7 @@ def workspace(
     yield from _history(here, seen)
     yield from _restores(here, wanted, seen)
     yield from _sound(here)
-    yield from _older(generations, set(row["committed"]), {one.name: one.digest for one in manifest.files})
+    yield from _older(generations, set(row["committed"]), here)
     seen.workspaces += 1
 
 
@@ -231,12 +230,8 @@ def _restores(here: Workspace, wanted: dict[str, str], seen: Seen) -> Iterator[s
         if number is None:
             yield f"a version was brought back by {dream}, as was acknowledged, and is not among {sorted(numbers)}"
             continue
-        record = json.loads((here.history / f"{number:06d}.json").read_text("utf-8"))
-        first = json.loads((here.history / "000001.json").read_text("utf-8"))
-        if (record["id"], record["cause"]) != (dream, "restore") or record["after"] not in (
-            first["after"],
-            first["merged"],
-        ):
+        texts = {row["number"]: row["text"] for row in lived.versions(here)}
+        if texts[number] != texts[1]:
             yield f"version {number}, which {dream} brought back, is not version 1"
 
 
@@ -260,20 +255,16 @@ def _document(here: Workspace) -> Iterator[str]:
 
 def _history(here: Workspace, seen: Seen) -> Iterator[str]:
     """The versions are 1 to n, each made by one dream, and state.db knows the same."""
-    paths = sorted(here.history.iterdir()) if here.history.exists() else []
-    found = [json.loads(path.read_text("utf-8")) for path in paths if _RECORD.fullmatch(f"history/{path.name}")]
-    numbers = [record["number"] for record in found]
+    rows = [row for row in lived.versions(here) if row["number"]]
+    found = [json.loads(row["record"]) for row in rows if row["record"]]
+    numbers = [row["number"] for row in rows]
     seen.versions += len(numbers)
     if numbers != list(range(1, len(numbers) + 1)):
-        yield f"history/ has the versions {numbers}"
-    known = [(row["number"], row["dream"]) for row in lived.rows(here, "SELECT * FROM versions ORDER BY number")]
-    there = [(record["number"], record["id"]) for record in found]
-    if known != there:
-        yield f"state.db knows the versions {known}, history/ {there}"
-    twice = [one for one, times in Counter(dream for _, dream in there if dream).items() if times > 1]
+        yield f"the versions are {numbers}"
+    twice = [one for one, times in Counter(row["dream"] for row in rows if row["dream"]).items() if times > 1]
     if twice:
         yield f"made two versions: {twice}"
-    if found and lived.document(here) not in {found[-1].get("after"), found[-1].get("merged")}:
+    if rows and lived.document(here) != rows[-1]["text"]:
         yield "MEMORY.md is not the last version"
     taken: Counter[str] = Counter()
     for record in found:
@@ -299,13 +290,17 @@ def _sound(here: Workspace) -> Iterator[str]:
             yield f"versions {wrong} are of dreams that the ledger has not as committed"
 
 
-def _older(generations: Generations, committed: set[str], files: dict[str, str]) -> Iterator[str]:
+def _older(generations: Generations, committed: set[str], here: Workspace) -> Iterator[str]:
     """A version that an older generation had is in the last one, unchanged."""
+    now = {row["number"]: tuple(row) for row in lived.versions(here)}
     for key in committed.intersection(generations.keys()):
         older = generations.manifest(key)
-        lost = [one.name for one in older.files if _RECORD.search(one.name) and files.get(one.name) != one.digest]
-        if lost:
-            yield f"generation {older.number} ({key}) has {lost}, which the last has not so"
+        folder = here.root.with_name(f"{here.root.name}-{older.number}")
+        generations.bring_up(folder, older)
+        then = lived.versions(Workspace(folder)) if Workspace(folder).database.exists() else []
+        if lost := [row["number"] for row in then if now.get(row["number"]) != tuple(row)]:
+            yield f"generation {older.number} ({key}) has the versions {lost}, which the last has not so"
+        shutil.rmtree(folder)
 
 
 def said(machine: Machine) -> Iterator[str]:

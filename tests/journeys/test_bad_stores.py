@@ -116,9 +116,7 @@ def test_a_state_db_of_a_later_dreamd_is_left_alone(dreamd: Caller, here: Path) 
     assert pending(here) == [PENDING]
 
 
-def test_a_state_db_of_another_workspace_costs_no_line(
-    dreamd: Caller, here: Path, tmp_path: Path
-) -> None:
+def test_a_state_db_of_another_workspace_costs_no_line(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     other = remembering(tmp_path / "other")
     (other / ".dreamd" / "state.db").replace(here / ".dreamd" / "state.db")
     works_again(dreamd, here, PENDING)

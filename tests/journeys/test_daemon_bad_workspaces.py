@@ -74,11 +74,11 @@ BAD = {
         "replace the link by the file itself",
         with_state,
     ),
-    "history": Bad(
-        lambda one: one.history.rename(one.history.with_name("once")) and one.history.write_text(""),
-        "history: a file stands where a folder should be",
+    "retired": Bad(
+        lambda one: one.retired.rename(one.retired.with_name("once")) and one.retired.write_text(""),
+        "retired: a file stands where a folder should be",
         "move it away",
-        lambda one: one.history.unlink(),
+        lambda one: one.retired.unlink(),
     ),
     "unreadable": Bad(
         lambda one: one.state.chmod(0),
@@ -122,7 +122,7 @@ def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
             assert f"{workspace.root}: {told(daemon, workspace)[0]}" in shown
         assert "/proc is no workspace yet" in shown
         # A note is taken where notes can be written, whatever else is wrong.
-        daemon.ask(workspaces["history"], working_memory_note, TakeNote(note="The cat is called Miez"))
+        daemon.ask(workspaces["retired"], working_memory_note, TakeNote(note="The cat is called Miez"))
 
         for name, one in bad.items():
             one.mend(workspaces[name])
@@ -130,7 +130,7 @@ def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
         daemon.until(lambda: len(daemon.events("dream_committed")) == 1 + len(bad))
         for name, workspace in workspaces.items():
             assert told(daemon, workspace) == ("", "")
-            more = ["The cat is called Miez"] if name == "history" else []
+            more = ["The cat is called Miez"] if name == "retired" else []
             lived.assert_once(workspace, [*NOTES, *more])
             lived.assert_valid(workspace)
         assert [one["workspace"] for one in daemon.events("workspace_adopted")].count(daemon.kept(fine)["name"]) == 1

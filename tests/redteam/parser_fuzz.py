@@ -186,6 +186,7 @@ def _transcript(content: bytes, room: Path) -> None:
 
 def _journal(content: bytes, room: Path) -> None:
     workspace = init_workspace(room / "w")
+    workspace.history.mkdir()
     (workspace.history / "000001.json").write_bytes(content)
     with working(workspace.root) as store:
         store.memory.recover()

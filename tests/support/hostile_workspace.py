@@ -292,9 +292,10 @@ def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
     proposed = _worded(decode_record(record, "proposal"), texts, lines)
     proposed = replace(proposed, after=_with_lines(proposed.after, texts))
     connection.execute("UPDATE proposals SET record = ? WHERE dream = ?", (encode_record(proposed), dream))
-    path = store.workspace.history / f"{store.lineage.last_version():06d}.json"
-    last = _worded(decode_record(path.read_bytes(), str(path)), texts, lines)
-    path.write_text(encode_record(last), encoding="utf-8")
+    number = store.lineage.last_version()
+    (record,) = connection.execute("SELECT record FROM versions WHERE number = ?", (number,)).fetchone()
+    last = _worded(decode_record(record, "record"), texts, lines)
+    connection.execute("UPDATE versions SET record = ? WHERE number = ?", (encode_record(last), number))
 
 
 def _worded(dream: Dream, texts: Sequence[HostileText], lines: Sequence[CurrentLine]) -> Dream:

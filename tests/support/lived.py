@@ -1,7 +1,6 @@
 """What is looked at when a workspace has been through something."""
 
 import hashlib
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
@@ -59,6 +58,11 @@ def calls(workspace: Workspace) -> int:
     return int(rows(workspace, "SELECT count(*) AS n FROM calls")[0]["n"])
 
 
+def versions(workspace: Workspace) -> list[sqlite3.Row]:
+    """Every version, the first one first; 0 is what stood before dreamd."""
+    return rows(workspace, "SELECT number, cause, dream, text, record FROM versions ORDER BY number")
+
+
 def assert_valid(workspace: Workspace) -> None:
     """MEMORY.md is whole: seven sections once, and the very text of the last version."""
     text = document(workspace)
@@ -67,8 +71,7 @@ def assert_valid(workspace: Workspace) -> None:
     assert parsed.doubled == ()
     last = rows(workspace, "SELECT * FROM versions ORDER BY number DESC LIMIT 1")[0]
     assert hashlib.sha256(text.encode()).hexdigest() == last["digest"]
-    record = json.loads((workspace.history / f"{last['number']:06d}.json").read_text(encoding="utf-8"))
-    assert text == (record["after"] if record["merged"] is None else record["merged"])
+    assert text == last["text"]
     assert list(workspace.root.glob(".*.displaced")) == []
 
 
