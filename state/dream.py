@@ -46,6 +46,9 @@ REVIEW = "review"
 EDIT = "edit"
 """The cause of a version in which the owner changed single lines, without an editor."""
 
+FOUND = "found"
+"""The cause of a version that only keeps a text which git put in the place of MEMORY.md: the memory is another."""
+
 
 class Kind(StrEnum):
     """What kind of input a piece of evidence is; its first letter begins the id."""

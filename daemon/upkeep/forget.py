@@ -16,6 +16,7 @@ from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_i
 from daemon.upkeep.forget_proof import changed_in, contents, lines_with, name_of, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
+from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store
 from state.forgetting.matching import Cut, Target
 from state.forgetting.respelt import RECOGNISED
@@ -78,6 +79,7 @@ def forget(
     connection = store.crystals.connection
     sound(connection)
     _end_interrupted(store, now)
+    settle_document(store)
     write_blocks(store)  # what was typed there is erased like all that stands in MEMORY.md
     begun = intended(connection)
     for path in files.logs(store.workspace) if begun else ():

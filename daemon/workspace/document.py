@@ -4,13 +4,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 
-from daemon.workspace.stores import Store
+from daemon.workspace.redaction import learnable, redacted
+from daemon.workspace.stores import Store, utc_now
 from state.bootstrap import digest_of
-from state.document.document import parse
-from state.dream import Dream
+from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.document.document import Block, parse
+from state.document.merge import with_lines_of
+from state.dream import FOUND, Dream
 from state.errors import NotFoundError, StorageError
+from state.stores.database.meta import Meta
+from state.stores.disk.swap import change_text
+from state.stores.git.reading import Found, Reading, note_git, reading, written_by_person
 from state.stores.history.bootstraps import BootstrapReceipt
-from state.stores.history.journal import decode_document
+from state.stores.history.journal import HELD, NOTES_LEFT
+from state.trust import Trust
 
 # What MEMORY.md was is looked for in so many versions that came after.
 _LATER = 5
@@ -19,17 +26,79 @@ _LATER = 5
 def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
     """The text of MEMORY.md, and the problems with it.
 
-    A file that is missing or was emptied is read from the last committed version: an empty file is an accident
-    far more often than a wish. Raises DocumentError for a file that is no text.
+    The last version is read in place of a file that is missing, was emptied, was checked out by git or is torn by a
+    conflict. Raises DocumentError for a file that is no text.
     """
-    path = store.workspace.document
-    content = store.disk.read_optional(path)
-    text = decode_document(content or b"", path)
-    last = store.lineage.last_version()
-    if text.strip() or not last:
-        return text, ()
-    how = "is missing" if content is None else "is empty"
-    return store.journal.text(last), (f"MEMORY.md {how}; version {last} is taken as the old state",)
+    read = reading(store.workspace, store.crystals.connection)
+    return read.text, (read.problem,) if read.problem else ()
+
+
+def settle_document(store: Store) -> None:
+    """Make MEMORY.md what the memory goes by, before anything is changed in it; and note what git says of it.
+
+    What git brought is kept as a version of its own: the lines that the memory never had can be searched, as a
+    stranger's, and nobody is taken to have said or deleted anything. While a conflict stands in the file it is left
+    alone; what a person makes of it is merged with what dreams changed meanwhile.
+    """
+    store.check()
+    connection = store.crystals.connection
+    read, meta = reading(store.workspace, connection), Meta(connection)
+    text = written_by_person(store.workspace, connection, read)
+    if read.found is Found.CHECKOUT:
+        if not read.is_known:
+            _keep(store, read)
+        store.notice(read.problem)
+    if read.found in (Found.CHECKOUT, Found.EDITED) and text != read.file:
+        _put(store, read.file, text)
+    if read.found is not Found.CONFLICT:
+        meta.remove(HELD)
+    elif meta.get(HELD) is None:
+        meta.put(HELD, str(read.version))
+    note_git(store.workspace, connection)
+
+
+def _keep(store: Store, read: Reading) -> None:
+    """Keep what git brought as a version that nothing is made of, and its new lines as what a stranger said."""
+    now, forgotten = utc_now(), store.crystals.forgotten.tombstones()
+    known = {block.key for text in (read.text, store.journal.text(read.version)) for block in _lines(text)}
+    known |= store.lineage.texts()
+    brought = [
+        Crystal(redacted(store, block.text), Origin.SESSION, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED)
+        for block in _lines(read.file)
+        if block.key not in known
+    ]
+    crystals = tuple(learnable(store, brought))
+    store.journal.commit(
+        Dream(
+            number=store.lineage.last_version() + 1,
+            id=f"{now:%Y%m%dT%H%M%S%f}Z",
+            at=now,
+            cause=FOUND,
+            reason="git put it in the place of MEMORY.md",
+            before=store.journal.text(read.version),
+            after=forgotten.without(read.file),
+            mood="",
+            crystals=crystals,
+            dreamt=tuple(one.id for one in crystals),
+            waiting=int(Meta(store.crystals.connection).get(NOTES_LEFT) or 0),
+        )
+    )
+
+
+def _put(store: Store, found: str, text: str) -> None:
+    """Write this text in the place of the one that was found; another one, saved meanwhile, stays."""
+    old, new = found.encode(), text.encode()
+
+    def join(current: bytes, other: bytes) -> bytes:
+        return current if other == new else with_lines_of(current.decode(), other.decode()).encode()
+
+    change_text(
+        store.disk, store.workspace.document, lambda content: new if content == old else content, join, "dream again"
+    )
+
+
+def _lines(text: str) -> Iterator[Block]:
+    return (block for part in parse(text).parts for block in part.lines)
 
 
 def document_of(store: Store, receipt: BootstrapReceipt, *others: str) -> str | None:

@@ -12,6 +12,8 @@ from functools import partial
 from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.document.document import Edit, SectionName, blank, complete, parse, render
 from state.document.editing import edited
+from state.document.merge import is_conflicted
+from state.dream import FOUND
 from state.errors import DreamdError
 from state.stores.database.connection import open_unmigrated
 from state.stores.history.lineage import Lineage
@@ -65,7 +67,9 @@ def wrong_with(found: bytes | None, wanted: str | None) -> str:
         return f"is no text: byte {error.start} is not UTF-8"
     if "\0" in text:
         return "holds NUL bytes"
-    return _torn(text, wanted) if wanted is not None and text != wanted else ""
+    if wanted is None or text == wanted or is_conflicted(text):
+        return ""
+    return _torn(text, wanted)
 
 
 def _torn(text: str, wanted: str) -> str:
@@ -81,10 +85,13 @@ def _committed(context: RepairContext) -> str | None:
     """The last version; if its record is lost, an earlier one with the lines that state.db has."""
     if not context.last:
         return None
-    record = context.records.get(context.last)
+    # What git brought is a version that MEMORY.md is not made of.
+    found = {number for number, one in context.records.items() if one.cause == FOUND}
+    last = next((number for number in range(context.last, 0, -1) if number not in found), 0)
+    record = context.records.get(last)
     if record is not None:
         return record.text
-    earlier = max((number for number in context.records if number < context.last), default=None)
+    earlier = max((number for number in context.records.keys() - found if number < last), default=None)
     base = parse(context.records[earlier].text) if earlier is not None else blank()
     try:
         with open_unmigrated(context.workspace.database, "rw") as connection:

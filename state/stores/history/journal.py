@@ -23,8 +23,8 @@ from pathlib import Path
 from state.document.document import parse, render
 from state.document.editing import edited
 from state.document.markdown import is_stamp
-from state.document.merge import difference, merged
-from state.dream import RESTORE, Dream, decode_record, encode_record
+from state.document.merge import difference, is_conflicted, merged
+from state.dream import FOUND, RESTORE, Dream, decode_record, encode_record
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
@@ -42,6 +42,8 @@ _SWAPS = 8
 NOTES_LEFT = "notes_left"
 # In `meta`: the dream for which MEMORY.md was swapped last. What stands there since is made of its text.
 _SWAPPED = "swapped"
+HELD = "held"
+"""In `meta`: the last version that MEMORY.md had when a conflict came into it. Nothing is written there meanwhile."""
 
 
 class Journal:
@@ -140,10 +142,7 @@ class Journal:
 
     def record(self, number: int) -> Dream:
         """The record of a version. Raises NotFoundError."""
-        content = self._disk.read_optional(self._path(number))
-        if content is None:
-            raise NotFoundError(f"there is no version {number}", "'dreamd history' lists them")
-        return decode_record(content, str(self._path(number)))
+        return record_of(self._workspace, number)
 
     def has(self, number: int) -> bool:
         """Whether there is a record of this version."""
@@ -182,8 +181,13 @@ class Journal:
         return dream
 
     def _write_document(self, dream: Dream) -> Dream:
-        """Swap MEMORY.md for the new version until the displaced text is what that version was made from."""
+        """Swap MEMORY.md for the new version until the displaced text is what that version was made from.
+
+        Nothing is written over the markers of a conflict, and nothing by a version that only keeps what was found.
+        """
         path = self._workspace.document
+        if dream.cause == FOUND:
+            return dream
         displaced = self._disk.displaced(path)  # by a swap that a crash interrupted
         swapped = Meta(self._crystals.connection).get(_SWAPPED) == dream.id
         if displaced is not None:
@@ -191,13 +195,17 @@ class Journal:
             self._take_in(dream, decode_document(displaced, path.with_name(f".{path.name}.displaced")))
         for _ in range(_SWAPS):
             current = self._disk.read_optional(path)
-            merging = self._merging(dream)
-            new = _joined(dream, merging, decode_document(current or b"", path), swapped=swapped)
+            merging, found = self._merging(dream), decode_document(current or b"", path)
+            is_torn = is_conflicted(found) and not is_conflicted(dream.text)
+            new = _joined(dream, merging, "" if is_torn else found, swapped=swapped)
             if merging is None and new != dream:
                 self._write_record(new)
                 dream = new
             target = new.text.encode()
             self._disk.settle(path)
+            if is_torn:
+                self._hold()
+                target = current or b""
             self._check()
             displaced = current if current == target else self._disk.exchange(path, target, mode=0o644)
             if displaced in {None, current}:
@@ -217,11 +225,23 @@ class Journal:
         )
 
     def _take_in(self, dream: Dream, taken_out: str) -> None:
-        """Keep a save that a swap took out, merged, so that neither a crash nor a later save loses it."""
+        """Keep a save that a swap took out, merged, so that neither a crash nor a later save loses it.
+
+        One with the markers of a conflict is put back: it is for a person to resolve.
+        """
+        if is_conflicted(taken_out) and not is_conflicted(dream.text):
+            self._disk.write_atomic(self._workspace.document, taken_out.encode())
+            return
         merging = self._merging(dream)
         new = _joined(dream, merging, taken_out)
         if new != (merging or dream):
             self._disk.write_atomic(self._merging_path(dream), encode_record(new).encode())
+
+    def _hold(self) -> None:
+        """Note from which version a person will resolve the conflict in MEMORY.md, unless it is noted."""
+        meta = Meta(self._crystals.connection)
+        if meta.get(HELD) is None:
+            meta.put(HELD, str(self._lineage.standing()[0]))
 
     def _put_back_if_fenced(self, displaced: bytes) -> None:
         """Undo the swap if this process was stopped before it and lost the workspace meanwhile."""
@@ -243,10 +263,23 @@ class Journal:
         self._disk.write_atomic(self._path(dream.number), encode_record(dream).encode())
 
     def _path(self, number: int) -> Path:
-        return self._workspace.history / f"{number:06d}.json"
+        return _record_path(self._workspace, number)
 
     def _merging_path(self, dream: Dream) -> Path:
         return self._workspace.history / f"{dream.number:06d}.merging"
+
+
+def record_of(workspace: Workspace, number: int) -> Dream:
+    """The record of a version. Raises NotFoundError."""
+    path = _record_path(workspace, number)
+    content = Disk(workspace.root).read_optional(path)
+    if content is None:
+        raise NotFoundError(f"there is no version {number}", "'dreamd history' lists them")
+    return decode_record(content, str(path))
+
+
+def _record_path(workspace: Workspace, number: int) -> Path:
+    return workspace.history / f"{number:06d}.json"
 
 
 def _joined(dream: Dream, merging: Dream | None, human: str, *, swapped: bool = False) -> Dream:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from state.document.document import SectionName
 from state.document.operations import Action, Fate
-from state.dream import CurrentLine, Dream, PastLine, PointerLine
+from state.dream import FOUND, CurrentLine, Dream, PastLine, PointerLine
 from state.stores.database.connection import from_text, to_text
 from state.text.words import normalise
 from state.trust import Trust
@@ -19,6 +19,11 @@ from state.trust import Trust
 # The erosion guard looks at the best of so many versions.
 REMEMBERED_VERSIONS = 10
 _ASCII = re.compile(r"[a-z0-9]+")
+
+
+def digest_of(text: str) -> str:
+    """What tells the text of a version from others."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,26 @@ class Lineage:
     def last_version(self) -> int:
         """The number of the last committed version; 0 before the first."""
         return int(self._connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
+
+    def standing(self) -> tuple[int, str]:
+        """The number of the version that is the memory, and the digest of its text; 0 before the first."""
+        query = "SELECT number, digest FROM versions WHERE cause <> ? ORDER BY number DESC LIMIT 1"
+        row = self._connection.execute(query, (FOUND,)).fetchone()
+        return (int(row["number"]), str(row["digest"])) if row else (0, "")
+
+    def has_text(self, text: str) -> bool:
+        """Whether a version has this text."""
+        query = "SELECT 1 FROM versions WHERE digest = ?"
+        return self._connection.execute(query, (digest_of(text),)).fetchone() is not None
+
+    def texts(self) -> set[str]:
+        """The folded texts of all lines that there ever were."""
+        return {normalise(row["text"]) for row in self._connection.execute("SELECT text FROM lines")}
+
+    def made_at(self, second: str) -> list[int]:
+        """The numbers of the versions of this second (ISO 8601, UTC)."""
+        rows = self._connection.execute("SELECT number FROM versions WHERE substr(at, 1, 19) = ?", (second,))
+        return [int(row["number"]) for row in rows]
 
     def versions_after(self, number: int) -> list[int]:
         """The numbers of the later versions, in order."""
@@ -281,7 +306,7 @@ class Lineage:
                 dream.cause,
                 dream.id,
                 dream.reason,
-                hashlib.sha256(dream.text.encode()).hexdigest(),
+                digest_of(dream.text),
                 len(dream.text),
                 dream.author,
                 dream.usage.calls,

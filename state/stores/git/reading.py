@@ -1,0 +1,145 @@
+"""Reading: MEMORY.md as the memory goes by it: what a person edited counts, what git brought or left torn does not.
+
+A file that is missing or was emptied is an accident far more often than a wish. One that equals an earlier version,
+or that git changed together with HEAD, is a checkout. In these cases, and while the markers of a conflict stand in
+it, the last version is the memory; of a person's edits on top of a checkout these alone are taken.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from state.document.document import parse, render
+from state.document.editing import edited
+from state.document.merge import difference, is_conflicted, merged
+from state.dream import Dream
+from state.errors import DocumentError, DreamdError
+from state.stores.database.meta import Meta
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.git.repository import UNKNOWN, GitFile, git_file, has_moved, is_blob
+from state.stores.history.journal import HELD, decode_document, record_of
+from state.stores.history.lineage import Lineage, digest_of
+
+_SEEN = "git"
+"""In `meta`: what git said of MEMORY.md when it was last looked at by who may write it."""
+_STAMP = re.compile(r"^_Last dream: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z", re.MULTILINE)
+
+
+class Found(Enum):
+    """How the file is: the memory's own, edited by a person, gone, torn by a conflict, or checked out by git."""
+
+    OWN = auto()
+    EDITED = auto()
+    GONE = auto()
+    CONFLICT = auto()
+    CHECKOUT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """MEMORY.md as it is read: `text` is the memory, `file` what the file holds. `version`: the last that it had.
+
+    `is_known`: the file's text is that of a version. `problem` says why the memory is another text than the file.
+    """
+
+    found: Found
+    text: str
+    file: str
+    version: int
+    is_known: bool = False
+    problem: str = ""
+
+
+def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
+    """Read MEMORY.md. Raises DocumentError for a file that is no text, or torn by a conflict before any version."""
+    path = workspace.document
+    content = Disk(workspace.root).read_optional(path)
+    file = decode_document(content or b"", path)
+    version, digest = Lineage(connection).standing()
+    if not version:
+        if is_conflicted(file):
+            raise DocumentError(f"{path} has git's conflict markers", "resolve the conflict, then dream again")
+        return Reading(Found.EDITED, file, file, 0)
+    if not file.strip():
+        how = "is missing" if content is None else "is empty"
+        own = record_of(workspace, version).text
+        return Reading(
+            Found.GONE, own, file, version, problem=f"MEMORY.md {how}; version {version} is taken as the old state"
+        )
+    if digest_of(file) == digest or workspace.foreign:
+        return Reading(Found.OWN, file, file, version)
+    return _compared(workspace, connection, file, version)
+
+
+def written_by_person(workspace: Workspace, connection: sqlite3.Connection, read: Reading) -> str:
+    """Return what a person made of MEMORY.md; with what dreams changed while a conflict was being resolved."""
+    held = Meta(connection).get(HELD)
+    if read.found is not Found.EDITED or held is None or int(held) >= read.version:
+        return read.text
+    base, last = record_of(workspace, int(held)).text, record_of(workspace, read.version)
+    return merged(base, read.file, difference(base, last.text), last.at, last.mood)[0]
+
+
+def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
+    """Note what git says of MEMORY.md now: it is compared with at the next reading."""
+    meta, now = Meta(connection), git_file(workspace.document)
+    noted = json.dumps(astuple(now)) if now else ""
+    if (meta.get(_SEEN) or "") != noted:
+        meta.put(_SEEN, noted)
+
+
+def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, version: int) -> Reading:
+    """Say what became of a file that is not the last version."""
+    own, lineage = record_of(workspace, version).text, Lineage(connection)
+    if is_conflicted(file) and not is_conflicted(own):
+        problem = f"MEMORY.md has git's conflict markers; until they are gone version {version} is used"
+        return Reading(Found.CONFLICT, own, file, version, problem=problem)
+    problem = f"MEMORY.md was checked out by git, which is no edit; version {version} is used"
+    earlier = tuple(_stamped_alike(workspace, lineage, file))
+    if file in earlier or lineage.has_text(file):
+        return Reading(Found.CHECKOUT, own, file, version, is_known=True, problem=problem)
+    base = _base_of(workspace.document, Meta(connection), file, (own, *earlier))
+    if base is None:
+        return Reading(Found.CHECKOUT, own, file, version, problem=problem)
+    if base in ("", own):
+        return Reading(Found.EDITED, file, file, version)
+    text = render(edited(parse(own), difference(base, file))[0])
+    return Reading(Found.CHECKOUT, text, file, version, problem=problem)
+
+
+def _base_of(path: Path, meta: Meta, file: str, texts: tuple[str, ...]) -> str | None:
+    """Return the text that a person's edits are made of: one of these, or "" for what stood there before them.
+
+    None for a text that git wrote, or may have written.
+    """
+    seen, now = meta.get(_SEEN), git_file(path)
+    if not seen or now is None or not now.blob or now.resolved or meta.get(HELD) is not None:
+        return ""
+    before = GitFile(*json.loads(seen))
+    if not has_moved(path, before, now):
+        return ""
+    if now.blob == UNKNOWN or is_blob(file.encode(), now.blob):
+        return None
+    unknown = "" if now.blob == before.blob else None
+    return next((text for text in texts if is_blob(text.encode(), now.blob)), unknown)
+
+
+def _stamped_alike(workspace: Workspace, lineage: Lineage, file: str) -> Iterator[str]:
+    """Yield the texts that MEMORY.md has had with the stamp that the file has, a person's among them."""
+    stamp = _STAMP.search(file)
+    numbers = lineage.made_at(stamp[1]) if stamp else [0]
+    for number in numbers:
+        for record in _records(workspace, number, number + 1):
+            yield from (record.text, record.before)
+
+
+def _records(workspace: Workspace, *numbers: int) -> Iterator[Dream]:
+    for number in numbers:
+        with suppress(DreamdError):  # there is none, or it is damaged
+            yield record_of(workspace, number)
