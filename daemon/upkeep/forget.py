@@ -28,6 +28,7 @@ from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import empty_log, erase, joined_erasures, planned, scrub, sound
+from state.stores.git.reading import note_git
 from state.stores.history.originals import Originals
 
 
@@ -97,6 +98,7 @@ def forget(
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     _erase_history(store, plan.erasure, traces)
     write_blocks(store)
+    note_git(store.workspace, connection)
     on_step(Step("history", "state.db, the history, checkpoints, the vector index"))
     _finish(store, plan.erasure, traces, now)
     on_step(Step("verify", "every byte is searched"))

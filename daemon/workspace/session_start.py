@@ -199,7 +199,10 @@ def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") ->
         return None, False
     from state.stores.git.reading import Found, reading
 
-    read = reading(workspace, connection)
+    try:
+        read = reading(workspace, connection)
+    except DreamdError:  # the status says what is wrong with it
+        return None, False
     is_torn = read.found is Found.CONFLICT
     return read.text if is_torn or read.found is Found.CHECKOUT else None, is_torn
 

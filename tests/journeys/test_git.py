@@ -1,15 +1,25 @@
 """Whatever a person does with git, no note and no version is lost, and a checkout is nobody's edit."""
 
 import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from daemon.workspace.stores import follow_clock
 from tests.support.repository import Repository, git
 from tests.support.running import Caller
 
 HAND = "Radia keeps the spare key under the ninth flowerpot"
 THEIRS = "Everybody is to call the office before lunch"
+
+
+@pytest.fixture(autouse=True)
+def clock() -> Iterator[None]:
+    yield
+    follow_clock(datetime.now(UTC), time.monotonic())
 
 
 @pytest.fixture(params=[False, True], ids=["excluded", "tracked"])
@@ -52,6 +62,33 @@ def test_an_edit_that_is_committed_or_carried_over_stays_an_edit(project: Reposi
     assert (project.deleted(), project.said()) == ({gone}, {HAND})
 
 
+def test_an_edit_that_is_committed_before_a_pull_stays_an_edit(tmp_path: Path, dreamd: Caller) -> None:
+    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    git(tmp_path, "clone", "-q", project.root, tmp_path / "clone")
+    (tmp_path / "clone" / "code").write_text("1\n", encoding="utf-8")
+    git(tmp_path / "clone", "add", "-A")
+    git(tmp_path / "clone", "commit", "-q", "-m", "code")
+    project.write(HAND)
+    project.commit("by hand")
+    project.git("pull", "-q", "--no-rebase", "--no-edit", tmp_path / "clone", "HEAD")
+    project.dream_of("Releases are built on Thursdays")
+    project.require_whole(HAND)
+
+
+def test_what_was_forgotten_does_not_come_back_with_a_stash(tmp_path: Path, dreamd: Caller) -> None:
+    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    project.write(HAND)
+    project.dream_of("Releases are built on Thursdays")
+    project.commit("with what is to be forgotten")
+    project.do("forget", HAND, "-w", project.root, "--yes")
+    project.git("stash")
+    assert "flowerpot" in project.document.read_text(encoding="utf-8")
+    assert "flowerpot" not in project.told()
+    project.dream_of("The staging server listens on port 8080")
+    assert "flowerpot" not in project.document.read_text(encoding="utf-8")
+    assert HAND not in project.do("search", "-w", project.root, HAND).out
+
+
 def test_an_edit_on_top_of_an_older_checkout_is_taken_alone(project: Repository) -> None:
     project.git("switch", "-q", "-c", "later")
     project.dream_of("Releases are built on Thursdays")
@@ -89,9 +126,7 @@ def test_an_old_commit_is_no_wish(project: Repository, how: str) -> None:
     project.require_whole()
 
 
-def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(
-    tmp_path: Path, dreamd: Caller
-) -> None:
+def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(tmp_path: Path, dreamd: Caller) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     with_conflict(project)
     project.git("merge", "theirs", fails=True)
@@ -100,7 +135,9 @@ def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(
     told = project.told()
     assert ("Thursdays" in told, THEIRS in told) == (True, False)
     assert "git left a conflict in MEMORY.md" in told
-    assert any("conflict" in one["what"] for one in project.do("status", "-w", project.root, "--json").json["problems"])
+    assert any(
+        "conflict" in one["what"] for one in project.do("status", "-w", project.root, "--json").json["problems"]
+    )
     assert "git left a conflict in MEMORY.md" in project.dreamd("doctor", "-w", project.root).out
     project.dream_of("The staging server listens on port 8080")
     assert project.document.read_bytes() == torn
@@ -201,55 +238,6 @@ def test_a_memory_that_is_tracked_already_is_not_excluded(tmp_path: Path, dreamd
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     project.do("init", project.root, "--no-daemon")
     assert b"/MEMORY.md\n" not in (project.root / ".git" / "info" / "exclude").read_bytes()
-
-
-@pytest.mark.parametrize("opened", [True, False], ids=["dreamt", "asked"])
-def test_clean_takes_nothing(project: Repository, *, opened: bool) -> None:
-    project.dream_of("Releases are built on Thursdays")
-    project.note("The staging server listens on port 8080")
-    project.git("clean", "-q", "-f", "-d", "-x")
-    told = project.told()
-    assert [one for one in project.noted if one not in told] == []
-    if opened:
-        project.dream_of("Mira wants one page")
-        project.require_whole()
-
-
-@pytest.mark.parametrize("what", ["project", "folder"])
-def test_a_project_that_moves_takes_its_memory_along(tmp_path: Path, dreamd: Caller, what: str, *, tracked: bool) -> None:
-    top = tmp_path / "mono"
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=tracked)
-    if what == "folder":  # a folder of a larger repository
-        top.mkdir()
-        git(top, "init", "-q", "-b", "main")
-        (top / "one").mkdir()
-        (top / "one" / "code").write_text("1\n", encoding="utf-8")
-        inside = Repository(top / "one", dreamd)
-        inside.do("init", inside.root, "--no-daemon", *(["--in-git"] if tracked else []))
-        inside.dream_of("The harbour wall is of granite")
-        inside.commit("all")
-        git(top, "mv", "one", "two")
-        if (top / "one").exists():  # what git does not track stayed behind
-            for path in (top / "one").iterdir():
-                path.rename(top / "two" / path.name)
-            (top / "one").rmdir()
-        project = Repository(top / "two", dreamd, inside.noted)
-    else:
-        project.root = project.root.rename(tmp_path / "renamed")
-    project.dream_of("Releases are built on Thursdays")
-    project.require_whole()
-
-
-def test_a_clone_is_another_memory(project: Repository, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "-q", project.root, tmp_path / "clone")
-    clone = Repository(tmp_path / "clone", project.dreamd)
-    clone.do("init", clone.root, "--no-daemon")
-    clone.dream_of("Mira wants one page")
-    assert "Mira" not in project.told()
-    project.dream_of("Releases are built on Thursdays")
-    project.require_whole()
-    assert "Thursdays" not in clone.told()
-    assert clone.deleted() == set()
 
 
 def with_conflict(project: Repository) -> None:

@@ -2,10 +2,13 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
+from daemon.workspace.stores import follow_clock, utc_now
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.running import Ended
@@ -76,7 +79,8 @@ class Repository:
         self.noted.append(text)
 
     def dream(self) -> Ended:
-        """Dream."""
+        """Dream, not twice in one second: the time in MEMORY.md is that of its version."""
+        follow_clock(utc_now() + timedelta(seconds=2), time.monotonic())
         return self.do("dream", "-w", self.root)
 
     def dream_of(self, text: str) -> None:

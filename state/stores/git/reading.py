@@ -8,10 +8,11 @@ it, the last version is the memory; of a person's edits on top of a checkout the
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from enum import Enum, auto
+from hashlib import sha256
 from pathlib import Path
 
 from state.document.document import parse, render
@@ -27,7 +28,7 @@ from state.stores.history.journal import HELD, decode_document, record_of
 from state.stores.history.lineage import Lineage, digest_of
 
 _SEEN = "git"
-"""In `meta`: what git said of MEMORY.md when it was last looked at by who may write it."""
+"""In `meta`: what git said of MEMORY.md when who may write it last looked at it, and the digest of its text then."""
 _STAMP = re.compile(r"^_Last dream: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z", re.MULTILINE)
 
 
@@ -87,9 +88,10 @@ def written_by_person(workspace: Workspace, connection: sqlite3.Connection, read
 
 
 def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
-    """Note what git says of MEMORY.md now: it is compared with at the next reading."""
+    """Note what git says of MEMORY.md now, whose text is the memory's or a person's: the next reading compares."""
     meta, now = Meta(connection), git_file(workspace.document)
-    noted = json.dumps(astuple(now)) if now else ""
+    content = Disk(workspace.root).read_optional(workspace.document) or b""
+    noted = json.dumps([sha256(content).hexdigest(), *astuple(now)]) if now else ""
     if (meta.get(_SEEN) or "") != noted:
         meta.put(_SEEN, noted)
 
@@ -100,11 +102,12 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
     if is_conflicted(file) and not is_conflicted(own):
         problem = f"MEMORY.md has git's conflict markers; until they are gone version {version} is used"
         return Reading(Found.CONFLICT, own, file, version, problem=problem)
-    problem = f"MEMORY.md was checked out by git, which is no edit; version {version} is used"
+    problem = f"MEMORY.md is not what anybody wrote but what git checked out; version {version} is used"
     earlier = tuple(_stamped_alike(workspace, lineage, file))
     if file in earlier or lineage.has_text(file):
+        problem = f"MEMORY.md has the text of an earlier version, which is no edit; version {version} is used"
         return Reading(Found.CHECKOUT, own, file, version, is_known=True, problem=problem)
-    base = _base_of(workspace.document, Meta(connection), file, (own, *earlier))
+    base = _base_of(workspace.document, Meta(connection), file, own, earlier)
     if base is None:
         return Reading(Found.CHECKOUT, own, file, version, problem=problem)
     if base in ("", own):
@@ -113,27 +116,39 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
     return Reading(Found.CHECKOUT, text, file, version, problem=problem)
 
 
-def _base_of(path: Path, meta: Meta, file: str, texts: tuple[str, ...]) -> str | None:
+def _base_of(path: Path, meta: Meta, file: str, own: str, earlier: Sequence[str]) -> str | None:
     """Return the text that a person's edits are made of: one of these, or "" for what stood there before them.
 
     None for a text that git wrote, or may have written.
     """
+    # With the stamp of an earlier version it was made of that one, whoever brought it back.
+    base = earlier[0] if earlier and _stamp_of(file) != _stamp_of(own) else ""
     seen, now = meta.get(_SEEN), git_file(path)
-    if not seen or now is None or not now.blob or now.resolved or meta.get(HELD) is not None:
+    if not seen or now is None or not now.blob:
+        return base
+    text, *rest = json.loads(seen)
+    before = GitFile(*rest)
+    if now.resolved or meta.get(HELD) is not None or text == digest_of(file):
         return ""
-    before = GitFile(*json.loads(seen))
     if not has_moved(path, before, now):
-        return ""
+        # What stands in the index is put back by a stash, too; nobody types it.
+        return None if now.blob == before.blob and is_blob(file.encode(), now.blob) else base
     if now.blob == UNKNOWN or is_blob(file.encode(), now.blob):
         return None
-    unknown = "" if now.blob == before.blob else None
-    return next((text for text in texts if is_blob(text.encode(), now.blob)), unknown)
+    if now.blob == before.blob:
+        return base
+    return next((one for one in (own, *earlier) if is_blob(one.encode(), now.blob)), None)
+
+
+def _stamp_of(text: str) -> str:
+    stamp = _STAMP.search(text)
+    return stamp[1] if stamp else ""
 
 
 def _stamped_alike(workspace: Workspace, lineage: Lineage, file: str) -> Iterator[str]:
     """Yield the texts that MEMORY.md has had with the stamp that the file has, a person's among them."""
-    stamp = _STAMP.search(file)
-    numbers = lineage.made_at(stamp[1]) if stamp else [0]
+    stamp = _stamp_of(file)
+    numbers = lineage.made_at(stamp) if stamp else [0]
     for number in numbers:
         for record in _records(workspace, number, number + 1):
             yield from (record.text, record.before)

@@ -7,9 +7,13 @@ waited for, and only ever compared with what stood there before. What cannot be 
 import hashlib
 import os
 import re
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from state.stores.disk.stamp import Stamp
 from state.stores.disk.worktree import Checkout, checkout_of, content_of, size_of
 from state.stores.git.index import Index
 
@@ -19,6 +23,7 @@ _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebas
 # What HEAD's log says of changes that leave every file as it is. A commit that ends a merge is none of them.
 _STILL = (b"commit: ", b"commit (initial): ", b"commit (amend): ", b"Branch: renamed ")
 _MOST_LOGGED = 1 << 18
+_LONGEST_OBJECT = 1 << 22
 _DIGESTS = {40: "sha1", 64: "sha256"}
 
 
@@ -49,7 +54,7 @@ def git_file(path: Path) -> GitFile | None:
 
 
 def has_moved(path: Path, before: GitFile, now: GitFile) -> bool:
-    """Return whether git may have changed files in between: HEAD is another one, and not by commits alone."""
+    """Return whether git may have changed the file in between: HEAD is another one, and not by commits alone."""
     if (before.head, before.busy, before.log) == (now.head, now.busy, now.log):
         return False
     checkout = checkout_of(Path(os.path.realpath(path)).parent)
@@ -57,7 +62,8 @@ def has_moved(path: Path, before: GitFile, now: GitFile) -> bool:
         return True
     content = content_of(_log(checkout), before.log + _MOST_LOGGED)
     is_same_log = not before.log or content[before.log - 1 : before.log] == b"\n"
-    return not is_same_log or not all(map(_is_still, content[before.log :].splitlines()))
+    name = _name(checkout, path)
+    return not is_same_log or not all(_is_still(row, checkout, name) for row in content[before.log :].splitlines())
 
 
 def is_blob(content: bytes, blob: str) -> bool:
@@ -94,18 +100,65 @@ def _log(checkout: Checkout) -> Path:
     return checkout.own / "logs" / "HEAD"
 
 
-def _is_still(row: bytes) -> bool:
+def _name(checkout: Checkout, path: Path) -> bytes:
+    return os.fsencode(Path(os.path.realpath(path)).relative_to(checkout.top))
+
+
+def _is_still(row: bytes, checkout: Checkout, name: bytes) -> bool:
+    """Return whether a change of HEAD left the file as it was: it is of that kind, or both commits have it so."""
     moved, _, message = row.partition(b"\t")
-    old, _, rest = moved.partition(b" ")
-    is_same_commit = old == rest.partition(b" ")[0]
-    return message.startswith(_STILL) or (is_same_commit and message.startswith(b"checkout: "))
+    commits = moved.decode(errors="replace").split(" ")[:2]
+    if message.startswith(_STILL) or len(set(commits)) == 1:
+        return True
+    before, now = (_blob_of(checkout, commit, name) for commit in commits)
+    return before is not None and before == now
+
+
+def _blob_of(checkout: Checkout, commit: str, name: bytes) -> str | None:
+    """Return what a commit has for a path, empty for nothing; None for what is packed, or cannot be read."""
+    word, _, tree_digest = _object(checkout, commit).partition(b"\n")[0].partition(b" ")
+    digest = tree_digest.decode(errors="replace") if word == b"tree" else ""
+    for part in name.split(b"/"):
+        tree = _object(checkout, digest)
+        if not tree:
+            return None
+        found = next((blob for entry, blob in _entries(tree, len(commit) // 2) if entry == part), b"")
+        if not found:
+            return ""
+        digest = found.hex()
+    return digest
+
+
+def _entries(tree: bytes, digest: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the names in a tree, each with its digest."""
+    at = 0
+    while (end := tree.find(b"\0", at)) > 0:
+        yield tree[at:end].partition(b" ")[2], tree[end + 1 : end + 1 + digest]
+        at = end + 1 + digest
+
+
+def _object(checkout: Checkout, digest: str) -> bytes:
+    """Return the content of an object that is in a file of its own; nothing of another one."""
+    if len(digest) not in _DIGESTS or digest.strip("0123456789abcdef"):
+        return b""
+    packed = content_of(checkout.common / "objects" / digest[:2] / digest[2:], _LONGEST_OBJECT)
+    try:
+        return zlib.decompressobj().decompress(packed, _LONGEST_OBJECT).partition(b"\0")[2]
+    except zlib.error:
+        return b""
 
 
 def _indexed(checkout: Checkout, file: Path) -> tuple[str, bool]:
     """Return the blob that the index has of a file, and whether a conflict in it was, or is being, resolved."""
     if not os.path.lexists(checkout.own / "index"):
         return "", False
-    name = os.fsencode(file.relative_to(checkout.top))
+    return _read_index(checkout, file, Stamp.of(str(checkout.own / "index")))
+
+
+@lru_cache(maxsize=64)
+def _read_index(checkout: Checkout, file: Path, _: Stamp | None) -> tuple[str, bool]:
+    """Read the index, once for each that git has written: one of a large repository takes a tenth of a second."""
+    name = _name(checkout, file)
     index = Index(checkout)
     found = [entry for entry in index.entries() if entry.name == name]
     if not index.is_whole:

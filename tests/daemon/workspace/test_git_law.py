@@ -1,10 +1,11 @@
-"""Whatever a person, git, a colleague and dreams do to one MEMORY.md: no note and no edit is lost, and none invented."""
+"""Whatever a person, git, a colleague and dreams do to one MEMORY.md: no note and no edit is lost or invented."""
 
 import os
 import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -17,7 +18,7 @@ from daemon.connect.git_exclude import keep_out, written_by_init
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import read_document
-from daemon.workspace.stores import follow_clock, open_exclusive, utc_now
+from daemon.workspace.stores import Store, follow_clock, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import parse
 from state.document.merge import is_conflicted
@@ -30,9 +31,9 @@ from tests.support.long_variants import examples
 from tests.support.repository import ENVIRONMENT
 
 _THINGS = (
-    "harbour lantern kettle orchard violin compass anvil basket candle dormouse ember ferry glacier hammock inkwell"
-    " jacket knapsack ladder meadow nutmeg oyster parasol quarry rooster saddle teapot umbrella vineyard walnut yarrow"
-    " zither acorn blanket cobbler dagger eyelash falcon gravel herring icicle"
+    "harbour lantern kettle orchard violin compass anvil basket candle dormouse ember ferry glacier hammock"
+    " inkwell jacket knapsack ladder meadow nutmeg oyster parasol quarry rooster saddle teapot umbrella vineyard"
+    " walnut yarrow zither acorn blanket cobbler dagger eyelash falcon gravel herring icicle"
 ).split()
 _PLACES = (
     "Oslo Lima Cairo Tunis Delhi Quito Paris Turin Basel Riga Accra Dakar Hanoi Seoul Osaka Perth Malmo Porto Ghent"
@@ -172,9 +173,26 @@ class Person(RuleBasedStateMachine):
     @rule()
     def colleague(self) -> None:
         """Somebody else commits a line on a branch that begins here."""
+        self.begin_theirs()
+
+    @precondition(lambda self: not self.is_torn())
+    @rule(how=st.sampled_from(("merge", "rebase", "pop")), sleeps=st.booleans())
+    def clash(self, how: str, *, sleeps: bool) -> None:
+        """Two of them change the same place, and meet."""
+        self.commit()
+        theirs = "" if how == "pop" else self.begin_theirs()
+        if how == "pop":
+            self.write()
+            self.touch("stash")
+        if sleeps:
+            self.write()
+        else:
+            self.dream()
+        self.commit()
+        self.touch(*(("stash", "pop") if how == "pop" else (how, "-q", theirs)))
+
+    def begin_theirs(self) -> str:
         text = self.git("show", "HEAD:MEMORY.md")
-        if not text:
-            return
         theirs = text.replace("## Active Context\n\n", f"## Active Context\n\n- {self.text()}\n")
         blob = self.git("hash-object", "-w", "--stdin", given=theirs).strip()
         index = {"GIT_INDEX_FILE": str(self.root / ".git" / "theirs")}
@@ -182,7 +200,9 @@ class Person(RuleBasedStateMachine):
         self.git("update-index", "--cacheinfo", f"100644,{blob},MEMORY.md", **index)
         tree = self.git("write-tree", **index).strip()
         made = self.git("commit-tree", tree, "-p", "HEAD", "-m", "theirs").strip()
-        self.git("branch", f"branch-{next(self.numbers)}", made)
+        name = f"branch-{next(self.numbers)}"
+        self.git("branch", name, made)
+        return name
 
     @precondition(lambda self: self.is_torn())
     @rule(side=st.sampled_from(("ours", "theirs", "both")), add=st.booleans())
@@ -211,7 +231,7 @@ class Person(RuleBasedStateMachine):
         said = {row["text"] for row in lived.rows(self.workspace, "SELECT text FROM lines WHERE trust = 'owner'")}
         assert said <= self.may_say
 
-    def opened(self):
+    def opened(self) -> AbstractContextManager[Store]:
         return open_exclusive(self.workspace, Config(), "a test", embedding=Embedding.given(Unavailable("not here")))
 
     def git(self, *words: str, given: str = "", **more: str) -> str:
