@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from state.stores.disk.disk import TEMPORARY, Disk
-from state.stores.disk.workspace import Workspace
-from state.stores.disk.worktree import Checkout, checkout_of
+from state.stores.disk.workspace import STATE_FOLDER, Workspace
+from state.stores.disk.worktree import Checkout, checkout_of, content_of
 from state.stores.git.index import Index
 
 _BEGIN, _END = (
@@ -54,8 +54,11 @@ def keep_out(folder: Path, paths: Iterable[Path]) -> Excluded:
     for path in paths:
         name = os.fsencode(path.relative_to(checkout.top)) if path.is_relative_to(checkout.top) else b""
         if name and b"\n" not in name and not tracked.holds(name):
-            lines.append(b"/" + _SPECIAL.sub(_escaped, name) + (b"/" if path.is_dir() else b""))
-    new = [line for line in lines if line not in content.splitlines()]
+            # The state is a folder or a file.
+            is_folder = path.is_dir() and path.name != STATE_FOLDER
+            lines.append(b"/" + _SPECIAL.sub(_escaped, name) + (b"/" if is_folder else b""))
+    known = {*content.splitlines(), *content_of(checkout.top / ".gitignore").splitlines()}
+    new = [line for line in lines if known.isdisjoint(_forms(line))]
     if new:
         found = _BLOCK.search(content)
         block = b"".join((_BEGIN, found[1] if found else b"", *(line + b"\n" for line in new), _END))
@@ -93,6 +96,12 @@ class _Tracked:
     def holds(self, name: bytes) -> bool:
         """Return whether git tracks the file, or anything in the folder, of this name."""
         return name in self._names or any(one.startswith(name + b"/") for one in self._names)
+
+
+def _forms(line: bytes) -> set[bytes]:
+    """Return how the owner may have excluded the same: from the top or anywhere; a folder also as any file."""
+    forms = {line, line.rstrip(b"/")}
+    return forms | {form[1:] for form in forms if form[1:2] not in (b"#", b"!")}
 
 
 def _opened(checkout: Checkout) -> tuple[Disk, Path, bytes]:

@@ -240,6 +240,18 @@ def test_a_memory_that_is_tracked_already_is_not_excluded(tmp_path: Path, dreamd
     assert b"/MEMORY.md\n" not in (project.root / ".git" / "info" / "exclude").read_bytes()
 
 
+def test_a_clone_is_another_memory(project: Repository, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", project.root, tmp_path / "clone")
+    clone = Repository(tmp_path / "clone", project.dreamd)
+    clone.do("init", clone.root, "--no-daemon")
+    clone.dream_of("Mira wants one page")
+    assert "Mira" not in project.told()
+    project.dream_of("Releases are built on Thursdays")
+    project.require_whole()
+    assert "Thursdays" not in clone.told()
+    assert clone.deleted() == set()
+
+
 def with_conflict(project: Repository) -> None:
     """Commit a dream, and a colleague's line on a branch `theirs` from before it."""
     colleague(project, THEIRS)
