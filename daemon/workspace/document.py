@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from itertools import islice
 
 from daemon.workspace.redaction import learnable, redacted
 from daemon.workspace.stores import Store, utc_now
@@ -10,6 +11,7 @@ from state.bootstrap import digest_of
 from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.document.document import Block, parse
 from state.document.merge import with_lines_of
+from state.document.pointer import parse_pointer
 from state.dream import FOUND, Dream
 from state.errors import NotFoundError, StorageError
 from state.stores.database.meta import Meta
@@ -21,6 +23,8 @@ from state.trust import Trust
 
 # What MEMORY.md was is looked for in so many versions that came after.
 _LATER = 5
+# Of a text that git brought so many new lines are searched; the others are in its version.
+_MOST_BROUGHT = 1_000
 
 
 def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
@@ -44,9 +48,9 @@ def settle_document(store: Store) -> None:
     connection = store.crystals.connection
     read, meta = reading(store.workspace, connection), Meta(connection)
     text = written_by_person(store.workspace, connection, read)
-    if read.found is Found.CHECKOUT:
-        if not read.is_known:
-            _keep(store, read)
+    if read.found is Found.CHECKOUT and not read.is_known:
+        _keep(store, read)
+    if read.found in (Found.CHECKOUT, Found.CONFLICT):
         store.notice(read.problem)
     if read.found in (Found.CHECKOUT, Found.EDITED) and text != read.file:
         _put(store, read.file, text)
@@ -62,12 +66,12 @@ def _keep(store: Store, read: Reading) -> None:
     now, forgotten = utc_now(), store.crystals.forgotten.tombstones()
     known = {block.key for text in (read.text, store.journal.text(read.version)) for block in _lines(text)}
     known |= store.lineage.texts()
-    brought = [
+    brought = (
         Crystal(redacted(store, block.text), Origin.SESSION, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED)
         for block in _lines(read.file)
-        if block.key not in known
-    ]
-    crystals = tuple(learnable(store, brought))
+        if block.key not in known and parse_pointer(block.text) is None
+    )
+    crystals = tuple(learnable(store, islice(brought, _MOST_BROUGHT)))
     store.journal.commit(
         Dream(
             number=store.lineage.last_version() + 1,

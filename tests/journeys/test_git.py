@@ -5,12 +5,15 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daemon.workspace.stores import follow_clock
+from tests.support import model_characters
 from tests.support.repository import Repository, git
 from tests.support.running import Caller
+from tests.support.scripted_model import ScriptedModel
 
 HAND = "Radia keeps the spare key under the ninth flowerpot"
 THEIRS = "Everybody is to call the office before lunch"
@@ -181,6 +184,45 @@ def test_a_rebase_with_a_conflict(tmp_path: Path, dreamd: Caller) -> None:
     project.git("rebase", "--continue")
     project.dream_of("Mira wants one page")
     project.require_whole(THEIRS)
+
+
+@pytest.mark.parametrize("how", ["switch", "merge"])
+def test_git_at_work_while_a_model_is_asked(
+    tmp_path: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    project.git("branch", "old")
+    with_conflict(project)
+
+    def meanwhile(request: dict[str, Any], number: int) -> str:
+        project.git(*(("switch", "-q", "old") if how == "switch" else ("merge", "theirs")), fails=how == "merge")
+        return model_characters.good(request, number)
+
+    with ScriptedModel(meanwhile) as model, monkeypatch.context() as patch:
+        patch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
+        patch.setenv("DREAMD_MODEL__API_BASE", model.url)
+        patch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+        project.dream_of("The staging server listens on port 8080")
+    assert (b"<<<<<<<" in project.document.read_bytes()) is (how == "merge")
+    assert "8080" in project.told()
+    if how == "merge":
+        resolve(project)
+    project.dream_of("Mira wants one page")
+    project.require_whole(*([THEIRS] if how == "merge" else []))
+
+
+def test_a_line_is_changed_and_a_version_restored_around_a_conflict(tmp_path: Path, dreamd: Caller) -> None:
+    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    with_conflict(project)
+    project.git("merge", "theirs", fails=True)
+    torn = project.document.read_bytes()
+    restored = project.do("restore", "-w", project.root, "1")
+    assert "conflict" in restored.out + restored.err
+    assert project.document.read_bytes() == torn
+    assert "Thursdays" in project.told()  # a note is pending again
+    project.git("merge", "--abort")
+    project.dream_of("Mira wants one page")
+    project.require_whole()
 
 
 def test_what_a_colleague_wrote_is_a_strangers_text(tmp_path: Path, dreamd: Caller) -> None:
