@@ -122,7 +122,7 @@ def _base_of(path: Path, meta: Meta, file: str, own: str, earlier: Sequence[str]
     None for a text that git wrote, or may have written.
     """
     # With the stamp of an earlier version it was made of that one, whoever brought it back.
-    base = earlier[0] if earlier and _stamp_of(file) != _stamp_of(own) else ""
+    base = earlier[0] if earlier and _stamp_of(file) not in ("", _stamp_of(own)) else ""
     seen, now = meta.get(_SEEN), git_file(path)
     if not seen or now is None or not now.blob:
         return base
