@@ -52,8 +52,11 @@ HUMAN = "human"
 MERGED = "merged"
 """The cause of a version that a person saved while a dream was committed, with the dream's edits."""
 
+REPAIRED = "repair"
+"""The cause of a version that stood in the file when state.db was restored from an older copy."""
+
 FOUND = "found"
-"""The cause of a version that was found in the file after state.db was restored from an older copy."""
+"""The cause of a version that only keeps a text which git put in the place of MEMORY.md: the memory is another."""
 
 
 class Kind(StrEnum):

@@ -45,6 +45,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="in a git worktree: a workspace of its own, not that of its repository",
     )
     parser.add_argument(
+        "--in-git", action="store_true", help="MEMORY.md is to be tracked by git: it alone is not kept out of it"
+    )
+    parser.add_argument(
         "--here", action="store_true", help="also in your home folder, or in one of the system's such as /tmp"
     )
     takes_folder(parser)
@@ -75,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             seeded = migrate(store, utc_now())
         show_notices(store.notices)
     kept = keep(workspace, wanted=not arguments.no_daemon)
-    excluded = _exclude_from_git(workspace)
+    excluded = _exclude_from_git(workspace, in_git=arguments.in_git)
     if arguments.json:
         backup = str(workspace.backup) if workspace.backup.exists() else None
         show_json(
@@ -110,12 +113,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _exclude_from_git(workspace: Workspace) -> "Excluded":
-    """Exclude what dreamd writes in the workspace from the repository around it; a failure is only said."""
-    from daemon.connect.git_exclude import Excluded, keep_out, written_by_init
+def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> "Excluded":
+    """Exclude what dreamd writes in the workspace from the repository around it; a failure is only said.
 
+    `in_git`: but for MEMORY.md, which the owner wants to track.
+    """
+    from daemon.connect.git_exclude import Excluded, keep_out, take_back, written_by_init
+
+    written = written_by_init(workspace)
     try:
-        return keep_out(workspace.root, written_by_init(workspace))
+        if in_git:
+            written.remove(workspace.document)
+            take_back(workspace.root, [workspace.document])
+        return keep_out(workspace.root, written)
     except DreamdError as error:
         say(f"git: {error.what}")
         return Excluded()

@@ -6,14 +6,15 @@ repository's configuration may name programs.
 
 import os
 import re
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from state.stores.disk.disk import TEMPORARY, Disk
-from state.stores.disk.workspace import Workspace
-from state.stores.disk.worktree import Checkout, checkout_of
+from state.stores.disk.workspace import STATE_FOLDER, Workspace
+from state.stores.disk.worktree import Checkout, checkout_of, content_of
+from state.stores.git.index import Index
 
 _BEGIN, _END = (
     b"# what dreamd writes; 'dreamd disconnect' takes its lines out again\n",
@@ -21,8 +22,6 @@ _BEGIN, _END = (
 )
 _BLOCK = re.compile(re.escape(_BEGIN) + rb"(.*?)" + re.escape(_END), re.DOTALL)
 _SPECIAL = re.compile(rb"[\\*?\[]|[ \t]+\Z")
-_LONGEST_NAME = 4096
-_NO_NAMES = (struct.error, ValueError, IndexError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,11 @@ def keep_out(folder: Path, paths: Iterable[Path]) -> Excluded:
     for path in paths:
         name = os.fsencode(path.relative_to(checkout.top)) if path.is_relative_to(checkout.top) else b""
         if name and b"\n" not in name and not tracked.holds(name):
-            lines.append(b"/" + _SPECIAL.sub(_escaped, name) + (b"/" if path.is_dir() else b""))
-    new = [line for line in lines if line not in content.splitlines()]
+            # The state is a folder or a file.
+            is_folder = path.is_dir() and path.name != STATE_FOLDER
+            lines.append(b"/" + _SPECIAL.sub(_escaped, name) + (b"/" if is_folder else b""))
+    known = {*content.splitlines(), *content_of(checkout.top / ".gitignore").splitlines()}
+    new = [line for line in lines if known.isdisjoint(_forms(line))]
     if new:
         found = _BLOCK.search(content)
         block = b"".join((_BEGIN, found[1] if found else b"", *(line + b"\n" for line in new), _END))
@@ -85,51 +87,21 @@ class _Tracked:
     """The names in a checkout's index, read once and only if asked."""
 
     def __init__(self, checkout: Checkout) -> None:
-        self._checkout, self._names = checkout, frozenset[bytes]()
-        self._is_read = False
+        self._checkout = checkout
+
+    @cached_property
+    def _names(self) -> frozenset[bytes]:
+        return frozenset(entry.name for entry in Index(self._checkout).entries())
 
     def holds(self, name: bytes) -> bool:
         """Return whether git tracks the file, or anything in the folder, of this name."""
-        if not self._is_read:
-            self._names, self._is_read = frozenset(_tracked_names(self._checkout)), True
         return name in self._names or any(one.startswith(name + b"/") for one in self._names)
 
 
-def _tracked_names(checkout: Checkout) -> Iterator[bytes]:
-    disk = Disk(checkout.own)
-    settings = Disk(checkout.common).read_optional(checkout.common / "config") or b""
-    digest = 32 if re.search(rb"(?i)objectformat\s*=\s*sha256", settings) else 20
-    for file in (checkout.own / "index", *sorted(checkout.own.glob("sharedindex.*"))):
-        yield from _names_in(disk.read_optional(file) or b"", digest)
-
-
-def _names_in(index: bytes, digest: int) -> Iterator[bytes]:
-    """Yield the paths in an index of version 2 to 4 (git's gitformat-index); nothing after what is none."""
-    try:
-        _, version, count = struct.unpack_from(">4sII", index)
-        at, name = 12, b""
-        for _ in range(count):
-            flags_at = at + 40 + digest
-            (flags,) = struct.unpack_from(">H", index, flags_at)
-            start = flags_at + (4 if version > 2 and flags & 0x4000 else 2)
-            kept, start = _prefix(index, start, len(name)) if version > 3 else (0, start)
-            end = index.index(b"\0", start)
-            name = name[:kept] + index[start:end]
-            at = end + 1 if version > 3 else at + ((end - at) // 8 + 1) * 8
-            if len(name) > _LONGEST_NAME:
-                return
-            yield name
-    except _NO_NAMES:
-        return
-
-
-def _prefix(index: bytes, at: int, length: int) -> tuple[int, int]:
-    """Return how much of the name before is kept in version 4, and where the rest of this one begins."""
-    left = index[at] & 0x7F
-    while index[at] & 0x80:
-        at += 1
-        left = ((left + 1) << 7) | (index[at] & 0x7F)
-    return max(length - left, 0), at + 1
+def _forms(line: bytes) -> set[bytes]:
+    """Return how the owner may have excluded the same: from the top or anywhere; a folder also as any file."""
+    forms = {line, line.rstrip(b"/")}
+    return forms | {form[1:] for form in forms if form[1:2] not in (b"#", b"!")}
 
 
 def _opened(checkout: Checkout) -> tuple[Disk, Path, bytes]:

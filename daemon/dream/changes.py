@@ -9,7 +9,7 @@ from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.owner_edits import owner_edits
 from daemon.dream.snapshot import standing
 from daemon.ingest.notes import note_crystal
-from daemon.workspace.document import read_document
+from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.approval import Wish, carry_out, is_outdated, stands
 from state.document.merge import working
@@ -69,6 +69,7 @@ def decide_changes(
     decision or a text that it cannot have, and ConflictError for one to reopen whose lines are no longer what they
     were.
     """
+    settle_document(store)
     again = _to_reopen(store, reopen)
     changes = {number: store.changes.get(number) for number in decisions}
     for number, change in changes.items():
@@ -221,7 +222,7 @@ def approve(store: Store, dream: str) -> Dream:
     proposal = store.ledger.proposal(dream)
     record = decode_record(proposal.record, f"proposal {proposal.dream}")
     # Decided before a crash: the commit was finished since, or is now.
-    if not store.memory.is_committed(record.id) and record.number != store.lineage.last_version() + 1:
+    if not store.memory.is_committed(record.id) and store.lineage.is_overtaken(record.number):
         store.ledger.decide(record.id, "outdated")
         store.ledger.end(record.id, "rejected", "outdated: there is a newer version", utc_now())
         raise RejectedError(

@@ -26,7 +26,7 @@ def unforget_written(store: Store) -> int:
         return 0
     text, _ = read_document(store)
     known = {normalise(line.text) for line in store.lineage.current_lines()}
-    last = store.lineage.last_version()
+    last, _ = store.lineage.standing()
     with suppress(DreamdError):  # a record that cannot be read: the ledger knows the lines of the sections
         committed = parse(store.memory.text(last)) if last else None
         known |= {block.key for part in committed.parts for block in part.lines} if committed else set()

@@ -8,6 +8,7 @@ from datetime import datetime
 from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import forget_notes, note_crystal
 from daemon.workspace.blocks import write_blocks
+from daemon.workspace.document import settle_document
 from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
@@ -16,6 +17,7 @@ from state.crystals.crystal import Crystal
 from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
 from state.scratch import Bite, bite_of
 from state.stores.crystals.search import Beside, Searcher
+from state.stores.git.reading import note_git
 from state.stores.vectors.embedder import Embedder
 
 # A dream over more of them would take longer than a person waits, however short they are.
@@ -67,7 +69,10 @@ class WorkspaceMemory:
         A dream that changes nothing makes no version; what it took in is consumed.
         """
         memory = self.store.memory
+        if not memory.is_committed(dream.id):
+            settle_document(self.store)  # git may have changed MEMORY.md since the dream has read it
         done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
+        note_git(self.store.workspace, self.store.crystals.connection)
         write_blocks(self.store)
         self.store.embed()
         return done

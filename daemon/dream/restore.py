@@ -6,7 +6,7 @@ from datetime import datetime
 
 from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
 from daemon.workspace.blocks import write_blocks
-from daemon.workspace.document import read_document
+from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import SectionName, parse
@@ -35,6 +35,7 @@ def restore(store: Store, number: int) -> Dream:
     name it. Raises NotFoundError for a version that there is none of.
     """
     text = store.memory.text(number)
+    settle_document(store)
     write_blocks(store)
     before, problems = read_document(store)
     later, lost = _later(store, number)
@@ -71,6 +72,7 @@ def restore(store: Store, number: int) -> Dream:
     )
     store.ledger.begin(dream.id, f"restore of version {number}", now)
     done = store.memory.commit(dream)
+    settle_document(store)
     write_blocks(store)
     store.embed()
     store.ledger.end(dream.id, "committed", f"version {number} again", utc_now(), done.number)

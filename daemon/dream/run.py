@@ -25,6 +25,7 @@ from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.blocks import write_blocks
+from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.dream import FIRST, build, walk
 from graphs.graph_state import Dreaming
@@ -104,6 +105,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
 
 def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:
     """Take in everything new before a dream: the owner's lines, transcripts, notes, sessions; then clean up."""
+    settle_document(store)
     write_blocks(store)
     if lines := unforget_written(store):
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
@@ -192,7 +194,7 @@ def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord) -> Outcome | 
         store.notices.append(f"the interrupted dream {run.id} had committed version {version}")
         drop(store, run.id)
         return None
-    if read is None or read != store.lineage.last_version():
+    if read is None or store.lineage.is_overtaken(read + 1):
         how = "before it had read anything" if read is None else "and overtaken by a newer version"
         store.ledger.end(run.id, "failed", f"interrupted {how}", utc_now())
         drop(store, run.id)

@@ -9,8 +9,10 @@ from daemon.config.settings import Config
 from daemon.models.known import KnownModel, look_up
 from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, check_stores
 from daemon.upkeep.repair.run import RepairResult, survey
+from daemon.workspace.status import RESOLVE, TORN
 from daemon.workspace.stores import folders, open_exclusive
 from daemon.workspace.vector_index import Embedding
+from state.document.merge import is_conflicted
 from state.errors import BusyError, DreamdError
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import present_holder
@@ -185,6 +187,9 @@ def _document(workspace: Workspace) -> Iterator[Finding]:
         return
     if "\0" in text:
         yield Finding("MEMORY.md", Level.PROBLEM, "MEMORY.md holds NUL bytes, so it is no text", elsewise)
+        return
+    if is_conflicted(text):
+        yield Finding("MEMORY.md", Level.PROBLEM, TORN, RESOLVE)
         return
     yield Finding("MEMORY.md", Level.OK, "not there yet" if content is None else f"{len(text):,} characters")
     if displaced_files(workspace) and present_holder(workspace) is None:

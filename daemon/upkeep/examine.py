@@ -157,7 +157,7 @@ def _memory(store: Store) -> Iterator[Finding]:
     """Check that MEMORY.md is a whole version, or derived from one."""
     from daemon.upkeep.repair.document import wrong_with
 
-    last = store.lineage.last_version()
+    last, _ = store.lineage.standing()
     if not last:
         return
     try:

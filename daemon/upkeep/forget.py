@@ -16,6 +16,7 @@ from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_i
 from daemon.upkeep.forget_proof import changed_in, contents, lines_with, name_of, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
+from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store
 from state.forgetting.matching import Cut, Target
 from state.forgetting.respelt import RECOGNISED
@@ -28,6 +29,7 @@ from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import empty_log, erase, joined_erasures, planned, scrub, sound
+from state.stores.git.reading import note_git
 from state.stores.history.originals import Originals
 
 
@@ -79,6 +81,7 @@ def forget(
     connection = store.crystals.connection
     sound(connection)
     _end_interrupted(store, now)
+    settle_document(store)
     write_blocks(store)  # what was typed there is erased like all that stands in MEMORY.md
     begun = intended(connection)
     for path in files.logs(store.workspace) if begun else ():
@@ -96,6 +99,7 @@ def forget(
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     _erase_others(store, plan.erasure, traces)
     write_blocks(store)
+    note_git(store.workspace, connection)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
     _finish(store, plan.erasure, traces, now)
     on_step(Step("verify", "every byte is searched"))

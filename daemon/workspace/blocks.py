@@ -35,7 +35,7 @@ from state.document.agent_block import AgentBlock, Cap, StandingLine, absorbed, 
 from state.document.agent_caps import CAPS
 from state.document.document import parse
 from state.document.fence import Fenced, fenced, lead_for, newline_of, opened_fence, without_block
-from state.document.merge import with_lines_of
+from state.document.merge import is_conflicted, with_lines_of
 from state.errors import (
     ConflictError,
     DocumentError,
@@ -162,8 +162,8 @@ def _write_all(store: Store, new: str = "") -> None:
     if not wishes.files:
         return
     content = store.disk.read_optional(store.workspace.document) or b""
-    if not content.strip() and store.lineage.last_version():
-        return  # MEMORY.md is missing or was emptied, which is an accident
+    if store.lineage.last_version() and (not content.strip() or is_conflicted(content.decode(errors="replace"))):
+        return  # MEMORY.md is missing or was emptied, which is an accident; or a person is resolving a conflict
     failed = list[str]()
     for one in wishes.files:
         try:

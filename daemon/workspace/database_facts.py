@@ -87,7 +87,7 @@ def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> Databa
     run = ledger.last_dream()
     waiting = connection.execute("SELECT count(*) FROM to_embed").fetchone()[0]
     return DatabaseFacts(
-        version=lineage.last_version(),
+        version=lineage.standing()[0],
         last_dream=_last_dream(run, ledger, lineage) if run else None,
         crystals=_lifecycles(connection),
         waiting_embeddings=waiting,

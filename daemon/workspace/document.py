@@ -3,33 +3,92 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from itertools import islice
 
-from daemon.workspace.stores import Store
+from daemon.workspace.redaction import learnable, redacted
+from daemon.workspace.stores import Store, utc_now
 from state.bootstrap import digest_of
-from state.document.document import parse
+from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.document.document import Block, parse
+from state.document.merge import with_lines_of
+from state.document.pointer import parse_pointer
 from state.dream import Dream
 from state.errors import NotFoundError, StorageError
+from state.stores.database.meta import Meta
+from state.stores.disk.swap import change_text
+from state.stores.git.reading import Found, Reading, note_git, reading
 from state.stores.history.bootstraps import BootstrapReceipt
-from state.stores.history.memory import decode_document
+from state.stores.history.memory import HELD
+from state.trust import Trust
 
 # What MEMORY.md was is looked for in so many versions that came after.
 _LATER = 5
+# Of a text that git brought so many new lines are searched; the others are in its version.
+_MOST_BROUGHT = 1_000
 
 
 def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
     """The text of MEMORY.md, and the problems with it.
 
-    A file that is missing or was emptied is read from the last committed version: an empty file is an accident
-    far more often than a wish. Raises DocumentError for a file that is no text.
+    The last version is read in place of a file that is missing, was emptied, was checked out by git or is torn by a
+    conflict. Raises DocumentError for a file that is no text.
     """
-    path = store.workspace.document
-    content = store.disk.read_optional(path)
-    text = decode_document(content or b"", path)
-    last = store.lineage.last_version()
-    if text.strip() or not last:
-        return text, ()
-    how = "is missing" if content is None else "is empty"
-    return store.memory.text(last), (f"MEMORY.md {how}; version {last} is taken as the old state",)
+    read = reading(store.workspace, store.crystals.connection)
+    return read.text, (read.problem,) if read.problem else ()
+
+
+def settle_document(store: Store) -> None:
+    """Make MEMORY.md what the memory goes by, before anything is changed in it; and note what git says of it.
+
+    What git brought is kept as a version of its own: the lines that the memory never had can be searched, as a
+    stranger's, and nobody is taken to have said or deleted anything. While a conflict stands in the file it is left
+    alone; what a person makes of it is merged with what dreams changed meanwhile.
+    """
+    store.check()
+    connection = store.crystals.connection
+    read, meta = reading(store.workspace, connection), Meta(connection)
+    if read.found is Found.CHECKOUT and not read.is_known:
+        _keep(store, read)
+    if read.found in (Found.CHECKOUT, Found.CONFLICT):
+        store.notice(read.problem)
+    if read.found is Found.CHECKOUT and read.text != read.file:
+        _put(store, read.file, read.text)
+    if read.found is Found.EDITED:
+        store.memory.recover()  # what dreams changed while a conflict was being resolved
+    if read.found is not Found.CONFLICT:
+        meta.remove(HELD)
+    elif meta.get(HELD) is None:
+        meta.put(HELD, str(read.version))
+    note_git(store.workspace, connection)
+
+
+def _keep(store: Store, read: Reading) -> None:
+    """Keep what git brought as a version that nothing is made of, and its new lines as what a stranger said."""
+    now, forgotten = utc_now(), store.crystals.forgotten.tombstones()
+    known = {block.key for text in (read.text, store.lineage.text(read.version)) for block in _lines(text)}
+    known |= store.lineage.texts()
+    brought = (
+        Crystal(redacted(store, block.text), Origin.SESSION, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED)
+        for block in _lines(read.file)
+        if block.key not in known and parse_pointer(block.text) is None
+    )
+    store.memory.keep_found(forgotten.without(read.file), learnable(store, islice(brought, _MOST_BROUGHT)))
+
+
+def _put(store: Store, found: str, text: str) -> None:
+    """Write this text in the place of the one that was found; another one, saved meanwhile, stays."""
+    old, new = found.encode(), text.encode()
+
+    def join(current: bytes, other: bytes) -> bytes:
+        return current if other == new else with_lines_of(current.decode(), other.decode()).encode()
+
+    change_text(
+        store.disk, store.workspace.document, lambda content: new if content == old else content, join, "dream again"
+    )
+
+
+def _lines(text: str) -> Iterator[Block]:
+    return (block for part in parse(text).parts for block in part.lines)
 
 
 def document_of(store: Store, receipt: BootstrapReceipt, *others: str) -> str | None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from daemon.workspace.block_wishes import BlockStatus, block_statuses, wishes_path
 from daemon.workspace.database_facts import DatabaseFacts, read_facts
 from state.document.document import parse
+from state.document.merge import is_conflicted
 from state.scratch import HEADER, PendingCount
 from state.stores.disk.disk import Disk
 from state.stores.disk.stamp import Stamp, StampedValue
@@ -42,6 +43,7 @@ class WorkspaceFiles:
         self._facts = StampedValue[DatabaseFacts]()
         self._characters = StampedValue[int]()
         self._schema = StampedValue[bool]()
+        self._torn = StampedValue[bool]()
         self._receipts = [str(path_of(workspace))]
         self._given = StampedValue[BootstrapReceipt | None]()
         self._wishes = wishes_path(workspace)
@@ -83,6 +85,10 @@ class WorkspaceFiles:
     def has_schema(self, now: datetime) -> bool:
         """Whether MEMORY.md has its sections, which the first dream gives it. Raises as `characters`."""
         return self._schema.get(_turn_of(now), self._texts, lambda: parse(self._document()).has_schema)
+
+    def is_torn(self, now: datetime) -> bool:
+        """Whether git's conflict markers stand in MEMORY.md. Raises as `characters`."""
+        return self._torn.get(_turn_of(now), self._texts, lambda: is_conflicted(self._document()))
 
     def _read_blocks(self) -> tuple[BlockStatus, ...]:
         found = block_statuses(self._workspace)

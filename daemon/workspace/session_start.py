@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from daemon.config.paths import global_root
 from daemon.workspace.adoption import open_workspace
@@ -20,6 +22,9 @@ from state.secrets.policy import Redaction
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import STATE_FOLDER, Workspace
 from state.stores.history.segments import Newest, Segments
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 OLD = timedelta(days=1)
 # Beside a writer a reader does not wait; what another process repairs at this moment is told at the next start.
@@ -38,7 +43,8 @@ class Session:
 class _Facts:
     """Of state.db: how the last dream ended and when, how much waits for the owner, whether anything is forgotten.
 
-    `verdict` is that on its proposal, empty for a dream that made none.
+    `verdict` is that on its proposal, empty for a dream that made none. `memory` is what is to be read in place of
+    MEMORY.md, `torn` says that a conflict stands there.
     """
 
     outcome: str = ""
@@ -47,6 +53,8 @@ class _Facts:
     changes: int = 0
     forgets: bool = False
     version: int = 0
+    memory: str | None = None
+    torn: bool = False
 
 
 def session(
@@ -64,7 +72,8 @@ def session(
     notices = list[str]()
     memory, newest = _memory(workspace, notices), Segments(workspace).newest()
     everywhere, beside = _everywhere(workspace, environment, notices)
-    facts = _facts(workspace)
+    facts = _facts(workspace, memory)
+    memory = memory if facts.memory is None else facts.memory
     shown_of = _unforgotten(workspace) if facts.forgets else str
     ready = bootstrap(
         memory,
@@ -126,10 +135,14 @@ def _everywhere(
 
 def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime) -> str:
     """The one line about what a person has to do, the most urgent thing; "" when there is nothing."""
-    if facts.outcome == "failed":
-        return "[dreamd: the last dream failed: dreamd status]"
-    if facts.outcome == "rejected" and not facts.verdict:  # else its owner did not want it
-        return "[dreamd: the guards refused the last dream: dreamd status]"
+    troubles = {
+        "git left a conflict in MEMORY.md, this is the version before it": facts.torn,
+        "the last dream failed": facts.outcome == "failed",
+        # With a verdict its owner did not want it.
+        "the guards refused the last dream": facts.outcome == "rejected" and not facts.verdict,
+    }
+    if trouble := next((one for one, is_so in troubles.items() if is_so), ""):
+        return f"[dreamd: {trouble}: dreamd status]"
     for changes, option in ((facts.changes, ""), (everywhere.changes, " --global")):
         if changes:
             waiting = "1 change waits" if changes == 1 else f"{changes} changes wait"
@@ -145,8 +158,11 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
     return ""
 
 
-def _facts(workspace: Workspace) -> _Facts:
-    """The facts in state.db. What cannot be read may have forgotten something; the status says what is wrong."""
+def _facts(workspace: Workspace, memory: str = "") -> _Facts:
+    """The facts in state.db. What cannot be read may have forgotten something; the status says what is wrong.
+
+    `memory` is what MEMORY.md holds.
+    """
     if not os.path.lexists(workspace.database):
         return _Facts()
     import sqlite3
@@ -167,10 +183,30 @@ def _facts(workspace: Workspace) -> _Facts:
                 " (SELECT coalesce(max(number), 0) FROM versions)",
                 (last["id"] if last else "",),
             ).fetchone()
+            instead, torn = _in_place_of(memory, workspace, connection)
     except (sqlite3.Error, DreamdError):
         return _Facts(forgets=True)
     outcome, ended = (last["outcome"], last["at"]) if last else ("", "")
-    return _Facts(outcome, ended, counted[0] or "", counted[1], forgets=bool(counted[2]), version=counted[3])
+    return _Facts(outcome, ended, counted[0] or "", counted[1], bool(counted[2]), counted[3], instead, torn)
+
+
+def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str | None, bool]:
+    """What is read in place of what git put into MEMORY.md, and whether that is a conflict.
+
+    A file that is the last version, as nearly all are, is not looked at any further.
+    """
+    query = "SELECT digest FROM versions WHERE cause <> 'found' ORDER BY number DESC LIMIT 1"
+    last = connection.execute(query).fetchone()
+    if last is None or not memory.strip() or last["digest"] == sha256(memory.encode()).hexdigest():
+        return None, False
+    from state.stores.git.reading import Found, reading
+
+    try:
+        read = reading(workspace, connection)
+    except DreamdError:  # the status says what is wrong with it
+        return None, False
+    is_torn = read.found is Found.CONFLICT
+    return read.text if is_torn or read.found is Found.CHECKOUT else None, is_torn
 
 
 def _unforgotten(workspace: Workspace) -> Callable[[str], str]:

@@ -7,6 +7,7 @@ before, of which only those are opened that have changed since.
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -31,6 +32,8 @@ from state.stores.history.memory import displaced_files
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
 BY_FLEET = "by itself, when enough is new"
 LONGEST_WAIT = timedelta(hours=24)
+TORN = "git left a conflict in MEMORY.md: the version before it is used, and nothing is written into the file"
+RESOLVE = "edit MEMORY.md until its markers (<<<<<<<, =======, >>>>>>>) are gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,9 @@ def _read(files: WorkspaceFiles, now: datetime) -> tuple[Pending, int, tuple[Pro
     """The pending notes, the length of MEMORY.md, and a problem for each of the two that cannot be read."""
     pending = Pending(0, 0.0)
     characters, problems = 0, list[Problem]()
+    with suppress(DreamdError):  # told below
+        if files.is_torn(now):
+            problems.append(Problem(TORN, RESOLVE))
     try:
         count = files.pending(now)
         oldest = min(now, count.oldest or now)

@@ -13,6 +13,8 @@ from state.document.editing import edited
 from state.document.seed import appended
 from state.text.words import normalise
 
+_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
+
 
 def working(text: str) -> Document:
     """The document that edits apply to: the file as it stands, with the seven sections.
@@ -62,6 +64,17 @@ def difference(before: str, after: str) -> tuple[Edit, ...]:
     gone: list[tuple[SectionName, str]] = [(name, text) for name, text, key in old if (name, key) not in there]
     come = [(name, text) for name, text, key in new if (name, key) not in here]
     return (*(Edit(name, (text,), None) for name, text in gone), *(Edit(name, (), text) for name, text in come))
+
+
+def is_conflicted(text: str) -> bool:
+    """Whether git has left the two sides of a conflict in the text, between its markers."""
+    at = 0
+    for row in text.splitlines():
+        if row[:7] == _MARKERS[at] and row[7:8] in ("", " "):
+            at += 1
+            if at == len(_MARKERS):
+                return True
+    return False
 
 
 def with_lines_of(text: str, other: str) -> str:

@@ -312,7 +312,7 @@ def test_what_dreamd_writes_in_a_repository_is_kept_out_of_git_and_said_once(ada
     exclude = top / git("rev-parse", "--git-path", "info/exclude", folder=top).strip()
     exclude.write_bytes(before := exclude.read_bytes().rstrip(b"\n"))
     said = ada("init", "--separate", top, "--no-daemon", folder=top)
-    assert "MEMORY.md, MEMORY.md.seed-backup, memory/scratch.md, .dreamd/, transcripts\n" in said.out
+    assert "MEMORY.md, MEMORY.md.seed-backup, memory/scratch.md, .dreamd, transcripts\n" in said.out
     assert "kept out of git" not in ada("init", "--separate", top, "--no-daemon", folder=top).out
     assert ada("note", "Ada prefers tea", folder=top).status == 0
     assert ada("dream", folder=top).status == 0
@@ -334,7 +334,7 @@ def test_a_memory_that_git_tracks_stays_tracked(ada: Person) -> None:
     said = ada("init", ada.project, "--no-daemon", "--json").json["git"]
     assert said == {
         "file": ".git/info/exclude",
-        "names": ["MEMORY.md.seed-backup", "memory/", ".dreamd/", "transcripts"],
+        "names": ["MEMORY.md.seed-backup", "memory/", ".dreamd", "transcripts"],
     }
 
 

@@ -15,6 +15,7 @@ from daemon.api.search import look, recall, search
 from daemon.api.why_not import Answer, why_not
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
+from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import Store, utc_now
@@ -23,7 +24,6 @@ from state.bootstrap import Bootstrap, budget_for
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, DreamdError, ForeignError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
-from state.stores.disk.disk import Disk
 from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receipt, receipt_of, receipts
 from state.trust import Trust
 
@@ -282,11 +282,6 @@ def last_bootstraps(access: WorkspaceAccess, request: BootstrapsRequest) -> Boot
     return Bootstraps(every[: request.limit], len(every[request.limit :]))
 
 
-def _document(access: WorkspaceAccess) -> str:
-    content = Disk(access.workspace.root).read_optional(access.workspace.document) or b""
-    return content.decode(errors="replace")
-
-
 @dataclass(frozen=True, slots=True)
 class MemoryDocument:
     """MEMORY.md as it stands, without secrets. `version` is the last committed one; 0 before the first."""
@@ -301,7 +296,7 @@ def memory_state(access: WorkspaceAccess, _: Nothing) -> MemoryDocument:
     """MEMORY.md as it stands, and its version."""
     with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
-        text = access.config.secrets.redaction.of(_document(access))
+        text = access.config.secrets.redaction.of(read_document(store)[0])
         return MemoryDocument(text, store.lineage.last_version(), utc_now())
 
 

@@ -75,7 +75,7 @@ def diff(access: WorkspaceAccess, request: Compare) -> Difference:
             raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
         if request.file:
             content = store.disk.read_optional(store.workspace.document) or b""
-            old, new = _named(store, last), ("as it is", content.decode(errors="replace"))
+            old, new = _named(store, store.lineage.standing()[0]), ("as it is", content.decode(errors="replace"))
         else:
             number = last if request.new is None else request.new
             new = _named(store, number)

@@ -9,6 +9,7 @@ from daemon.dream.forgotten import unforget_written
 from daemon.dream.lines.standing import shown
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import standing
+from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.owner.lines import LineAction, LineChange, change_lines
 from state.document.document import SectionName
@@ -51,6 +52,7 @@ def change(store: Store, wishes: Sequence[LineWish], digest: str = "") -> Change
     """
     if not store.lineage.last_version():
         raise ConflictError("no dream has read MEMORY.md yet", "change the file, or run 'dreamd dream' first")
+    settle_document(store)
     content = store.disk.read_optional(store.workspace.document) or b""
     if digest and hashlib.sha256(content).hexdigest() != digest:
         raise ConflictError("MEMORY.md is not what it was when you looked at it", _UNCHANGED)

@@ -108,7 +108,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
         for found in _by_part(chosen)
     ]
     return StandingLines(
-        version=store.lineage.last_version(),
+        version=store.lineage.standing()[0],
         characters=len(text),
         budget=project_budget(store.workspace, store.config.dream.context_window, store.config.secrets.redaction),
         digest=hashlib.sha256(content).hexdigest() if content is not None else "",

@@ -13,6 +13,8 @@ from functools import partial
 from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.document.document import Edit, SectionName, complete, parse, render
 from state.document.editing import edited
+from state.document.merge import is_conflicted
+from state.dream import FOUND
 from state.errors import DreamdError
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.copies import copies_of
@@ -66,7 +68,9 @@ def wrong_with(found: bytes | None, wanted: str | None) -> str:
         return f"is no text: byte {error.start} is not UTF-8"
     if "\0" in text:
         return "holds NUL bytes"
-    return _torn(text, wanted) if wanted is not None and text != wanted else ""
+    if wanted is None or text == wanted or is_conflicted(text):
+        return ""
+    return _torn(text, wanted)
 
 
 def _torn(text: str, wanted: str) -> str:
@@ -94,7 +98,9 @@ def _committed(context: RepairContext) -> str | None:
     path = context.workspace.database
     for one in (path, *copies_of(path)):
         with suppress(sqlite3.Error, DreamdError), open_unmigrated(one, "rw") as connection:
-            row = connection.execute("SELECT text FROM versions ORDER BY number DESC LIMIT 1").fetchone()
+            row = connection.execute(
+                "SELECT text FROM versions WHERE cause <> ? ORDER BY number DESC LIMIT 1", (FOUND,)
+            ).fetchone()
             return str(row["text"]) if row and row["text"] else None
     return None
 

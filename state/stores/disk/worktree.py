@@ -9,6 +9,8 @@ from pathlib import Path
 _LINK = ".git"
 _MOST_WORKTREES = 500
 _LONGEST_LINE = 4_200  # PATH_MAX and a few words
+LONGEST_FILE = 64 * 1024**2
+"""Of the files of a repository none is read that is longer; the index of a million files is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +99,34 @@ def _pointed(folder: Path) -> Path | None:
 
 
 def _line(file: Path) -> str:
-    """The one line of a small regular file; "" of anything else. A link is not followed, a FIFO not waited for."""
+    """The one line of a small regular file; "" of anything else."""
+    line = content_of(file, _LONGEST_LINE).rstrip(b"\r\n")
+    return "" if b"\n" in line or b"\0" in line else os.fsdecode(line)
+
+
+def content_of(file: Path, longest: int = LONGEST_FILE) -> bytes:
+    """All of a regular file, nothing of a longer one or of anything else.
+
+    A link is not followed, a FIFO not waited for, and nothing raises.
+    """
+    if not 0 < size_of(file) <= longest:  # most are folders, and no device is to be opened
+        return b""
     try:
-        if not stat.S_ISREG(os.lstat(file).st_mode):  # most are folders, and no device is to be opened
-            return ""
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
-        return ""
+        return b""
+    with os.fdopen(fd, "rb") as opened:
+        try:
+            content = opened.read(longest + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+        except OSError:
+            return b""
+    return content if len(content) <= longest else b""
+
+
+def size_of(file: Path) -> int:
+    """How long a regular file is; 0 for anything else."""
     try:
-        content = os.read(fd, _LONGEST_LINE) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
-    line = content.rstrip(b"\r\n")
-    return "" if len(content) == _LONGEST_LINE or b"\n" in line or b"\0" in line else os.fsdecode(line)
+        status = os.lstat(file)
+    except (OSError, ValueError):
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0

@@ -11,7 +11,7 @@ from itertools import islice
 
 from state.document.document import SectionName
 from state.document.operations import Action, Fate
-from state.dream import CurrentLine, Dream, PastLine, PointerLine, encode_kept
+from state.dream import FOUND, HUMAN, MERGED, CurrentLine, Dream, PastLine, PointerLine, encode_kept
 from state.stores.database.connection import from_text, to_text
 from state.text.words import normalise
 from state.trust import Trust
@@ -77,6 +77,36 @@ class Lineage:
     def last_version(self) -> int:
         """The number of the last committed version; 0 before the first."""
         return int(self._connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
+
+    def standing(self) -> tuple[int, str]:
+        """The number of the version that is the memory, and the digest of its text; 0 before the first."""
+        query = "SELECT number, digest FROM versions WHERE number > 0 AND cause <> ? ORDER BY number DESC LIMIT 1"
+        row = self._connection.execute(query, (FOUND,)).fetchone()
+        return (int(row["number"]), str(row["digest"])) if row else (0, "")
+
+    def text(self, number: int) -> str:
+        """The text of this version; "" where it is not kept."""
+        row = self._connection.execute("SELECT text FROM versions WHERE number = ?", (number,)).fetchone()
+        return str(row["text"]) if row else ""
+
+    def is_overtaken(self, number: int) -> bool:
+        """Whether there is a version of this number, or a later one, that changed the memory beside its owner."""
+        query = "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?, ?)"
+        return self._connection.execute(query, (number, HUMAN, MERGED, FOUND)).fetchone() is not None
+
+    def has_text(self, text: str) -> bool:
+        """Whether a version has this text."""
+        query = "SELECT 1 FROM versions WHERE digest = ? AND number > 0"
+        return self._connection.execute(query, (digest_of(text),)).fetchone() is not None
+
+    def texts(self) -> set[str]:
+        """The folded texts of all lines that there ever were."""
+        return {normalise(row["text"]) for row in self._connection.execute("SELECT text FROM lines")}
+
+    def made_at(self, second: str) -> list[int]:
+        """The numbers of the versions of this second (ISO 8601, UTC)."""
+        rows = self._connection.execute("SELECT number FROM versions WHERE substr(at, 1, 19) = ?", (second,))
+        return [int(row["number"]) for row in rows]
 
     def versions_after(self, number: int) -> list[int]:
         """The numbers of the later versions, in order."""

@@ -13,17 +13,18 @@ their text. The number of the swap says whether it was done: a file beside MEMOR
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from state.codec import decode, encode
+from state.crystals.crystal import Crystal
 from state.document.document import Edit, parse
-from state.document.merge import difference, merged
+from state.document.merge import difference, is_conflicted, merged
 from state.document.operations import Birth, Death, Fate
-from state.dream import FOUND, HUMAN, MERGED, RESTORE, Dream, SegmentMark, decode_record
+from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, SegmentMark, decode_record
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
@@ -42,7 +43,9 @@ _SWAPS = 8
 _ASIDE = re.compile(r"\.MEMORY\.md\.(?:[0-9]+\.)?displaced")
 # In `meta`: how many notes the last dream left for the next one, as far as it counted them.
 NOTES_LEFT = "notes_left"
-_FOUND_IMPORTANCE = 0.7
+HELD = "held"
+"""In `meta`: a conflict stands in MEMORY.md, or did when that was last looked at. Nothing is written there."""
+_REPAIRED_IMPORTANCE = 0.7
 _HISTORY = "'dreamd history' lists them"
 
 
@@ -90,7 +93,7 @@ class Memory:
         ).fetchone()
         if row is None or not row["text"]:
             raise NotFoundError(f"there is no version {number}", _HISTORY)
-        before = self._text(number - 1)
+        before = self._lineage.text(number - 1)
         if not row["record"]:
             at = from_text(row["at"])
             return Dream(number, "", at, row["cause"], "", before, row["text"], "", difference(before, row["text"]))
@@ -98,21 +101,17 @@ class Memory:
 
     def text(self, number: int) -> str:
         """Return MEMORY.md as it was in this version; of version 0, before dreamd. Raises NotFoundError."""
-        if not (text := self._text(number)) and number:
+        if not (text := self._lineage.text(number)) and number:
             raise NotFoundError(f"there is no version {number}", _HISTORY)
         return text
 
     def has(self, number: int) -> bool:
         """Whether the text of this version is kept."""
-        return bool(self._text(number))
+        return bool(self._lineage.text(number))
 
     def is_committed(self, dream: str) -> bool:
         """Whether the dream of this id is a version, whatever it failed with since."""
         return self._lineage.version_of(dream) is not None
-
-    def _text(self, number: int) -> str:
-        row = self._connection.execute("SELECT text FROM versions WHERE number = ?", (number,)).fetchone()
-        return str(row["text"]) if row else ""
 
     # The commit.
 
@@ -129,7 +128,8 @@ class Memory:
                 self._check()
                 number = self._lineage.version_of(dream.id)
                 if number is None:
-                    dream = self._insert(dream, found if found.strip() else "")
+                    is_own = found.strip() and not is_conflicted(found)
+                    dream = self._insert(dream, found if is_own else "")
                     number = dream.number
             try:
                 self.reconcile()
@@ -138,24 +138,22 @@ class Memory:
                 raise
         text = self._document().wanted
         done = self.version(number)
-        if text != done.after or (found.strip() and found not in (dream.before, done.after)):
+        is_edited = found.strip() and not is_conflicted(found) and found not in (dream.before, done.after)
+        if text != done.after or is_edited:
             done = replace(done, merged=text)
         return replace(done, edits=dream.edits, crystals=dream.crystals)
 
     def _insert(self, dream: Dream, found: str) -> Dream:
         """Write a dream into every table, over what a person left in the file ("": nothing). In a transaction."""
-        newer = self._connection.execute(
-            "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?)", (dream.number, HUMAN, MERGED)
-        ).fetchone()
-        if newer:
+        if self._lineage.is_overtaken(dream.number):
             raise FencedError(
                 f"version {dream.number} was committed by another process while this dream ran",
                 "nothing was consumed, run 'dreamd dream' again",
             )
-        last = self._lineage.last_version()
-        if found and found != self._text(last):
-            self._save(last + 1 if last else 0, HUMAN, found)
-        elif not last:
+        last, standing = self._lineage.last_version(), self._lineage.standing()[0]
+        if found and found != self._lineage.text(standing):
+            self._save(last + 1 if standing else 0, HUMAN, found)
+        elif not standing:
             self._save(0, HUMAN, dream.before)
         new = replace(_joined(dream, found), number=self._lineage.last_version() + 1)
         self._crystals.upsert(new.crystals)
@@ -169,12 +167,13 @@ class Memory:
         Supersessions(self._crystals).learn(new)
         Changes(self._connection).record(new)
         before = self._document()
+        rendered = found or before.rendered
         self._want(
             replace(
                 before,
-                rendered=found or before.rendered,
+                rendered=rendered,
                 wanted=new.text,
-                edits=new.edits,
+                edits=new.edits if found or rendered == new.before else difference(rendered, new.text),
                 version=new.number,
                 retire=new.segments,
                 gives_back=new.cause == RESTORE,
@@ -195,14 +194,26 @@ class Memory:
             self.reconcile()
         return replace(dream, number=last, after=dream.before)
 
+    def keep_found(self, text: str, crystals: Sequence[Crystal]) -> None:
+        """Keep a text that git put in the place of MEMORY.md as a version that nothing is made of.
+
+        The crystals are of what is new in it, and input of no dream.
+        """
+        with transaction(self._connection):
+            self._check()
+            number = self._lineage.last_version() + 1
+            self._save(number, FOUND, text)
+            self._crystals.upsert(crystals)
+            self._crystals.mark_dreamt([one.id for one in crystals], number)
+
     def adopt(self) -> bool:
         """Make the file as it stands a version, and nobody's edit: state.db was restored from an older copy."""
         found = self._found()
-        last = self._lineage.last_version()
+        last, standing = self._lineage.last_version(), self._lineage.standing()[0]
         if not found.strip():
             return False
         with transaction(self._connection):
-            if is_new := found != self._text(last):
+            if is_new := found != self._lineage.text(standing):
                 self._lineage.record(self._found_version(last + 1, found))
             self._want(replace(self._document(), rendered=found, wanted=found, edits=(), retire=()))
         return is_new
@@ -218,13 +229,13 @@ class Memory:
             number,
             "",
             datetime.now(UTC),
-            FOUND,
+            REPAIRED,
             "",
             "",
             text,
             "",
             births=tuple(
-                Birth(f"L{first + place}", section, line, _FOUND_IMPORTANCE, Trust.AGENT)
+                Birth(f"L{first + place}", section, line, _REPAIRED_IMPORTANCE, Trust.AGENT)
                 for place, (section, line) in enumerate(new)
             ),
             deaths=tuple(
@@ -262,8 +273,8 @@ class Memory:
                 if row.rendered != row.wanted:
                     self._update(replace(row, rendered=row.wanted, edits=()))
                 break
-            if not is_blank and row.rendered == row.wanted:
-                break  # a person's edit, which the next commit takes in
+            if not is_blank and (row.rendered == row.wanted or _is_torn(found, row)):
+                break  # a person's edit, which the next commit takes in; or a conflict that a person resolves
             done = True
             if found is not None and not is_blank and found != row.rendered.encode():
                 self._take_in(row, decode_document(found, self._path))
@@ -282,6 +293,11 @@ class Memory:
     def _settle(self, row: _Wanted, taken: str) -> None:
         """Keep what a swap took out, where a person had saved it in the instant before."""
         new = row.wanted
+        if _is_torn(taken.encode(), row):  # put back: it is for a person to resolve
+            self._disk.write_atomic(self._path, taken.encode())
+            self._update(replace(row, swap=row.swap + 1))
+            self._disk.remove(self._aside(row.swap))
+            return
         with transaction(self._connection):
             self._check()
             if taken.strip() and taken != row.rendered:
@@ -350,8 +366,8 @@ class Memory:
     def _document(self) -> _Wanted:
         row = self._connection.execute("SELECT * FROM document").fetchone()
         if row is None:
-            last = self._lineage.last_version()
-            text = self._text(last)
+            last = self._lineage.standing()[0]
+            text = self._lineage.text(last)
             return _Wanted(text, text, (), 1, last, (), gives_back=False)
         return _Wanted(
             row["rendered"],
@@ -381,6 +397,11 @@ def displaced_files(workspace: Workspace) -> list[Path]:
     with storage_errors(workspace.root):
         names = sorted(os.listdir(workspace.root))  # noqa: PTH208 - names are enough
     return [workspace.root / name for name in names if _ASIDE.fullmatch(name)]
+
+
+def _is_torn(found: bytes | None, row: _Wanted) -> bool:
+    """Whether git's conflict markers stand in the file, and are not wanted there."""
+    return is_conflicted((found or b"").decode(errors="replace")) and not is_conflicted(row.wanted)
 
 
 def _joined(dream: Dream, found: str) -> Dream:

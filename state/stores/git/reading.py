@@ -1,0 +1,145 @@
+"""Reading: MEMORY.md as the memory goes by it: what a person edited counts, what git brought or left torn does not.
+
+A file that is missing or was emptied is an accident far more often than a wish. One that equals an earlier version,
+or that git changed together with HEAD, is a checkout. In these cases, and while the markers of a conflict stand in
+it, the last version is the memory; of a person's edits on top of a checkout these alone are taken.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from enum import Enum, auto
+from hashlib import sha256
+from pathlib import Path
+
+from state.document.document import parse, render
+from state.document.editing import edited
+from state.document.merge import difference, is_conflicted
+from state.errors import DocumentError
+from state.stores.database.meta import Meta
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.git.repository import UNKNOWN, GitFile, git_file, has_moved, is_blob
+from state.stores.history.lineage import Lineage, digest_of
+from state.stores.history.memory import HELD, decode_document
+
+_SEEN = "git"
+"""In `meta`: what git said of MEMORY.md when who may write it last looked at it, and the digest of its text then."""
+_STAMP = re.compile(r"^_Last dream: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z", re.MULTILINE)
+
+
+class Found(Enum):
+    """How the file is: the memory's own, edited by a person, gone, torn by a conflict, or checked out by git."""
+
+    OWN = auto()
+    EDITED = auto()
+    GONE = auto()
+    CONFLICT = auto()
+    CHECKOUT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """MEMORY.md as it is read: `text` is the memory, `file` what the file holds. `version`: the last that it had.
+
+    `is_known`: the file's text is that of a version. `problem` says why the memory is another text than the file.
+    """
+
+    found: Found
+    text: str
+    file: str
+    version: int
+    is_known: bool = False
+    problem: str = ""
+
+
+def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
+    """Read MEMORY.md. Raises DocumentError for a file that is no text, or torn by a conflict before any version."""
+    path = workspace.document
+    content = Disk(workspace.root).read_optional(path)
+    file = decode_document(content or b"", path)
+    version, digest = Lineage(connection).standing()
+    if not version:
+        if is_conflicted(file):
+            raise DocumentError(f"{path} has git's conflict markers", "resolve the conflict, then dream again")
+        return Reading(Found.EDITED, file, file, 0)
+    if not file.strip():
+        how = "is missing" if content is None else "is empty"
+        own = Lineage(connection).text(version)
+        return Reading(
+            Found.GONE, own, file, version, problem=f"MEMORY.md {how}; version {version} is taken as the old state"
+        )
+    if digest_of(file) == digest or workspace.foreign:
+        return Reading(Found.OWN, file, file, version)
+    return _compared(workspace, connection, file, version)
+
+
+def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
+    """Note what git says of MEMORY.md now, whose text is the memory's or a person's: the next reading compares."""
+    meta, now = Meta(connection), git_file(workspace.document)
+    content = Disk(workspace.root).read_optional(workspace.document) or b""
+    noted = json.dumps([sha256(content).hexdigest(), *astuple(now)]) if now else ""
+    if (meta.get(_SEEN) or "") != noted:
+        meta.put(_SEEN, noted)
+
+
+def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, version: int) -> Reading:
+    """Say what became of a file that is not the last version."""
+    lineage = Lineage(connection)
+    own = lineage.text(version)
+    if is_conflicted(file) and not is_conflicted(own):
+        problem = f"MEMORY.md has git's conflict markers; until they are gone version {version} is used"
+        return Reading(Found.CONFLICT, own, file, version, problem=problem)
+    problem = f"MEMORY.md is not what anybody wrote but what git checked out; version {version} is used"
+    earlier = tuple(_stamped_alike(lineage, file))
+    if file in earlier or lineage.has_text(file):
+        problem = f"MEMORY.md has the text of an earlier version, which is no edit; version {version} is used"
+        return Reading(Found.CHECKOUT, own, file, version, is_known=True, problem=problem)
+    base = _base_of(workspace.document, Meta(connection), file, own, earlier)
+    if base is None:
+        return Reading(Found.CHECKOUT, own, file, version, problem=problem)
+    if base in ("", own):
+        return Reading(Found.EDITED, file, file, version)
+    text = render(edited(parse(own), difference(base, file))[0])
+    return Reading(Found.CHECKOUT, text, file, version, problem=problem)
+
+
+def _base_of(path: Path, meta: Meta, file: str, own: str, earlier: Sequence[str]) -> str | None:
+    """Return the text that a person's edits are made of: one of these, or "" for what stood there before them.
+
+    None for a text that git wrote, or may have written.
+    """
+    # With the stamp of an earlier version it was made of that one, whoever brought it back.
+    base = earlier[0] if earlier and _stamp_of(file) not in ("", _stamp_of(own)) else ""
+    seen, now = meta.get(_SEEN), git_file(path)
+    if not seen or now is None or not now.blob:
+        return base
+    text, *rest = json.loads(seen)
+    before = GitFile(*rest)
+    if now.resolved or meta.get(HELD) is not None or text == digest_of(file):
+        return ""
+    if not has_moved(path, before, now):
+        # What stands in the index is put back by a stash, too; nobody types it.
+        return None if now.blob == before.blob and is_blob(file.encode(), now.blob) else base
+    if now.blob == UNKNOWN or is_blob(file.encode(), now.blob):
+        return None
+    if now.blob == before.blob:
+        return base
+    return next((one for one in (own, *earlier) if is_blob(one.encode(), now.blob)), None)
+
+
+def _stamp_of(text: str) -> str:
+    stamp = _STAMP.search(text)
+    return stamp[1] if stamp else ""
+
+
+def _stamped_alike(lineage: Lineage, file: str) -> Iterator[str]:
+    """Yield the texts that MEMORY.md has had with the stamp that the file has, a person's among them."""
+    stamp = _stamp_of(file)
+    numbers = lineage.made_at(stamp) if stamp else [0]
+    for number in numbers:
+        for one in (number, number - 1, number + 1):
+            if text := lineage.text(one):
+                yield text

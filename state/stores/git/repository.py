@@ -1,0 +1,167 @@
+"""Repository: what git says of one file, read from the files of its `.git` without running git.
+
+A repository's `.git` is text of the folder, which anybody may have written: what is read of it is bounded, never
+waited for, and only ever compared with what stood there before. What cannot be read is taken as changed.
+"""
+
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from state.stores.disk.stamp import Stamp
+from state.stores.disk.worktree import Checkout, checkout_of, content_of, size_of
+from state.stores.git.index import Index
+
+UNKNOWN = "?"
+"""The blob of a file whose place in the index cannot be read."""
+_BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+# What HEAD's log says of changes that leave every file as it is. A commit that ends a merge is none of them.
+_STILL = (b"commit: ", b"commit (initial): ", b"commit (amend): ", b"Branch: renamed ")
+_MOST_LOGGED = 1 << 18
+_LONGEST_OBJECT = 1 << 22
+_DIGESTS = {40: "sha1", 64: "sha256"}
+
+
+@dataclass(frozen=True, slots=True)
+class GitFile:
+    """What git says of a file at one moment.
+
+    `head` is what HEAD names and its commit, `busy` what git is in the middle of, `log` how long the log of HEAD is.
+    `blob` is the file's digest in the index, empty if git does not track it. `resolved`: there was a conflict in this
+    file, and a person is resolving it or has done so.
+    """
+
+    head: str
+    busy: str
+    log: int
+    blob: str
+    resolved: bool = False
+
+
+def git_file(path: Path) -> GitFile | None:
+    """Return what git says of the file at this path; None outside of a repository."""
+    real = Path(os.path.realpath(path))
+    checkout = checkout_of(real.parent)
+    if checkout is None or not real.is_relative_to(checkout.top):
+        return None
+    busy = " ".join(name for name in _BUSY if os.path.lexists(checkout.own / name))
+    return GitFile(_head(checkout), busy, size_of(_log(checkout)), *_indexed(checkout, real))
+
+
+def has_moved(path: Path, before: GitFile, now: GitFile) -> bool:
+    """Return whether git may have changed the file in between: HEAD is another one, and not by commits alone."""
+    if (before.head, before.busy, before.log) == (now.head, now.busy, now.log):
+        return False
+    checkout = checkout_of(Path(os.path.realpath(path)).parent)
+    if checkout is None or before.busy or now.busy or now.log <= before.log:
+        return True
+    content = content_of(_log(checkout), before.log + _MOST_LOGGED)
+    is_same_log = not before.log or content[before.log - 1 : before.log] == b"\n"
+    name = _name(checkout, path)
+    return not is_same_log or not all(_is_still(row, checkout, name) for row in content[before.log :].splitlines())
+
+
+def is_blob(content: bytes, blob: str) -> bool:
+    """Return whether a file with this content is what git has under that digest, however its lines end."""
+    named = _DIGESTS.get(len(blob))
+    texts = (content, content.replace(b"\r\n", b"\n"))
+    return named is not None and any(
+        hashlib.new(named, b"blob %d\0" % len(one) + one, usedforsecurity=False).hexdigest() == blob for one in texts
+    )
+
+
+def _head(checkout: Checkout) -> str:
+    """Return what HEAD names, and the commit that this is: of a repository with reftables, all that it names."""
+    head = _text(checkout.own / "HEAD")
+    name = head.removeprefix("ref: ")
+    commit = ""
+    if name != head and name.startswith("refs/") and ".." not in name and "\0" not in name:
+        commit = _text(checkout.own / name) or _text(checkout.common / name) or _packed(checkout, name)
+    tables = (_text(folder / "reftable" / "tables.list") for folder in (checkout.own, checkout.common))
+    return " ".join((head, commit, *tables)).strip()
+
+
+def _packed(checkout: Checkout, name: str) -> str:
+    refs = content_of(checkout.common / "packed-refs")
+    found = re.search(rb"(?m)^([0-9a-f]{40,64}) " + re.escape(os.fsencode(name)) + rb"$", refs)
+    return found[1].decode() if found else ""
+
+
+def _text(file: Path) -> str:
+    return content_of(file, _MOST_LOGGED).decode(errors="replace").strip()
+
+
+def _log(checkout: Checkout) -> Path:
+    return checkout.own / "logs" / "HEAD"
+
+
+def _name(checkout: Checkout, path: Path) -> bytes:
+    return os.fsencode(Path(os.path.realpath(path)).relative_to(checkout.top))
+
+
+def _is_still(row: bytes, checkout: Checkout, name: bytes) -> bool:
+    """Return whether a change of HEAD left the file as it was: it is of that kind, or both commits have it so."""
+    moved, _, message = row.partition(b"\t")
+    commits = moved.decode(errors="replace").split(" ")[:2]
+    if message.startswith(_STILL) or len(set(commits)) == 1:
+        return True
+    before, now = (_blob_of(checkout, commit, name) for commit in commits)
+    return before is not None and before == now
+
+
+def _blob_of(checkout: Checkout, commit: str, name: bytes) -> str | None:
+    """Return what a commit has for a path, empty for nothing; None for what is packed, or cannot be read."""
+    word, _, tree_digest = _object(checkout, commit).partition(b"\n")[0].partition(b" ")
+    digest = tree_digest.decode(errors="replace") if word == b"tree" else ""
+    for part in name.split(b"/"):
+        tree = _object(checkout, digest)
+        if not tree:
+            return None
+        found = next((blob for entry, blob in _entries(tree, len(commit) // 2) if entry == part), b"")
+        if not found:
+            return ""
+        digest = found.hex()
+    return digest
+
+
+def _entries(tree: bytes, digest: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the names in a tree, each with its digest."""
+    at = 0
+    while (end := tree.find(b"\0", at)) > 0:
+        yield tree[at:end].partition(b" ")[2], tree[end + 1 : end + 1 + digest]
+        at = end + 1 + digest
+
+
+def _object(checkout: Checkout, digest: str) -> bytes:
+    """Return the content of an object that is in a file of its own; nothing of another one."""
+    if len(digest) not in _DIGESTS or digest.strip("0123456789abcdef"):
+        return b""
+    packed = content_of(checkout.common / "objects" / digest[:2] / digest[2:], _LONGEST_OBJECT)
+    try:
+        return zlib.decompressobj().decompress(packed, _LONGEST_OBJECT).partition(b"\0")[2]
+    except zlib.error:
+        return b""
+
+
+def _indexed(checkout: Checkout, file: Path) -> tuple[str, bool]:
+    """Return the blob that the index has of a file, and whether a conflict in it was, or is being, resolved."""
+    if not os.path.lexists(checkout.own / "index"):
+        return "", False
+    return _read_index(checkout, file, Stamp.of(str(checkout.own / "index")))
+
+
+@lru_cache(maxsize=64)
+def _read_index(checkout: Checkout, file: Path, _: Stamp | None) -> tuple[str, bool]:
+    """Read the index, once for each that git has written: one of a large repository takes a tenth of a second."""
+    name = _name(checkout, file)
+    index = Index(checkout)
+    found = [entry for entry in index.entries() if entry.name == name]
+    if not index.is_whole:
+        return UNKNOWN, False
+    blob = next((entry.blob for entry in found if entry.stage == 0), UNKNOWN if found else "")
+    return blob, any(entry.stage for entry in found) or name in index.resolved()

@@ -1,0 +1,228 @@
+"""What a repository says of a file is what git itself says, and a `.git` of any bytes is only compared."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.document.merge import is_conflicted
+from state.stores.git.repository import UNKNOWN, git_file, has_moved, is_blob
+from tests.support.repository import ENVIRONMENT, git
+
+FORMS = {
+    "plain": (),
+    "version 4": (("update-index", "--index-version", "4"),),
+    "packed": (("pack-refs", "--all"), ("gc", "-q")),
+}
+
+
+def repository(folder: Path, *words: str) -> Path:
+    """A repository with a folder of files and MEMORY.md between them; returns the latter."""
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main", *words)
+    for name in ("LICENSE", "MEMORY.md", "MEMORY.md.old", "a/MEMORY.md", "é"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f"{name}\n", encoding="utf-8")
+    commit(folder)
+    return folder / "MEMORY.md"
+
+
+def commit(folder: Path, *words: str) -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "one", *words)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("digest", ["sha1", "sha256"])
+def test_the_blob_is_that_of_git_and_a_commit_moves_nothing(tmp_path: Path, form: str, digest: str) -> None:
+    path = repository(tmp_path / "one", f"--object-format={digest}")
+    for words in FORMS[form]:
+        git(path.parent, *words)
+    began = git_file(path)
+    assert began is not None
+    assert began.blob == git(path.parent, "rev-parse", ":MEMORY.md").strip()
+    assert is_blob(path.read_bytes(), began.blob)
+    assert not is_blob(b"another\n", began.blob)
+    path.write_text("another\n", encoding="utf-8")
+    commit(path.parent)
+    commit(path.parent, "--amend")
+    git(path.parent, "switch", "-q", "-c", "other")
+    git(path.parent, "branch", "-m", "renamed")
+    now = git_file(path)
+    assert now is not None
+    assert (now.blob != began.blob, has_moved(path, began, now)) == (True, False)
+    git(path.parent, "reset", "-q", "--hard", "HEAD~1")
+    last = git_file(path)
+    assert last is not None
+    assert has_moved(path, now, last)
+
+
+@pytest.mark.parametrize("how", ["switch", "reset", "merge", "rebase", "cherry-pick", "revert", "no log", "log cut"])
+def test_whatever_may_change_files_is_a_move(tmp_path: Path, how: str) -> None:
+    path = repository(tmp_path / "one")
+    folder = path.parent
+    git(folder, "switch", "-q", "-c", "other")
+    path.write_text("other\n", encoding="utf-8")
+    commit(folder)
+    git(folder, "switch", "-q", "main")
+    path.write_text("more\n", encoding="utf-8")
+    commit(folder)
+    if how == "no log":
+        git(folder, "config", "core.logAllRefUpdates", "false")
+        (folder / ".git" / "logs" / "HEAD").unlink()
+    began = git_file(path)
+    words = {
+        "switch": ("switch", "-q", "other"),
+        "merge": ("merge", "-q", "--no-edit", "-X", "theirs", "other"),
+        "rebase": ("rebase", "-q", "-X", "theirs", "other"),
+        "cherry-pick": ("cherry-pick", "-X", "theirs", "other"),
+        "revert": ("revert", "--no-edit", "HEAD"),
+        "no log": ("commit", "-q", "--allow-empty", "-m", "two"),
+        "log cut": ("reflog", "expire", "--expire=all", "HEAD"),
+    }
+    git(folder, *words.get(how, ("reset", "-q", "--hard", "HEAD~1")))
+    now = git_file(path)
+    assert began is not None
+    assert now is not None
+    assert has_moved(path, began, now)
+
+
+def test_commits_that_leave_the_file_alone_are_no_move_of_it(tmp_path: Path) -> None:
+    path = repository(tmp_path / "one")
+    (path.parent / "a" / "more").write_text("more\n", encoding="utf-8")
+    commit(path.parent)
+    began, inside = git_file(path), git_file(path.parent / "a" / "more")
+    assert began is not None
+    assert inside is not None
+    git(path.parent, "reset", "-q", "--hard", "HEAD~1")
+    now, left = git_file(path), git_file(path.parent / "a" / "more")
+    assert now is not None
+    assert left is not None
+    assert not has_moved(path, began, now)
+    assert has_moved(path.parent / "a" / "more", inside, left)
+
+
+def test_what_git_does_not_track_has_no_blob_and_no_repository_says_nothing(tmp_path: Path) -> None:
+    path = repository(tmp_path / "one")
+    found = git_file(path.with_name("untracked"))
+    assert found is not None
+    assert found.blob == ""
+    assert git_file(tmp_path / "MEMORY.md") is None
+
+
+def test_a_conflict_and_its_resolution_are_known(tmp_path: Path) -> None:
+    path = repository(tmp_path / "one")
+    folder = path.parent
+    for branch in ("ours", "theirs"):
+        git(folder, "switch", "-q", "-c", branch, "main")
+        path.write_text(f"{branch}\n", encoding="utf-8")
+        commit(folder)
+    git(folder, "merge", "ours", fails=True)
+    torn = git_file(path)
+    assert torn is not None
+    assert (torn.blob, torn.busy, torn.resolved) == (UNKNOWN, "MERGE_HEAD", True)
+    assert is_conflicted(path.read_text(encoding="utf-8"))
+    path.write_text("both\n", encoding="utf-8")
+    commit(folder)
+    ended = git_file(path)
+    assert ended is not None
+    assert (ended.busy, ended.resolved) == ("", True)
+    other = git_file(folder / "LICENSE")
+    assert other is not None
+    assert not other.resolved
+    git(folder, "switch", "-q", "main")
+    left = git_file(path)
+    assert left is not None
+    assert not left.resolved
+
+
+def test_a_linked_worktree_has_a_head_of_its_own(tmp_path: Path) -> None:
+    path = repository(tmp_path / "one")
+    git(path.parent, "worktree", "add", "-q", "-b", "tree", tmp_path / "tree")
+    own = tmp_path / "tree" / "MEMORY.md"
+    began, there = git_file(own), git_file(path)
+    own.write_text("tree\n", encoding="utf-8")
+    git(own.parent, "commit", "-q", "-a", "-m", "tree")
+    git(own.parent, "reset", "-q", "--hard", "HEAD~1")
+    now = git_file(own)
+    assert began is not None
+    assert now is not None
+    assert has_moved(own, began, now)
+    assert git_file(path) == there
+
+
+def test_tables_of_refs_and_a_split_index_are_taken_as_changed(tmp_path: Path) -> None:
+    path = repository(tmp_path / "one")
+    inside = path.parent / ".git"
+    (inside / "HEAD").write_text("ref: refs/heads/.invalid\n", encoding="utf-8")
+    (inside / "reftable").mkdir()
+    tables = inside / "reftable" / "tables.list"
+    tables.write_text("0x1-0x1-a.ref\n", encoding="utf-8")
+    began = git_file(path)
+    tables.write_text("0x1-0x2-b.ref\n", encoding="utf-8")
+    now = git_file(path)
+    assert began is not None
+    assert now is not None
+    assert has_moved(path, began, now)
+    subprocess.run(["git", "init", "-q", "."], cwd=path.parent, env=ENVIRONMENT, check=True)
+    (inside / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    git(path.parent, "update-index", "--split-index")
+    split = git_file(path)
+    assert split is not None
+    assert split.blob == UNKNOWN
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return repository(tmp_path_factory.mktemp("hostile") / "one")
+
+
+_FILES = ("HEAD", "index", "logs/HEAD", "packed-refs", "config", "refs/heads/main", "reftable/tables.list")
+
+
+@given(
+    st.sampled_from(_FILES), st.one_of(st.binary(max_size=400), st.sampled_from(["fifo", "link", "folder", "hole"]))
+)
+def test_a_repository_of_any_bytes_is_only_compared(hostile: Path, name: str, content: bytes | str) -> None:
+    file = hostile.parent / ".git" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    kept = file.read_bytes() if file.exists() else None
+    file.unlink(missing_ok=True)
+    match content:
+        case bytes():
+            file.write_bytes(content)
+        case "fifo":
+            os.mkfifo(file)
+        case "link":
+            file.symlink_to("/dev/zero")
+        case "folder":
+            file.mkdir()
+        case _:
+            with file.open("wb") as made:
+                made.truncate(1 << 40)
+    try:
+        found = git_file(hostile)
+        assert found is None or not has_moved(hostile, found, found)
+    finally:
+        if content == "folder":
+            file.rmdir()
+        else:
+            file.unlink()
+        if kept is not None:
+            file.write_bytes(kept)
+
+
+@given(st.text(alphabet="<=> \na|", max_size=200))
+def test_only_both_sides_between_all_markers_are_a_conflict(text: str) -> None:
+    rows = [row[:7] for row in text.split("\n") if row[:7] in ("<" * 7, "=" * 7, ">" * 7) and row[7:8] in ("", " ")]
+    wanted = iter(["<" * 7, "=" * 7, ">" * 7])
+    found, mark = 0, next(wanted)
+    for row in rows:
+        if row == mark:
+            found += 1
+            mark = next(wanted, "")
+    assert is_conflicted(text) is (found == 3)
+    assert is_conflicted(f"<<<<<<< HEAD\na\n=======\n{text}\n>>>>>>> theirs\n")

@@ -1,0 +1,123 @@
+"""A person's repository with a memory in it, worked with by the real git and by `dreamd`."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from daemon.workspace.stores import follow_clock, utc_now
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support.running import Ended
+
+_PERSON = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+_QUIET = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_EDITOR": "true"}
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **_PERSON, **_QUIET}
+
+
+def git(folder: Path, *words: str | Path, fails: bool = False) -> str:
+    """Run git in a folder; `fails`: it is meant to, by a conflict."""
+    ended = subprocess.run(["git", *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (ended.returncode != 0) is fails, f"git {words}: {ended.stdout}{ended.stderr}"
+    return ended.stdout
+
+
+@dataclass
+class Repository:
+    """A project under git with one commit, and what was noted in it. Every command has to succeed."""
+
+    root: Path
+    dreamd: Callable[..., Ended]
+    noted: list[str] = field(default_factory=list)
+
+    @classmethod
+    def begun(cls, root: Path, dreamd: Callable[..., Ended], *, tracked: bool) -> "Repository":
+        """A repository whose memory has one note, which git tracks or does not."""
+        root.mkdir()
+        git(root, "init", "-q", "-b", "main")
+        (root / "README").write_text("A project\n", encoding="utf-8")
+        one = cls(root, dreamd)
+        one.commit("begin")
+        one.do("init", root, "--no-daemon", *(["--in-git"] if tracked else []))
+        one.note("The harbour wall is of granite")
+        one.dream()
+        one.commit("a memory")
+        assert bool(one.git("ls-files", "MEMORY.md")) is tracked
+        return one
+
+    @property
+    def document(self) -> Path:
+        """MEMORY.md."""
+        return self.root / "MEMORY.md"
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace."""
+        return Workspace(self.root)
+
+    def git(self, *words: str | Path, fails: bool = False) -> str:
+        """Run git here."""
+        return git(self.root, *words, fails=fails)
+
+    def commit(self, message: str) -> None:
+        """Commit all there is, if there is anything."""
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+
+    def do(self, *words: str | Path) -> Ended:
+        """Run a command of dreamd, which is not to refuse it."""
+        ended = self.dreamd(*words)
+        assert ended.status == 0, f"{words}: {ended.out}{ended.err}"
+        return ended
+
+    def note(self, text: str) -> None:
+        """Note something."""
+        self.do("note", "-w", self.root, text)
+        self.noted.append(text)
+
+    def dream(self) -> Ended:
+        """Dream, not twice in one second: the time in MEMORY.md is that of its version."""
+        follow_clock(utc_now() + timedelta(seconds=2), time.monotonic())
+        return self.do("dream", "-w", self.root)
+
+    def dream_of(self, text: str) -> None:
+        """Note something, and dream."""
+        self.note(text)
+        self.dream()
+
+    def write(self, line: str) -> None:
+        """Write a line into MEMORY.md with an editor."""
+        text = self.document.read_text(encoding="utf-8")
+        self.document.write_text(text.replace("## Active Context\n\n", f"## Active Context\n\n- {line}\n"), "utf-8")
+
+    def delete(self, line: str) -> None:
+        """Delete a line of MEMORY.md with an editor."""
+        rows = self.document.read_text(encoding="utf-8").splitlines(keepends=True)
+        self.document.write_text("".join(row for row in rows if line not in row), encoding="utf-8")
+
+    def lines(self) -> list[str]:
+        """The lines of MEMORY.md."""
+        return lived.lines(self.workspace)
+
+    def told(self) -> str:
+        """What an agent is told at the start of its session."""
+        return self.do("bootstrap", "-w", self.root).out
+
+    def deleted(self) -> set[str]:
+        """The lines that their owner does not want again."""
+        return {row["text"] for row in lived.rows(self.workspace, "SELECT text FROM tombstones")}
+
+    def said(self) -> set[str]:
+        """The lines that stand, or stood, by their owner's word."""
+        return {row["text"] for row in lived.rows(self.workspace, "SELECT text FROM lines WHERE trust = 'owner'")}
+
+    def require_whole(self, *lines: str) -> None:
+        """All that was noted stands in MEMORY.md, with these lines, and nobody deleted or said anything else."""
+        assert set(self.lines()) == {*self.noted, *lines}
+        assert self.deleted() == set()
+        assert self.said() == set(lines)
+        told = self.told()
+        assert [one for one in (*self.noted, *lines) if one not in told] == []
