@@ -29,6 +29,7 @@ from state.stores.database.tombstones import SALT
 from state.stores.database.tombstones_copy import bring_back, has_copy
 from state.stores.disk.disk import LONGEST_LOG
 from state.stores.disk.syscalls import storage_errors
+from state.stores.erasing.files import empty_folder
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.segments import Segments
@@ -87,8 +88,10 @@ def _restore(context: RepairContext, copy: Path | None) -> tuple[str, ...]:
     for side in _SIDES:
         if os.path.lexists(old := path.with_name(path.name + side)):
             context.aside.move(old)
+    if context.workspace.crystals.is_dir() and not context.workspace.crystals.is_symlink():
+        empty_folder(disk, context.workspace.crystals)  # the vector index is of the old state.db
     disk.rename(new, path)
-    context.rebuilt = True
+    context.rebuilt = context.emptied = True
     if copy is None:
         return (f"{_LOST}; transcripts that sources.transcripts does not name are to be ingested again",)
     return (f"{_LOST} since {copied_at(copy):%Y-%m-%d %H:%M} UTC",)

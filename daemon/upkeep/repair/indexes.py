@@ -63,13 +63,9 @@ def vector_folder(context: RepairContext) -> Iterator[Job]:
     folder = workspace.crystals
     if not folder.is_dir() or folder.is_symlink() or not any(folder.iterdir()):
         return
-    if context.rebuilt:
-        wrong = "the vector index is of the old state.db"
-    elif _has_index(folder) and not is_whole(folder):
+    if _has_index(folder) and not is_whole(folder):
         wrong = "the vector index is torn: its files are not those that were sealed"
-    else:
-        return
-    yield Job("vector index", wrong, "it is thrown away and built anew from state.db", partial(_empty, context))
+        yield Job("vector index", wrong, "it is thrown away and built anew from state.db", partial(_empty, context))
 
 
 def _has_index(folder: Path) -> bool:

@@ -70,8 +70,8 @@ class Meanings:
         return best
 
 
-def forget_vectors(connection: sqlite3.Connection, keys: Sequence[int] | None = None) -> None:
-    """Drop the vectors of these rows, or of all: they wait to be embedded again."""
-    which, values = ("", ()) if keys is None else (" IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),))
-    connection.execute(f"DELETE FROM entry_vectors{f' WHERE entry{which}' if which else ''}", values)
-    connection.execute(f"UPDATE entries SET embedded_by = ''{f' WHERE key{which}' if which else ''}", values)
+def forget_vectors(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
+    """Drop the vectors of these rows: they wait to be embedded again."""
+    listed = (json.dumps(list(keys)),)
+    connection.execute("DELETE FROM entry_vectors WHERE entry IN (SELECT value FROM json_each(?))", listed)
+    connection.execute("UPDATE entries SET embedded_by = '' WHERE key IN (SELECT value FROM json_each(?))", listed)

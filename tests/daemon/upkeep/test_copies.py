@@ -30,7 +30,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support import breaking
 from tests.support.breaking import DAMAGE, WORDS_ONLY, Chance, assert_works, content
-from tests.support.faults import Unsynced
+from tests.support.faults import Fault, FaultySystem, Unsynced
 from tests.support.forgettable import SECRET, little
 from tests.support.long_variants import variants
 from tests.support.running import Caller
@@ -217,6 +217,16 @@ def test_a_damaged_database_is_told_of_and_replaces_no_copy(
     assert copied_now(here) == ()
     assert not found_damaged(here.database)
     assert [one for one in status(here, Config(), utc_now()).problems if "copied" in one.what] == []
+
+
+def test_a_copy_that_the_disk_refuses_is_told_of(here: Workspace) -> None:
+    before = copies_of(here.database)
+    with open_exclusive(here, Config(), "a test", embedding=WORDS_ONLY) as store:
+        store.disk.system = FaultySystem(here.root, 0, Fault.ERROR_ONWARDS)
+        store.copy_if_due(utc_now(), timedelta())
+        assert any("state.db was not copied" in one and "disk is full" in one for one in store.notices), store.notices
+    assert copies_of(here.database) == before
+    assert not found_damaged(here.database)
 
 
 def test_a_database_that_is_gone_is_not_made_anew_beside_its_copies(

@@ -108,7 +108,7 @@ def test_vectors_of_another_model_are_made_anew_after_those_of_what_just_came() 
     with closing(memory_database()) as connection:
         entries = Entries(connection)
         for name, other in (("m", "z"), ("z", "m")):
-            forget_vectors(connection)
+            forget_vectors(connection, [row[0] for row in connection.execute("SELECT key FROM entries")])
             _put(entries, "a", "b", "c")
             Meanings(connection, Letters(name)).embed()
             meanings = Meanings(connection, Letters(other))
