@@ -17,8 +17,8 @@ from daemon.upkeep.forget_proof import changed_in, contents, lines_with, name_of
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.stores import Store
-from state.forgetting.matching import Cut, Target
-from state.forgetting.respelt import RECOGNISED
+from state.forgetting.cutting import Cut
+from state.forgetting.known import RECOGNISED, Target
 from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.database.tombstones import TombstoneStore
@@ -152,7 +152,7 @@ def unforget(store: Store, text: str, now: datetime) -> Receipt:
     """Allow a text to be learnt again; what was erased does not come back. Raises UsageError without words."""
     target = Target.of(text)
     connection = store.crystals.connection
-    done = TombstoneStore(connection).unblock(target)
+    done = TombstoneStore(connection).unblock(text)
     return Receipt(now, digest(connection, (target,)), len(target.words), lifted=done)
 
 

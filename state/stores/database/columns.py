@@ -23,7 +23,7 @@ from state.document.document import SectionName
 from state.document.operations import Fate
 from state.dream import Decision, StagedChange, decode_record
 from state.errors import DreamdError
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
 from state.sessions.item import Priority, State
 from state.sessions.policies.by_name import DEFAULT, POLICIES
 from state.signals import curiosity

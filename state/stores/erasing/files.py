@@ -16,9 +16,9 @@ from pathlib import Path
 from state.document.merge import with_lines_of
 from state.dream import Dream, decode_record, encode_record
 from state.errors import DocumentError, StorageError
+from state.forgetting.cutting import Cut, Span
 from state.forgetting.in_place import blanked
-from state.forgetting.matching import Cut, spans
-from state.forgetting.placed_words import Span
+from state.forgetting.known import spans
 from state.scratch import HEADER, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.disk.disk import LONGEST_LOG, Disk, below

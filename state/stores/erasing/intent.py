@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from state.forgetting.matching import Cut, Target
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import SALT

@@ -16,8 +16,8 @@ from state.document.operations import Birth, Death, Operation, Refusal
 from state.document.pointer import parse_pointer
 from state.document.seed import MARKER
 from state.dream import Dream, PointerLine, StagedChange
-from state.forgetting.matching import Cut, Target, cut_out, spans, without
-from state.forgetting.placed_words import Span, placed_words
+from state.forgetting.cutting import Cut, Span, cut_out
+from state.forgetting.known import Target, spans, without
 from state.stores.erasing.own_words import is_field, is_own, is_reply_field
 
 # In `meta`: what is being forgotten, until it is.
@@ -280,7 +280,7 @@ def _within(found: tuple[Span, ...], at: int, raw: str) -> tuple[Span, ...]:
     """The places in this piece of the text that begins there, counted from its own beginning; only its words."""
     end = at + len(raw)
     inside = [(max(start, at) - at, min(stop, end) - at) for start, stop in found if start < end and stop > at]
-    return tuple((start, stop) for start, stop in inside if placed_words(raw[start:stop]))
+    return tuple((start, stop) for start, stop in inside if any(map(str.isalnum, raw[start:stop])))
 
 
 def _operation(operation: Operation, erasure: Erasure) -> Operation | None:

@@ -22,7 +22,8 @@ from state.crystals.crystal import Kind as CrystalKind
 from state.crystals.crystal import Origin, crystal_id
 from state.dream import Decision, StagedChange, decode_record, encode_record
 from state.errors import BusyError, StorageError
-from state.forgetting.matching import Cut, Target, spans, without
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Kind, Table, content_of, tables_of
 from state.stores.database.connection import to_text

@@ -24,9 +24,8 @@ from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal
 from state.dream import Reason
 from state.errors import NothingToDoError
-from state.forgetting.matching import Cut, Target
-from state.forgetting.tombstones import Tombstones
-from state.stores.database.connection import open_database
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.plan import Erasure
@@ -273,12 +272,3 @@ def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(works
 def test_the_longest_text_fits_into_a_request() -> None:
     asked = ForgetText(text="\U0001f985" * MAX_CHARACTERS, confirm=True).model_dump()
     assert len(json.dumps(asked).encode()) < Limits().body_bytes
-
-
-def test_the_value_of_what_is_buried_survives_json(tmp_path: Path) -> None:
-    connection = open_database(tmp_path / "state.db")
-    TombstoneStore(connection).block(Target.of(" ".join(f"w{number}" for number in range(20))), utc_now())
-    buried = TombstoneStore(connection).tombstones()
-    assert buried.parts is not None
-    assert decode(Tombstones, encode(buried)) == buried
-    connection.close()

@@ -14,9 +14,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
-from state.forgetting.matching import RUN_WORDS, Target, spans
-from state.forgetting.placed_words import placed_words
-from state.forgetting.tombstones import Tombstones
+from state.forgetting.known import RUN_WORDS, Known, Target, spans
+from state.forgetting.letters import letters_of
 from state.stores.database.connection import open_database
 from state.stores.database.tombstones import TombstoneStore
 from tests.support.in_memory import trial
@@ -106,7 +105,7 @@ def test_it_is_found_wherever_its_words_are_and_not_where_two_of_them_are_missin
 @examples(40)
 @given(st.text(min_size=1, max_size=60), st.text(max_size=80))
 def test_of_any_text_at_all(connection: sqlite3.Connection, text: str, other: str) -> None:
-    assume(placed_words(text))
+    assume(letters_of(text).signs)
     with buried(connection, text) as forgotten:
         told = f"{other} {text} {other}"
         found = forgotten.found(told)
@@ -122,8 +121,8 @@ def test_lifting_one_leaves_what_the_others_say(connection: sqlite3.Connection, 
     with buried(connection, *texts[1:]) as others:
         still = bool(others.found(texts[0]))
     with buried(connection, *texts) as forgotten:
-        assert forgotten.unblock(Target.of(texts[0]))
-        assert not forgotten.unblock(Target.of(texts[0]))
+        assert forgotten.unblock(texts[0])
+        assert not forgotten.unblock(texts[0])
         if not still and not any(spans(text, [Target.of(texts[0])]) for text in texts[1:]):
             assert not forgotten.found(texts[0])
         for text in texts:
@@ -161,14 +160,14 @@ def test_the_same_text_has_other_digests_in_another_workspace(
     with buried(connection, telling[0]) as forgotten:
         other = forgotten.tombstones()
     assert one.salt != other.salt
-    assert not any(set(a.digests) & set(b.digests) for a, b in zip(one.runs, other.runs, strict=True))
-    assert not Tombstones(other.salt, frozenset(), one.runs).found(telling[0])
+    assert not {row[0] for row in one.rows} & {row[0] for row in other.rows}
+    assert not Known(other.salt, one.rows).found(telling[0])
 
 
 @given(st.text(max_size=40))
 def test_while_nothing_is_buried_every_text_is_what_it_is(text: str) -> None:
     crystal = Crystal(text, Origin.SESSION, NOW)
-    assert not Tombstones()
-    assert Tombstones().found(text) == ()
-    assert Tombstones().without(text) is text
-    assert Tombstones().spared(crystal) is crystal
+    assert not Known()
+    assert Known().found(text) == ()
+    assert Known().without(text) is text
+    assert Known().spared(crystal) is crystal
