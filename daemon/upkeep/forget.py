@@ -224,8 +224,7 @@ def _erase_history(store: Store, erasure: Erasure, traces: Counter[str]) -> None
     traces["transcripts"] += unvouch(workspace, erasure.holds)
     traces["checkpoints"] += _files_holding(workspace.checkpoints, patterns)
     files.empty_folder(disk, workspace.checkpoints)
-    if erasure.renamed:
-        store.indexing.drop()
+    store.indexing.drop()  # what ChromaDB deletes stays in its files
 
 
 def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> None:

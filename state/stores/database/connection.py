@@ -90,6 +90,7 @@ def open_database(path: Path) -> sqlite3.Connection:
             require_ours(connection, path)
             _use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA foreign_keys = ON")
             _migrate(connection, version)
         except sqlite3.Error as error:

@@ -14,7 +14,7 @@ def erase_entries(connection: sqlite3.Connection, erasure: Erasure) -> int:
     changed = [
         (value, row["key"])
         for row in rows
-        if (row["key"],) not in named and (value := erasure.table(row["value"])) != row["value"]
+        if (row["key"],) not in named and (value := erasure.json(row["value"])) != row["value"]
     ]
     connection.executemany("UPDATE entries SET value = ? WHERE key = ?", changed)
     forget_vectors(connection, [key for _, key in changed])

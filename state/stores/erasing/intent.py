@@ -67,7 +67,6 @@ def is_unfinished(connection: sqlite3.Connection) -> bool:
 
 def finish(connection: sqlite3.Connection) -> None:
     """End the forgetting: delete what was stored of it."""
-    connection.execute("PRAGMA secure_delete = ON")
     with transaction(connection):
         Meta(connection).remove(INTENTION)
 

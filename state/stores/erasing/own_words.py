@@ -50,20 +50,8 @@ _WORDS = frozenset(str(value) for kind in _KINDS for value in kind) | frozenset(
     )
 )
 _ID = re.compile(r"[NCIGSETW]\d{1,3}|L\d{1,9}|[0-9a-f]{16,64}|\d{8}T\d{6,12}Z|\d{4}-\d\d-\d\dT[\d:.+Z-]+|purged-\d+|")
-_FIELD = re.compile(r"[a-z][a-z0-9_]*")
-_REPLY_FIELDS = frozenset("op section line lines text topic cites operations consumed insights".split())
 
 
 def is_own(value: str) -> bool:
     """Whether this is a word or an id of dreamd's, when it stands where such a one may stand."""
     return value in _WORDS or _ID.fullmatch(value) is not None
-
-
-def is_field(name: str) -> bool:
-    """Whether a record of dreamd's may have a field of this name."""
-    return _FIELD.fullmatch(name) is not None
-
-
-def is_reply_field(name: str) -> bool:
-    """Whether a model was asked for a field of this name; whatever else it names is its own word."""
-    return name in _REPLY_FIELDS

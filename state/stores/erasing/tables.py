@@ -117,7 +117,6 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     for name, table in tables_of(connection).items():
         changed[name] += _swept(connection, table, erasure)
     if changed["crystals"]:
-        full_text.rebuild(connection)
         skills.expect_more(connection)
     if changed["items"]:
         ColdArchive(connection).rebuild()
@@ -133,11 +132,11 @@ def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str
 
 
 def scrub(connection: sqlite3.Connection) -> None:
-    """Rewrite the whole file, so that no free page keeps anything, and empty its log.
+    """Rewrite the word index and the whole file, so that no free page keeps anything, and empty its log.
 
-    Raises BusyError when another process reads for longer than that takes.
+    Raise BusyError when another process reads for longer than that takes.
     """
-    connection.execute("PRAGMA secure_delete = ON")
+    full_text.compact(connection)
     connection.execute("VACUUM")
     empty_log(connection)
 
@@ -175,11 +174,13 @@ def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
     """Replace the text of the crystal in this row, and drop its vector."""
+    full_text.remove(connection, key)
     pairs = full_text.pairs(f"{context}: {text}" if context else text)
     connection.execute(
         "UPDATE crystals SET id = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
         (id_, text, context, speaker, pairs, key),
     )
+    full_text.add(connection, key)
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
     for table in ("vectors", "to_index", "to_compare"):
         connection.execute(f"DELETE FROM {table} WHERE crystal = ?", (key,))
@@ -198,6 +199,7 @@ def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
     connection.execute(
         "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?", (key,)
     )
+    full_text.remove(connection, key)
     connection.execute("DELETE FROM crystals WHERE key = ?", (key,))
     connection.execute("INSERT OR IGNORE INTO to_file VALUES (?)", (key,))
 
@@ -323,9 +325,12 @@ def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> in
                 connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
                 continue
             setting = ", ".join(f'"{name}" = ?' for name in new)
-            connection.execute(
-                f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place)
-            )
+            statement = f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}'
+            if table.name == "crystals":
+                full_text.remove(connection, *place)
+            connection.execute(statement, (*new.values(), *place))
+            if table.name == "crystals":
+                full_text.add(connection, *place)
     return len(updates)
 
 
@@ -335,15 +340,17 @@ def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> d
     for name, value in values.items():
         if not isinstance(value, str) or _MOMENT.fullmatch(value):
             continue
-        kind = content_of(table, name).kind
-        if kind is Kind.TABLE:
-            new = erasure.table(value)
-        else:
-            is_json = kind is Kind.JSON or value[:1] in ("{", "[")
-            new = erasure.json(value) if is_json else erasure.prose(value)
+        is_record = content_of(table, name).kind is Kind.JSON and value[:1] in ("{", "[")
+        new = _record(value, erasure) if is_record else erasure.json(value)
         if new != value:
             found[name] = new
     return found
+
+
+def _record(value: str, erasure: Erasure) -> str:
+    old = json.loads(value)
+    new = erasure.record(old)
+    return value if new == old else json.dumps(new, ensure_ascii=False)
 
 
 @contextmanager
