@@ -25,7 +25,7 @@ from state.forgetting.digests import digest_of_letters, digest_of_text, mark_of_
 from state.forgetting.letters import Letters, letters_of
 from state.text.escapes import unescaped
 from state.text.patterns import late_pattern
-from state.text.spelling import encoded, is_telling, shorter
+from state.text.spelling import encoded, folded, is_telling, shorter
 
 RECOGNISED = (
     "any case, form and punctuation; look-alike letters and digits of other scripts; joined, spaced out, hyphenated"
@@ -239,9 +239,9 @@ def _hits(known: Known, text: str) -> Iterator[tuple[Span, str]]:
     """Yield what is found in the text, as it is written and with its escapes read: where, and by which digest."""
     index = _index(known)
     for reading in dict.fromkeys((text, unescaped(text))):
-        read = letters_of(reading)
-        if index.plain and not any(one in read.signs for one in index.plain):
+        if index.plain and not any(map(folded(reading).__contains__, index.plain)):
             continue
+        read = letters_of(reading)
         for first, end, digest in _places(known.salt, index, read):
             yield (read.at[first], read.at[end - 1] + 1), digest
         yield from index.old.hits(reading)

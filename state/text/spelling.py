@@ -24,7 +24,7 @@ _PAIRS = """
 _LOOK_ALIKES = {ord(pair[0]): pair[1] for pair in _PAIRS.split()}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*={0,2}")
 # ASCII that is no letter and no digit.
-_SIGNS = {code: None for code in range(128) if not chr(code).isalnum()}
+_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _MARKS = range(0x300, 0x370)
 _LEAST_WORDS, _MOST_WORDS = 4, 16
 _LEAST_CONTENT = 3
@@ -33,7 +33,7 @@ _LEAST_CONTENT = 3
 def folded(text: str) -> str:
     """The letters and digits of a text, folded."""
     if text.isascii():
-        return text.translate(_SIGNS).lower()
+        return text.encode("ascii").translate(None, _SIGNS).decode("ascii").lower()
     return text.translate({ord(sign): folded_sign(sign) for sign in set(text)})
 
 
