@@ -27,7 +27,7 @@ from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Kind, Table, content_of, tables_of
 from state.stores.database.connection import to_text
-from state.stores.erasing.entries import erase_entries
+from state.stores.entries.meanings import forget_vectors
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_record, says_less
 from state.stores.history.changes import OPEN
@@ -38,6 +38,11 @@ _CHECKPOINT_SECONDS = 10.0
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
 # Every other text of every table is looked at.
 _NAMES = (Kind.CODE, Kind.FILE)
+# A row goes with what it says, or what it is called.
+_WHOLE_ROWS = (
+    ("tombstones", "text"), ("gaps", "question"), ("skills", "pattern"),
+    ("entries", "name"), ("entries", "namespace"),
+)  # fmt: skip
 _REFERENCES = (
     ("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"), ("searches", "crystal"),
     ("changes", "note"),
@@ -106,12 +111,11 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     _references(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     changed["lines"] += _lines(connection, erasure)
-    for name, column in (("tombstones", "text"), ("gaps", "question"), ("skills", "pattern")):
+    for name, column in _WHOLE_ROWS:
         changed[name] += _whole_rows(connection, name, column, erasure)
     changed["pointers"] += _pointers(connection, erasure)
     changed["searches"] += connection.execute("DELETE FROM searches WHERE crystal = ''").rowcount
     changed["items"] += erase_items(connection, erasure, now)
-    changed["entries"] += erase_entries(connection, erasure)
     changed["proposals"] += _proposals(connection, erasure)
     changed["changes"] += _changes(connection, erasure, now)
     for name, table in tables_of(connection).items():
@@ -316,22 +320,26 @@ def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> in
         place, values = tuple(row[: len(keys)]), dict(zip(named, tuple(row)[len(keys) :], strict=True))
         if new := changed_values(table.name, values, erasure):
             updates.append((place, new))
-    if not updates:
-        return 0
-    with _triggers_off(connection, table.name):
-        where = " AND ".join(f'"{name}" IS ?' for name in keys)
+    with _triggers_off(connection, table.name if updates else ""):
         for place, new in updates:
-            if any(name in keys and not value for name, value in new.items()):
-                connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
-                continue
-            setting = ", ".join(f'"{name}" = ?' for name in new)
-            statement = f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}'
-            if table.name == "crystals":
-                full_text.remove(connection, *place)
-            connection.execute(statement, (*new.values(), *place))
-            if table.name == "crystals":
-                full_text.add(connection, *place)
+            _update(connection, table, place, new)
     return len(updates)
+
+
+def _update(connection: sqlite3.Connection, table: Table, place: tuple[Any, ...], new: Mapping[str, str]) -> None:
+    """Write the new values of a row, with what hangs on them; a row whose key is empty then is deleted."""
+    where = " AND ".join(f'"{name}" IS ?' for name in table.key)
+    if any(name in table.key and not value for name, value in new.items()):
+        connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
+        return
+    if table.name == "crystals":
+        full_text.remove(connection, *place)
+    setting = ", ".join(f'"{name}" = ?' for name in new)
+    connection.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place))
+    if table.name == "crystals":
+        full_text.add(connection, *place)
+    elif table.name == "entries":
+        forget_vectors(connection, place)
 
 
 def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> dict[str, str]:
