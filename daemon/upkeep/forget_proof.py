@@ -73,10 +73,11 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
     for table in tables_of(connection):
         found, named = 0, 0
         for column, value in texts(connection, table):
-            if content_of(table, column).kind is Kind.FILE:
+            kind = content_of(table, column).kind
+            if kind is Kind.FILE:
                 named += erasure.holds(value)
             elif column not in _NO_TEXT and (table, column) != ("meta", "name"):
-                found += occurrences_in(value, erasure) > 0
+                found += occurrences_in(value, erasure, owners=kind is Kind.TABLE) > 0
         if found:
             yield Residue(f"state.db: {table}", found, "it could not be taken out; run 'dreamd forget' again")
         if named:
@@ -108,15 +109,15 @@ def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasu
     return None
 
 
-def occurrences_in(text: str, erasure: Erasure) -> int:
+def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
     """How many values of a JSON text (JSON in JSON too) hold a target; for another text, 1 if it holds one.
 
-    Names count as well, but for those that look like a field of dreamd's.
+    Names count as well, but for those that look like a field of dreamd's; `owners`: none is dreamd's.
     """
     value = _parsed(text)
     if value is None:
         return int(not is_own(text) and _holds(text, erasure))
-    return sum(_holds(one, erasure) for one in _texts_in(value, _FIELD.fullmatch))
+    return sum(_holds(one, erasure) for one in _texts_in(value, _no_field if owners else _FIELD.fullmatch))
 
 
 def _holds(text: str, erasure: Erasure) -> bool:
@@ -142,7 +143,11 @@ def _texts_in(value: object, own: Callable[[str], object]) -> Iterator[str]:
             yield from _texts_in(one, own)
     elif isinstance(value, str) and not is_own(value):
         inner = _parsed(value)
-        yield from [value] if inner is None else _texts_in(inner, lambda _: False)
+        yield from [value] if inner is None else _texts_in(inner, _no_field)
+
+
+def _no_field(_: str) -> bool:
+    return False
 
 
 def contents(store: Store) -> Iterator[tuple[Path, bytes]]:

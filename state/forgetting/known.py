@@ -259,7 +259,7 @@ def _places(salt: str, index: _Index, read: Letters) -> Iterator[tuple[int, int,
                     continue
                 if kind == PART:
                     cut.append((at, end))
-                elif kind == RUN and _is_one(salt, index, read, at, end):
+                elif kind == RUN and _is_one(index, read, (at, end), digest):
                     yield at, end, one
                 elif kind in (HEAD, TAIL):
                     yield from _with_one_more(index, read, (at, end), digest)
@@ -292,8 +292,9 @@ def _with_one_more(
                 yield *place, one
 
 
-def _is_one(salt: str, index: _Index, read: Letters, at: int, end: int) -> bool:
+def _is_one(index: _Index, read: Letters, run: Span, digest: Callable[[str, int], str]) -> bool:
     """Whether these letters are one text here, and no part of other words or numbers that happens to have them."""
+    at, end = run
     text, signs = read.text, read.signs[at:end]
     start, stop = read.at[at], read.at[end - 1] + 1
     if (at and read.at[at - 1] == start) or (end < len(read.at) and read.at[end] == stop - 1):
@@ -307,7 +308,7 @@ def _is_one(salt: str, index: _Index, read: Letters, at: int, end: int) -> bool:
     if not (_is_edge(read, at) and _is_edge(read, end)):
         is_joined = len(signs) >= _ANYWHERE and _JOINED.fullmatch(text, start, stop) is not None
         return is_joined or len(signs) >= _ALWAYS
-    if len(signs) >= _ANYWHERE or _digest(salt, " ".join(read.words(at, end)), SPELT) in index.digests:
+    if len(signs) >= _ANYWHERE or digest(" ".join(read.words(at, end)), SPELT) in index.digests:
         return True
     return len(signs) >= _FEWEST_JOINED and any(form.fullmatch(text, start, stop) for form in (_JOINED, _SPACED_OUT))
 

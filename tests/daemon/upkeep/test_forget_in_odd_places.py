@@ -159,22 +159,12 @@ def test_a_database_that_was_put_aside_is_deleted_whatever_its_first_bytes(
     assert bytes_with(workspace, SECRET) == []
 
 
-def test_an_archive_that_was_being_written_is_deleted(workspace: Workspace) -> None:
-    with quick(workspace) as store:
-        note(store, "Ada likes tea in Oslo", SECRET)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        export(store, utc_now())
-        left = workspace.state / ".export-1-abc.tar.gz.dreamd-tmp"
-        left.write_bytes(b"PK\3\4 packed")
-        assert forgotten(store).clean
-    assert list(workspace.state.glob(".export-*")) == []
-
-
 def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(workspace: Workspace) -> None:
     left = [
         workspace.root / ".MEMORY.md.dreamd-tmp-zz",
         workspace.scratch.with_name(".scratch.md.dreamd-tmp-1"),
         workspace.state / ".forgotten.json.7.dreamd-tmp",
+        workspace.state / ".export-1-abc.tar.gz.dreamd-tmp",
     ]
     with quick(workspace) as store:
         note(store, SECRET)

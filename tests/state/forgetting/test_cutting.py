@@ -46,12 +46,6 @@ def test_a_text_without_a_match_stays_as_it_is(text: str, target: Target, cut: C
     assert (without(text, [target], cut) == text) or spans(text, [target])
 
 
-@given(TEXTS, TARGETS, CUTS)
-def test_forgetting_twice_is_forgetting_once(text: str, target: Target, cut: Cut) -> None:
-    once = without(text, [target], cut)
-    assert without(once, [target], cut) == once
-
-
 @pytest.mark.parametrize("cut", Cut)
 def test_a_text_laid_around_itself_many_times_goes_in_few_turns(cut: Cut) -> None:
     target, turns = Target.of("ada tea"), 0
@@ -160,15 +154,6 @@ def test_a_piece_of_a_long_text_in_the_midst_of_a_line_is_not_it(piece: str) -> 
 def test_a_piece_that_was_cut_off_from_a_long_text_is_it(piece: str) -> None:
     assert spans(piece, [Target.of(LONG)])
     assert spans(f"Before that.\n- {piece}\nAfter it.", [Target.of(LONG)])
-
-
-def test_two_facts_that_share_a_phrase_are_two() -> None:
-    target = Target.of("Ada prefers short answers with the command first and the reason after it; her salary is 5000")
-    for other in (
-        "Bo prefers short answers with the command first and the reason after it",
-        "Rule: short answers with the command first and the reason after it. Deploys are on Monday.",
-    ):
-        assert spans(other, [target]) == ()
 
 
 @pytest.mark.parametrize(

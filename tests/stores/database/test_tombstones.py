@@ -28,7 +28,6 @@ AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 SECRET = "the vault code is 4711"
 HELD = "Miez is a cat. The Vault **code** is 4711! Rex is a dog."
 REST = "Miez is a cat. Rex is a dog."
-LONG = "one two three four five six seven eight nine ten eleven"
 HERE = Path(__file__).parent
 
 
@@ -80,22 +79,6 @@ def test_what_stands_beside_a_text_goes_too(connection: sqlite3.Connection, forg
     row = connection.execute("SELECT text, context, speaker, session FROM crystals").fetchone()
     assert tuple(row) == ("Miez is a cat", "", "", "")
     assert forgotten.withheld() == 1
-
-
-def test_a_long_text_is_known_by_most_of_its_words_and_by_eight_where_it_is_cut(
-    connection: sqlite3.Connection,
-) -> None:
-    TombstoneStore(connection).block(Target.of(LONG), AT)
-    found = TombstoneStore(connection).found
-    assert found("and two three four five six seven eight nine ten, he said")
-    assert not found("and two three four five six seven eight nine, he said")
-    assert found("two three four five six seven eight nine")
-    assert found("and then he said one two three four five six seven eight ni")
-    assert found("ur four five six seven eight nine ten eleven, he said")
-    assert found("He said:\n> two three four five six seven eight nine\nand left")
-    assert not found("four five six seven eight nine ten, he said")
-    assert TombstoneStore(connection).unblock(LONG)
-    assert not found(LONG)
 
 
 def test_while_nothing_is_forgotten_a_thousand_texts_are_one_question(connection: sqlite3.Connection) -> None:
