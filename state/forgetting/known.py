@@ -302,15 +302,17 @@ def _is_one(index: _Index, read: Letters, run: Span, digest: Callable[[str, int]
     before, after = text[start - 1 : start], text[stop : stop + 1]
     if (before.isdecimal() and signs[0].isdecimal()) or (after.isdecimal() and signs[-1].isdecimal()):
         return False
-    if signs.isdecimal() and len(signs) < _DIGITS_ANYWHERE:
-        grouped = len(signs) >= _FEWEST_DIGITS and _GROUPED.fullmatch(text, start, stop) is not None
-        return not (before.isalpha() or after.isalpha()) and (grouped or stop - start == len(signs))
-    if not (_is_edge(read, at) and _is_edge(read, end)):
+    is_number = signs.isdecimal() and len(signs) < _DIGITS_ANYWHERE
+    if is_number and not (at in read.cuts and end in read.cuts):  # a part of a name, or of a grouped number
+        return False
+    if not is_number and not (_is_edge(read, at) and _is_edge(read, end)):
         is_joined = len(signs) >= _ANYWHERE and _JOINED.fullmatch(text, start, stop) is not None
         return is_joined or len(signs) >= _ALWAYS
     if len(signs) >= _ANYWHERE or digest(" ".join(read.words(at, end)), SPELT) in index.digests:
         return True
-    return len(signs) >= _FEWEST_JOINED and any(form.fullmatch(text, start, stop) for form in (_JOINED, _SPACED_OUT))
+    forms = (_GROUPED,) if is_number else (_JOINED, _SPACED_OUT)
+    fewest = _FEWEST_DIGITS if is_number else _FEWEST_JOINED
+    return len(signs) >= fewest and any(form.fullmatch(text, start, stop) for form in forms)
 
 
 def _is_edge(read: Letters, place: int) -> bool:

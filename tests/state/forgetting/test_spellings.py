@@ -56,6 +56,8 @@ SPELLINGS = {
         "The budget is 12'000 Euros",
     ),
     "the budget is 1,250,000": ("the budget is 1250000", "the budget is 1.250.000", "the budget is 1 250 000"),
+    "4711": ("4,711", "番号は4711です", "4\u200b7\u200b1\u200b1"),
+    "47 11": ("47-11", "4711"),
     "4711000": ("4,711,000", "4 711 000", "4.711.000"),
     "Wernigerode": ("W e r n i g e r o d e", "Werni-\ngerode", "Wеrnigеrоdе", encoded("the town is Wernigerode")),
     "Ada Lovelace": (
@@ -109,6 +111,8 @@ OTHERS = {
         "Ada drinks green tea",
     ),
     "4711": ("14711", "4711a", "47 11", "47,11", "4-7112"),
+    "711": ("4,711", "a711", "7110"),
+    "1 2": ("12", "1, 3 and 2"),
     "12000": ("120000", "1200", "12,0000", "112,000"),
     "the budget is 12000 euros": (
         "the budget is 120 euros",
