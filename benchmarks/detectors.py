@@ -12,8 +12,7 @@ from random import Random
 
 from benchmarks.workload import Workload
 from state.crystals.salience import salience
-from state.forgetting.matching import Target
-from state.forgetting.tombstones import Tombstones
+from state.forgetting.known import Known, Target
 from state.scratch import parse_notes
 from state.secrets.redaction import redact
 from state.signals.curiosity import questions_in
@@ -35,7 +34,7 @@ _SEED = 5
 _MOST_ROWS = 12
 
 
-def buried(workload: Workload) -> Tombstones:
+def buried(workload: Workload) -> Known:
     """Facts and long texts that were forgotten, none of which any shape holds."""
     chance = Random(_SEED)
     texts = (workload.text("forgotten", number)[0] for number in range(_BURIED))

@@ -23,7 +23,7 @@ from state.document.editing import edited
 from state.document.merge import working
 from state.document.operations import Action, Operation, Refusal, edits_of
 from state.dream import CurrentLine, Draft, Evidence, Kind, PastLine, Snapshot
-from state.forgetting.tombstones import Tombstones
+from state.forgetting.known import Known
 from state.text.line import LINE_CHARACTERS, as_line, without_count
 from state.text.words import content_terms, jaccard, normalise, numbers, repeat_key
 
@@ -304,7 +304,7 @@ def _made_safe(snapshot: Snapshot, operation: Operation, *, by_code: bool) -> Op
     return replace(operation, text=as_line(operation.text if by_code else without_count(operation.text)))
 
 
-def _masked(forgotten: Tombstones, refusal: Refusal) -> Refusal:
+def _masked(forgotten: Known, refusal: Refusal) -> Refusal:
     """Take the forgotten words out of a refusal, so that it may be told and written down."""
     operation = refusal.operation
     if operation is not None:

@@ -17,7 +17,7 @@ from state.document.approval import Policy
 from state.document.document import Edit, SectionName
 from state.document.operations import Birth, Death, Operation, Refusal
 from state.errors import StorageError
-from state.forgetting.tombstones import NOTHING, Tombstones
+from state.forgetting.known import NOTHING, Known
 from state.secrets.policy import DEFAULT, Redaction
 from state.signals.hormones import Hormones
 from state.trust import Trust
@@ -254,7 +254,7 @@ class Snapshot:
     old_text: tuple[CurrentLine, ...] = ()
     problems: tuple[str, ...] = ()
     redaction: Redaction = DEFAULT
-    forgotten: Tombstones = NOTHING
+    forgotten: Known = NOTHING
     policy: Policy = field(default_factory=Policy)
     handwritten: tuple[str, ...] = ()
     earlier: tuple[EarlierChange, ...] = ()

@@ -18,8 +18,8 @@ from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store
-from state.forgetting.matching import Cut, Target
-from state.forgetting.respelt import RECOGNISED
+from state.forgetting.cutting import Cut
+from state.forgetting.known import RECOGNISED, Target
 from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.database.copies import delete_copies
@@ -158,7 +158,7 @@ def unforget(store: Store, text: str, now: datetime) -> Receipt:
     """Allow a text to be learnt again; what was erased does not come back. Raises UsageError without words."""
     target = Target.of(text)
     connection = store.crystals.connection
-    done = TombstoneStore(connection).unblock(target)
+    done = TombstoneStore(connection).unblock(text)
     return Receipt(now, digest(connection, (target,)), len(target.words), lifted=done)
 
 
@@ -224,8 +224,7 @@ def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
         traces[folder.name] += _files_holding(folder, patterns)
     files.empty_folder(disk, workspace.checkpoints)
     delete_copies(workspace.database, disk)  # made anew when nothing of the text is left, not even the plan
-    if erasure.renamed:
-        store.indexing.drop()
+    store.indexing.drop()  # what ChromaDB deletes stays in its files
 
 
 def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> None:

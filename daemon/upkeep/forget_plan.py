@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from daemon.workspace.adoption import vouched
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.pointer import parse_pointer
 from state.errors import UsageError
-from state.forgetting.matching import Cut, Target, sentences, spans
-from state.forgetting.placed_words import placed_words
-from state.stores.database.tombstones import tombstones_of
+from state.forgetting.cutting import Cut, sentences
+from state.forgetting.known import Target, spans
+from state.forgetting.letters import letters_of
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import joined_erasures, made_from, planned
 
@@ -117,7 +116,6 @@ def _planned(
             break
         targets += dict.fromkeys(new)
     derived = tuple(targets[len(plain) :])
-    targets += [one for one in _other_spellings(store, tuple(targets)) if one.words not in words]
     if stay and cut is Cut.SENTENCES:
         whole = [one for text in gone for one in _whole(text, targets, kept)]
         targets, derived = list(dict.fromkeys((*targets, *whole))), (*derived, *whole)
@@ -125,7 +123,7 @@ def _planned(
     if begun is not None:
         erasure = joined_erasures(replace(begun, targets=begun.sought), erasure)
     blocked = (one for one in (*unlearnt, *derived) if not any(spans(text, (one,)) for text in kept))
-    # The targets of an interrupted forgetting are blocked already, and other spellings are found by their text.
+    # The targets of an interrupted forgetting are blocked already.
     surfaces = (*wanted, *_spellings(store, tuple(targets)))
     return Plan(erasure, derived, surfaces, tuple(dict.fromkeys(blocked)))
 
@@ -142,7 +140,7 @@ def _within(store: Store, wanted: Sequence[str]) -> Iterator[str]:
     """Yield the remembered texts that are half of one of these or more, word by word."""
     whole = [Target.of(text).words for text in wanted]
     for _, text in _remembered(store):
-        words = tuple(word for word, _, _ in placed_words(text))
+        words = letters_of(text).words()
         if len(words) >= _FEWEST_WORDS and any(
             len(one) <= 2 * len(words) < 2 * len(one) and f" {' '.join(words)} " in f" {' '.join(one)} "
             for one in whole
@@ -167,46 +165,22 @@ def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
     known = {line.text: line.id for line in store.lineage.current_lines()}
     document = (store.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
     for block in (block for part in parse(document).parts for block in part.lines):
-        if placed_words(block.text) and parse_pointer(block.text) is None:
+        if letters_of(block.text).signs and parse_pointer(block.text) is None:
             yield Place("line", known.get(block.text) or _named(block.text)), block.text
     for note in store.segments.pending_notes():
-        if placed_words(note.text):
+        if letters_of(note.text).signs:
             yield Place("note", _named(note.text)), note.text
     for kind, statement in (
         ("crystal", "SELECT id, text FROM crystals"),
         ("memory", "SELECT id, content FROM items"),
     ):
         rows = store.crystals.connection.execute(statement)
-        yield from ((Place(kind, id_), text) for id_, text in rows if placed_words(text))
+        yield from ((Place(kind, id_), text) for id_, text in rows if letters_of(text).signs)
 
 
 def _named(text: str) -> str:
     """Return an id for a text that has none."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target, ...]:
-    """The targets in other spellings, where they are remembered, each as a target of its own."""
-    known = tombstones_of(targets)
-    found: dict[Target, None] = {}
-    for text in _remembered_texts(store):
-        exact = spans(text, targets)
-        for start, end in known.found(text):
-            if (start, end) not in exact:
-                around = [(at, stop) for _, at, stop in placed_words(text) if at < end and start < stop]
-                found[Target.of(text[around[0][0] : around[-1][1]])] = None
-        if len(found) > _SHOWN:
-            break
-    return tuple(found)
-
-
-def _remembered_texts(store: Store) -> Iterator[str]:
-    """The texts of notes, crystals, lines and items, and the names of files that a hook has named."""
-    for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
-        yield from (row[0] for row in store.crystals.connection.execute(statement))
-    yield from (text for note in store.segments.pending_notes() for text in note.texts)
-    yield from (store.disk.read_optional(store.workspace.document) or b"").decode(errors="replace").splitlines()
-    yield from sorted(vouched(store.workspace))
 
 
 def _texts_of(store: Store, text: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ out only words that are dreamd's own where one of them is the whole value.
 
 import json
 import os
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -30,13 +31,14 @@ from state.stores.database.columns import Kind, content_of, tables_of
 from state.stores.disk.disk import below
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
-from state.stores.erasing.own_words import is_field, is_own, is_reply_field
+from state.stores.erasing.own_words import is_own
 from state.stores.erasing.plan import Erasure, erased_document
 from state.stores.erasing.tables import texts
 
 _MOST = 100  # places of one file are counted
 # Digests, words in pairs for the index (they go with their text), and the model of the configuration.
 _NO_TEXT = frozenset({"digest", "pairs", "model"})
+_FIELD = re.compile(r"[a-z][a-z0-9_]*")
 _OWNERS = "it is yours: dreamd does not touch it"
 
 
@@ -76,10 +78,11 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
     for table in tables_of(connection):
         found, named = 0, 0
         for column, value in texts(connection, table):
-            if content_of(table, column).kind is Kind.FILE:
+            kind = content_of(table, column).kind
+            if kind is Kind.FILE:
                 named += erasure.holds(value)
             elif column not in _NO_TEXT and (table, column) != ("meta", "name"):
-                found += occurrences_in(value, erasure) > 0
+                found += occurrences_in(value, erasure, owners=kind is Kind.TABLE) > 0
         if found:
             yield Residue(f"state.db: {table}", found, "it could not be taken out; run 'dreamd forget' again")
         if named:
@@ -111,12 +114,15 @@ def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasu
     return None
 
 
-def occurrences_in(text: str, erasure: Erasure) -> int:
-    """How many values of a JSON text (JSON in JSON too) hold a target; for another text, 1 if it holds one."""
+def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
+    """How many values of a JSON text (JSON in JSON too) hold a target; for another text, 1 if it holds one.
+
+    Names count as well, but for those that look like a field of dreamd's; `owners`: none is dreamd's.
+    """
     value = _parsed(text)
     if value is None:
         return int(not is_own(text) and _holds(text, erasure))
-    return sum(_holds(one, erasure) for one in _texts_in(value, is_field))
+    return sum(_holds(one, erasure) for one in _texts_in(value, _no_field if owners else _FIELD.fullmatch))
 
 
 def _holds(text: str, erasure: Erasure) -> bool:
@@ -133,8 +139,8 @@ def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def _texts_in(value: object, own: Callable[[str], bool]) -> Iterator[str]:
-    """Every text in a JSON value that is not dreamd's own; names in a model's reply count, but for known ones."""
+def _texts_in(value: object, own: Callable[[str], object]) -> Iterator[str]:
+    """Every text in a JSON value that is not dreamd's own; JSON in it is a model's or a program's, names and all."""
     if isinstance(value, dict):
         yield from (name for name in value if not own(name))
     if isinstance(value, dict | list):
@@ -142,7 +148,11 @@ def _texts_in(value: object, own: Callable[[str], bool]) -> Iterator[str]:
             yield from _texts_in(one, own)
     elif isinstance(value, str) and not is_own(value):
         inner = _parsed(value)
-        yield from [value] if inner is None else _texts_in(inner, is_reply_field)
+        yield from [value] if inner is None else _texts_in(inner, _no_field)
+
+
+def _no_field(_: str) -> bool:
+    return False
 
 
 def contents(store: Store) -> Iterator[tuple[Path, bytes]]:

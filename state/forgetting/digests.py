@@ -20,8 +20,6 @@ _TIMES = 31
 _BACK = pow(_TIMES, -1, _MASK + 1)
 # From so many words or letters on numpy saves time; from so many, more than it takes to load.
 _SOME, _MANY = 1 << 8, 1 << 13
-# No word begins with such a sign.
-PART, FIRST, LAST = ".part", ".first", ".last"
 
 
 def digest_of_text(salt: str, text: str) -> str:
@@ -30,15 +28,10 @@ def digest_of_text(salt: str, text: str) -> str:
     return hmac.new(bytes.fromhex(salt), folded, hashlib.sha256).hexdigest()
 
 
-def digest_of_run(salt: str, words: Sequence[str]) -> str:
-    """The digest of a run of words, 32 hexadecimal digits."""
-    message = f"{len(words)}\0{' '.join(words)}".encode("utf-8", "surrogatepass")
-    return hmac.digest(bytes.fromhex(salt), message, "sha256")[:16].hex()
-
-
-def digest_of_part(salt: str, words: Sequence[str], place: str = PART) -> str:
-    """The digest of a part of a long text; that it is the `FIRST` or the `LAST` one has a digest of its own."""
-    return digest_of_run(salt, (place, *words))
+def digest_of_letters(salt: str, said: str) -> str:
+    """The digest of a run of letters, 32 hexadecimal digits; without a salt the letters themselves."""
+    message = f"2\0.letters {said}".encode("utf-8", "surrogatepass")
+    return hmac.digest(bytes.fromhex(salt), message, "sha256")[:16].hex() if salt else said
 
 
 def mark_of_run(salt: str, words: Sequence[str]) -> int:
@@ -59,15 +52,15 @@ def sums_of(salt: str, words: Sequence[str]) -> Sequence[int]:
     return sums
 
 
-def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> list[int]:
-    """Where in a text with these sums a run of this size has one of the marks."""
+def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> list[tuple[int, int]]:
+    """Where in a text with these sums a run of this size has one of the marks, and which."""
     power = pow(_TIMES, size, _MASK + 1)
     if not isinstance(sums, list):
         return _marked_of_many(sums, size, power, marks)
     return [
-        at
+        (at, mark)
         for at, (before, after) in enumerate(zip(sums, sums[size:], strict=False))
-        if ((after - before * power) & _MASK) >> _MARK_SHIFT in marks
+        if (mark := ((after - before * power) & _MASK) >> _MARK_SHIFT) in marks
     ]
 
 
@@ -80,14 +73,14 @@ def _sums_of_many(values: Mapping[str, int], words: Sequence[str]) -> Any:  # no
     return np.concatenate([np.zeros(1, np.uint64), times * np.cumsum(each * back)])
 
 
-def _marked_of_many(sums: Any, size: int, power: int, marks: Collection[int]) -> list[int]:  # noqa: ANN401
+def _marked_of_many(sums: Any, size: int, power: int, marks: Collection[int]) -> list[tuple[int, int]]:  # noqa: ANN401
     import numpy as np
 
     marked = np.zeros(1 << _MARK_BITS, dtype=bool)
     marked[list(marks)] = True
     found = (sums[size:] - sums[:-size] * np.uint64(power)) >> np.uint64(_MARK_SHIFT)
-    places: list[int] = np.flatnonzero(marked[found]).tolist()
-    return places
+    places = np.flatnonzero(marked[found])
+    return list(zip(places.tolist(), found[places].tolist(), strict=True))
 
 
 @lru_cache(maxsize=65_536)

@@ -7,8 +7,7 @@ end, so that it reads as if the rest alone had been written.
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from state.forgetting.matching import Cut, Finder, cut_out, widened
-from state.forgetting.placed_words import Span
+from state.forgetting.cutting import Cut, Finder, Span, cut_out, widened
 from state.scratch import Note, head_of
 
 

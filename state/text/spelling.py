@@ -1,12 +1,9 @@
 """Spelling: other spellings of a text, each with its positions, for whoever looks for a text spelt otherwise.
 
-    look-alikes   letters and digits of other scripts that look like Latin ones        Аdа ٤٧١١
-    groups        the separators of thousands                                          12,000
-    letters       letters and digits alone: joined, spaced out, hyphenated             VaultCode47  v a u l t  vau-lt
-    encoded       base64
-    shorter       without one word
-
-Each says where it stands in the text, so that it can be taken out of it.
+look-alikes   letters and digits of other scripts that look like Latin ones        Аdа ٤٧١١
+folded        letters and digits alone: joined, spaced out, hyphenated             VaultCode47  v a u l t  vau-lt
+encoded       base64
+shorter       without one word
 """
 
 import base64
@@ -17,8 +14,6 @@ from functools import lru_cache
 
 from state.text.words import stop_words, visible
 
-# Nothing that is seen, and no end of a word.
-_NOTHING = "\u200b"
 _PAIRS = """
 аa вb сc ԁd еe һh нh іi јj кk ӏl мm пn оo рp ԛq гr ѕs тt цu ѵv ԝw ѡw хx уy үy
 АA ВB СC ЕE НH ІI ЈJ КK МM ОO РP ЅS ТT ХX УY ҮY
@@ -27,45 +22,19 @@ _PAIRS = """
 ıi ɑa ɡg ɩi ʏy ᴀa ᴄc ᴅd ᴇe ᴊj ᴋk ᴍm ᴏo ᴘp ᴛt ᴜu ᴠv ᴡw ᴢz ꜱs օo ոn սu ցg հh
 """
 _LOOK_ALIKES = {ord(pair[0]): pair[1] for pair in _PAIRS.split()}
-_GROUPS = re.compile(r"(?<![\d.,])\d{1,3}([.,'’_ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*={0,2}")
+# ASCII that is no letter and no digit.
+_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _MARKS = range(0x300, 0x370)
 _LEAST_WORDS, _MOST_WORDS = 4, 16
 _LEAST_CONTENT = 3
 
 
-def simplified(text: str) -> str:
-    """The text, at its length, with look-alikes as Latin letters and digits, and numbers without separators."""
-    if not text.isascii():
-        digits = {ord(sign): str(unicodedata.decimal(sign)) for sign in set(text) if sign.isdecimal()}
-        text = text.translate(_LOOK_ALIKES | digits)
-    return _GROUPS.sub(_without_groups, text)
-
-
-def ungrouped(words: Sequence[str]) -> tuple[str, ...]:
-    """The words of a text with the groups of a number as one."""
-    found: list[str] = []
-    open_group = False  # whether the last word is the beginning of a number, or a group of it
-    for word in words:
-        if open_group and len(word) == 3 and word.isdecimal():
-            found[-1] += word
-        else:
-            found.append(word)
-            open_group = word.isdecimal() and len(word) <= 3
-    return tuple(found)
-
-
-def letters(text: str) -> tuple[str, list[int]]:
-    """The letters and digits of a text, folded, and where each stands in it."""
+def folded(text: str) -> str:
+    """The letters and digits of a text, folded."""
     if text.isascii():
-        places = [at for at, sign in enumerate(text) if sign.isalnum()]
-        return "".join([text[at] for at in places]).lower(), places
-    found, places = [], []
-    for at, sign in enumerate(text):
-        for letter in _folded(sign):
-            found.append(letter)
-            places.append(at)
-    return "".join(found), places
+        return text.encode("ascii").translate(None, _SIGNS).decode("ascii").lower()
+    return text.translate({ord(sign): folded_sign(sign) for sign in set(text)})
 
 
 def encoded(text: str) -> Iterator[tuple[int, int, str]]:
@@ -111,8 +80,8 @@ def is_telling(words: Sequence[str]) -> bool:
     return _LEAST_WORDS - 1 <= len(words) <= _MOST_WORDS and content >= _LEAST_CONTENT - 1
 
 
-@lru_cache(maxsize=4_096)
-def _folded(sign: str) -> str:
+@lru_cache(maxsize=65_536)  # of the characters of all scripts
+def folded_sign(sign: str) -> str:
     """A sign as the letters and digits that are compared; "" for all other signs."""
     shown = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", visible(sign)).casefold())
     shown = "".join(
@@ -121,7 +90,3 @@ def _folded(sign: str) -> str:
         if ord(one) not in _MARKS and unicodedata.category(one)[0] in "LNM"
     )
     return shown.lower()
-
-
-def _without_groups(match: re.Match[str]) -> str:
-    return match.group().replace(match.group(1), _NOTHING)

@@ -15,9 +15,7 @@ from state.codec import decode, encode
 from state.document.document import parse
 from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot, Usage
-from state.forgetting.digests import digest_of_run, mark_of_run
-from state.forgetting.matching import Target, runs
-from state.forgetting.tombstones import Runs, Tombstones
+from state.forgetting.known import Known, Target, rows_of
 from state.trust import Trust
 from tests.graphs.world import (
     BOND,
@@ -45,10 +43,8 @@ SECRET = "the harbour crane is 4711"
 AT = datetime(2026, 3, 12, tzinfo=UTC)
 
 
-def buried(text: str) -> Tombstones:
-    found = runs(Target.of(text))
-    marks = frozenset(mark_of_run(SALT, run) for run in found)
-    return Tombstones(SALT, runs=(Runs(len(found[0]), marks, frozenset(digest_of_run(SALT, run) for run in found)),))
+def buried(text: str) -> Known:
+    return Known(SALT, frozenset(rows_of(SALT, Target.of(text))))
 
 
 def told(operation: Operation, world: Snapshot) -> tuple[bool, list[str]]:
@@ -143,7 +139,7 @@ def test_an_insight_that_holds_it_is_none() -> None:
     pieces = [note(at, text) for at, text in enumerate(said_of, 1)]
     good = {"text": "Bridges lose their score.", "cites": ["N1", "N2", "N3"]}
     held = {**good, "text": "Bridges lose their score, for the harbour stands in Bergen."}
-    for given, forgotten, expected in ((good, secret, 1), (held, Tombstones(), 1), (held, secret, 0)):
+    for given, forgotten, expected in ((good, secret, 1), (held, Known(), 1), (held, secret, 0)):
         world = snapshot("", *pieces, forgotten=forgotten)
         model = Scripted([json.dumps({"insights": [given]})])
         state = cast("Dreaming", {"snapshot": encode(world), "usage": encode(Usage())})

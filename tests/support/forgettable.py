@@ -24,7 +24,7 @@ from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
 from state.dream import Reason
 from state.errors import NothingToDoError
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
 from state.scratch import Note
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace

@@ -16,7 +16,7 @@ from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.repair.run import Repair, repair, survey
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
 from state.stores.database.tombstones_copy import keep_copy
 
 # As JSON escapes them, so many fit into the body of a request, whatever they are.

@@ -31,7 +31,7 @@ from state.document.merge import working
 from state.document.operations import Action, Operation
 from state.dream import Decision, Evidence, Kind, StagedChange
 from state.errors import DreamdError
-from state.forgetting.tombstones import Tombstones
+from state.forgetting.known import Known
 from state.stores.database.connection import open_unmigrated, require_ours, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import tombstones_in
@@ -61,7 +61,7 @@ class _Others:
     """What the other workspaces say, what they have forgotten, and how many of them could not be read."""
 
     statements: tuple[Statement, ...]
-    forgotten: tuple[Tombstones, ...]
+    forgotten: tuple[Known, ...]
     unread: int
 
 
@@ -128,7 +128,7 @@ def _stamps(own: Path, environment: Mapping[str, str]) -> dict[Path, tuple[Stamp
 
 
 def _read(roots: Iterable[Path], environment: Mapping[str, str]) -> _Others:
-    statements, forgotten, unread = list[Statement](), list[Tombstones](), 0
+    statements, forgotten, unread = list[Statement](), list[Known](), 0
     for root in roots:
         try:
             workspace = open_workspace(root, environment)
@@ -159,7 +159,7 @@ def _by_owner(workspace: Workspace) -> Iterator[Statement]:
 
 
 def _to_stage(
-    store: Store, found: Sequence[Agreement], forgotten: Sequence[Tombstones], now: datetime
+    store: Store, found: Sequence[Agreement], forgotten: Sequence[Known], now: datetime
 ) -> Iterator[StagedChange]:
     """The agreements that are news, each as a new line."""
     text, _ = read_document(store)

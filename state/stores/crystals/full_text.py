@@ -16,6 +16,7 @@ from state.text.words import search_form, terms
 # Work of one query: how many places of its words in the index are looked at. Words are taken rarest first, and the
 # frequent ones that no longer fit say little about any single text.
 MAX_POSTINGS = 8_000
+_OPTIMIZE = "INSERT INTO words (words) VALUES ('optimize')"
 _WHOLE_WORD = re.compile(r"[^\W_]+")
 
 
@@ -116,6 +117,17 @@ def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
             return True
         raise
     return False
+
+
+def remove(connection: sqlite3.Connection, key: int) -> None:
+    """Take a crystal that is about to change or to go out of the index, in the caller's transaction."""
+    statement = "INSERT INTO words (words, rowid, text, context, pairs) SELECT 'delete', key, text, context, pairs"
+    connection.execute(f"{statement} FROM crystals WHERE key = ?", (key,))
+
+
+def compact(connection: sqlite3.Connection) -> None:
+    """Merge the index into one piece, so that nothing of it keeps the words of what was taken out."""
+    connection.execute("INSERT INTO words (words) VALUES ('rebuild')" if is_behind(connection) else _OPTIMIZE)
 
 
 def rebuild(connection: sqlite3.Connection) -> None:

@@ -23,7 +23,7 @@ from state.document.document import SectionName
 from state.document.operations import Fate
 from state.dream import Decision, StagedChange, decode_record
 from state.errors import DreamdError
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
 from state.sessions.item import Priority, State
 from state.sessions.policies.by_name import POLICIES
 from state.signals import curiosity
@@ -301,8 +301,7 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         prose="content agent source state_reason promoted_to",
         code="id priority state promotion_reason pairs",
         moment="created_at last_accessed_at expires_at promoted_at",
-        json="tags",
-        table="metadata",
+        table="tags metadata",
     ),
     "lines": _columns(
         {"section": _one_of(SectionName), "trust": _one_of(Trust), "fate": _one_of(["", *Fate])},
@@ -310,14 +309,14 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         code="id section trust fate successor",
         moment="born_at",
     ),
-    "meta": _columns(prose="value", code="name"),
+    "meta": _columns(code="name", json="value"),
     "occurrences": _columns(prose="session", code="digest", file="file", moment="at"),
     "pointers": _columns(prose="keywords topic crystal", code="line"),
     "promotions": _columns(
         {"record": _json(dict)}, prose="crystal", code="id reason", moment="at delivered_at", json="record"
     ),
     "proposals": _columns({"record": _is_dream}, code="dream verdict", moment="at", json="record"),
-    "recalls": _columns({"lost": _json(list, str)}, code="dream", moment="at", json="lost"),
+    "recalls": _columns({"lost": _json(list, str)}, code="dream", moment="at", table="lost"),
     "rejections": _columns(prose="figures", code="dream guard scope", moment="at"),
     "searches": _columns(prose="query crystal", moment="at"),
     "sessions": _columns(

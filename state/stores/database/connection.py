@@ -95,6 +95,7 @@ def open_database(path: Path) -> sqlite3.Connection:
             require_ours(connection, path)
             _use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA foreign_keys = ON")
             if path.name == DATABASE and 0 < version < SCHEMA_VERSION:
                 from state.stores.database.copies import make_copy

@@ -1,31 +1,27 @@
 """Tombstones in state.db: forgotten texts as salted hashes, which keep them from being learnt and reveal nothing.
 
-A text that a session purges is blocked as a whole: only the identical text is recognised. A text that the
-owner has forgotten is blocked as runs of words (`state.forgetting.tombstones`): it is recognised in any text that
-holds it.
+A text that a session purges is blocked as a whole: only the identical text is recognised. A text that the owner has
+forgotten is blocked as runs of its letters (`state.forgetting.known`): it is recognised in any text that holds it.
 """
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from state.crystals.crystal import Crystal
 from state.errors import StorageError
-from state.forgetting.digests import FIRST, LAST, PART, digest_of_part, digest_of_run, digest_of_text, mark_of_run
-from state.forgetting.matching import RUN_WORDS, Target, parts, readings, runs
-from state.forgetting.placed_words import Span, placed_words
-from state.forgetting.respelt import Row, is_respelt, respelt, rows
-from state.forgetting.tombstones import NOTHING, Runs, Tombstones
+from state.forgetting import old_rows
+from state.forgetting.cutting import Span
+from state.forgetting.digests import digest_of_text
+from state.forgetting.known import NOTHING, WHOLE, Known, Row, Target, rows_of
+from state.forgetting.letters import letters_of
 from state.stores.database.connection import open_unmigrated, require_ours, to_text, transaction
 from state.stores.database.meta import Meta
-from state.text.escapes import unescaped
 
 SALT = "forgotten_salt"
-# The length of a part, which is recognised only where a text may be cut off.
-_PART = -RUN_WORDS
 STAMP = "forgotten_stamp"  # another one after each change
 _WITHHELD = "forgotten_withheld"
 _REPORTED = "forgotten_withheld_told"
@@ -37,37 +33,35 @@ class TombstoneStore:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._meta = Meta(connection)
-        self._cached: tuple[tuple[str, str], Tombstones] = (("", ""), NOTHING)
+        self._cached: tuple[tuple[str, str], Known] = (("", ""), NOTHING)
 
     def block_texts(self, texts: Iterable[str], now: datetime) -> None:
         """Block these texts, each as a whole."""
         with transaction(self._connection):
             salt = self._made_salt()
-            self._insert(((digest_of_text(salt, text), 0, 0) for text in texts), now)
+            self._insert(((digest_of_text(salt, text), WHOLE, 0) for text in texts), now)
 
     def block(self, target: Target, now: datetime) -> None:
         """Block every text that holds this target."""
         with transaction(self._connection):
-            self._insert(_rows(self._made_salt(), target), now)
+            self._insert(rows_of(self._made_salt(), target), now)
 
-    def unblock(self, target: Target) -> bool:
-        """Unblock the target; whether it was blocked. Parts of it that are blocked by themselves stay blocked."""
+    def unblock(self, text: str) -> bool:
+        """Unblock the text; whether it was blocked. Parts of it that are blocked by themselves stay blocked."""
         salt = self.tombstones().salt
-        return bool(salt) and self._delete([digest for digest, _, _ in _rows(salt, target)])
+        return bool(salt) and self._delete(_digests_of(salt, text))
 
     def unblock_all_of(self, text: str) -> bool:
         """Unblock everything that is blocked in this text; whether anything was."""
         blocked = self.tombstones()
-        places = blocked.found(text)
-        if not places:
+        if not blocked:
             return False
-        digests = [digest_of_text(blocked.salt, text)]
-        read = unescaped(text)
-        digests += [digest for _, digest in blocked.respelt.found(blocked.salt, read, placed_words(read))]
-        for reading in readings(text):
-            for start, end in ((0, len(text)), *places):
-                digests += _digests_within(blocked, tuple(word for word, _, _ in placed_words(reading[start:end])))
-        return self._delete(digests)
+        pieces = {text, *(text[start:end] for start, end in blocked.found(text))}
+        gone = {digest_of_text(blocked.salt, text)}.union(*(_digests_of(blocked.salt, piece) for piece in pieces))
+        done = self._delete(gone)
+        while hits := self.tombstones().hits(text):
+            done = self._delete(hits)
+        return done
 
     def found(self, text: str) -> tuple[Span, ...]:
         """The places of blocked texts in this text, in characters."""
@@ -86,7 +80,7 @@ class TombstoneStore:
         blocked = self.tombstones()
         return {text for text in texts if blocked.found(text)} if blocked else set()
 
-    def tombstones(self) -> Tombstones:
+    def tombstones(self) -> Known:
         """All current tombstones, as a value."""
         salt = self._meta.get(SALT)
         if salt is None:
@@ -94,7 +88,7 @@ class TombstoneStore:
         state = (salt, self._meta.get(STAMP) or "")
         if self._cached[0] != state:
             rows = self._connection.execute("SELECT digest, length, mark FROM forgotten")
-            self._cached = (state, _as_value(salt, map(tuple, rows)))
+            self._cached = (state, Known(salt, frozenset(map(tuple, rows))))
         return self._cached[1]
 
     def without_forgotten(self, text: str) -> str:
@@ -165,7 +159,7 @@ class TombstoneStore:
         return gone > 0
 
 
-def tombstones_in(database: Path) -> Tombstones:
+def tombstones_in(database: Path) -> Known:
     """The tombstones in this state.db, read without its lock; none when it cannot be read."""
     if database.exists():
         with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
@@ -174,51 +168,14 @@ def tombstones_in(database: Path) -> Tombstones:
     return NOTHING
 
 
-def tombstones_of(targets: Iterable[Target]) -> Tombstones:
+def tombstones_of(targets: Iterable[Target]) -> Known:
     """Tombstones of these targets, to search existing texts without blocking anything."""
     salt = secrets.token_hex(32)
-    return _as_value(salt, (row for target in targets for row in _rows(salt, target)))
+    return Known(salt, frozenset(row for target in targets for row in rows_of(salt, target)))
 
 
-def _as_value(salt: str, kept: Iterable[Row]) -> Tombstones:
-    whole: set[str] = set()
-    by_length: dict[int, tuple[set[int], set[str]]] = {}
-    other: list[Row] = []
-    for digest, length, mark in kept:
-        if is_respelt(length):
-            other.append((digest, length, mark))
-        elif length:
-            marks, digests = by_length.setdefault(length, (set(), set()))
-            marks.add(mark)
-            digests.add(digest)
-        else:
-            whole.add(digest)
-    found = {
-        length: Runs(abs(length), frozenset(marks), frozenset(digests))
-        for length, (marks, digests) in by_length.items()
-    }
-    cut = found.pop(_PART, None)
-    return Tombstones(salt, frozenset(whole), tuple(found[length] for length in sorted(found)), cut, respelt(other))
-
-
-def _rows(salt: str, target: Target) -> Iterator[Row]:
-    """The rows of a target: its runs, its parts, and its other spellings."""
-    for run in runs(target):
-        yield digest_of_run(salt, run), len(run), mark_of_run(salt, run)
-    if cut := parts(target):
-        ends = ((target.words[:RUN_WORDS], FIRST), (target.words[-RUN_WORDS:], LAST))
-        for part, place in (*((part, PART) for part in cut), *ends):
-            yield digest_of_part(salt, part, place), _PART, mark_of_run(salt, part)
-    yield from rows(salt, target.words)
-
-
-def _digests_within(blocked: Tombstones, words: tuple[str, ...]) -> Iterator[str]:
-    """The digests of each run of these words, and of the words as a text of their own."""
-    for at in range(len(words) - RUN_WORDS + 1):
-        for place in (PART, FIRST, LAST):
-            yield digest_of_part(blocked.salt, words[at : at + RUN_WORDS], place)
-    for one in blocked.runs:
-        for at in range(len(words) - one.length + 1):
-            yield digest_of_run(blocked.salt, words[at : at + one.length])
-    if words:
-        yield from (digest for digest, _, _ in _rows(blocked.salt, Target(words)))
+def _digests_of(salt: str, text: str) -> set[str]:
+    """The digests of all that is kept of a text."""
+    words = letters_of(text).words()
+    rows: Iterable[Row] = rows_of(salt, Target(words)) if words else ()
+    return {digest for digest, _, _ in rows} | set(old_rows.digests_of(salt, text))

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from state.document.merge import with_lines_of
 from state.errors import DocumentError
+from state.forgetting.cutting import Cut, Span
 from state.forgetting.in_place import blanked
-from state.forgetting.matching import Cut, spans
-from state.forgetting.placed_words import Span
+from state.forgetting.known import spans
 from state.scratch import HEADER, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.disk.disk import LONGEST_LOG, Disk, below
@@ -188,7 +188,7 @@ def blank_text(content: bytes, erasure: Erasure) -> bytes:
         is_json = isinstance(json.loads(text), dict | list)
     except ValueError:
         is_json = False
-    new = erasure.json(text) if is_json else erasure.ids(text)
+    new = erasure.file(text) if is_json else erasure.ids(text)
     while not is_json and (found := spans(new, erasure.targets)):
         for start, end in found:
             new = new[:start] + "".join(one if one in "\r\n" else " " for one in new[start:end]) + new[end:]

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from state.forgetting.matching import Cut, Target
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import SALT
@@ -66,7 +67,6 @@ def is_unfinished(connection: sqlite3.Connection) -> bool:
 
 def finish(connection: sqlite3.Connection) -> None:
     """End the forgetting: delete what was stored of it."""
-    connection.execute("PRAGMA secure_delete = ON")
     with transaction(connection):
         Meta(connection).remove(INTENTION)
 

@@ -1,41 +1,13 @@
-"""Own words: names of fields, kinds, ids and moments that dreamd itself writes into records; they are not erased.
+"""Own words: kinds, ids and moments that dreamd itself writes into records; the search for what is left skips them.
 
-A text may be such a word as well. Where it stands in a place of these, it is not the owner's text, and stays.
+A text may be such a word as well. Where it stands in a place of these, it is not the owner's text.
 """
 
 import re
 from enum import StrEnum
+from functools import cache
 
-from state import dream, trust
-from state.crystals import crystal
-from state.document import document
-from state.document import operations as update
-from state.sessions import item
-from state.sessions.policies import policy
-from state.signals import curiosity, hormones
-from state.stores.sessions import events
-
-_KINDS: tuple[type[StrEnum], ...] = (
-    crystal.Kind,
-    crystal.Lifecycle,
-    crystal.Origin,
-    trust.Trust,
-    curiosity.Cause,
-    document.SectionName,
-    dream.Kind,
-    dream.Reason,
-    dream.Decision,
-    hormones.Feeling,
-    hormones.Hormone,
-    item.Priority,
-    item.State,
-    policy.Action,
-    policy.Order,
-    events.EventKind,
-    update.Action,
-    update.Fate,
-)
-_WORDS = frozenset(str(value) for kind in _KINDS for value in kind) | frozenset(
+_WORDS = frozenset(
     (
         # what refuses, and how much
         *("bond drift", "bounds", "budget", "citation", "empty synthesis", "eviction runaway", "evidence", "genome"),
@@ -50,20 +22,15 @@ _WORDS = frozenset(str(value) for kind in _KINDS for value in kind) | frozenset(
     )
 )
 _ID = re.compile(r"[NCIGSETW]\d{1,3}|L\d{1,9}|[0-9a-f]{16,64}|\d{8}T\d{6,12}Z|\d{4}-\d\d-\d\dT[\d:.+Z-]+|purged-\d+|")
-_FIELD = re.compile(r"[a-z][a-z0-9_]*")
-_REPLY_FIELDS = frozenset("op section line lines text topic cites operations consumed insights".split())
 
 
 def is_own(value: str) -> bool:
     """Whether this is a word or an id of dreamd's, when it stands where such a one may stand."""
-    return value in _WORDS or _ID.fullmatch(value) is not None
+    return value in _WORDS or value in _members() or _ID.fullmatch(value) is not None
 
 
-def is_field(name: str) -> bool:
-    """Whether a record of dreamd's may have a field of this name."""
-    return _FIELD.fullmatch(name) is not None
-
-
-def is_reply_field(name: str) -> bool:
-    """Whether a model was asked for a field of this name; whatever else it names is its own word."""
-    return name in _REPLY_FIELDS
+@cache
+def _members() -> frozenset[str]:
+    """What the enumerations of state/ can say."""
+    kinds = (kind for kind in StrEnum.__subclasses__() if kind.__module__.startswith("state."))
+    return frozenset(str(member) for kind in kinds for member in kind)

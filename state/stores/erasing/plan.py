@@ -1,6 +1,8 @@
-"""Erasure: what forgetting makes of each kind of text: prose, a line, a document, a dream's record, JSON.
+"""Erasure: what forgetting makes of each kind of text: prose, a line, a document, a record, the JSON of a program.
 
-Pure functions of an `Erasure`. Each may be applied again: what is erased stays so, everything else is as it was.
+Of a record of dreamd's a field is somebody's words, or it is not: `WORDS` names those that are. Nothing else in it is
+touched, so that no word of dreamd's is taken for the owner's. Whether a field was left out, the search of every byte
+says. Each may be applied again: what is erased stays so, everything else is as it was.
 """
 
 import json
@@ -9,38 +11,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from state.crystals.crystal import Crystal
+from state.codec import decode, plain
 from state.document.document import Block, Document, Part, is_placeholder, is_title, parse, placeholder_of, render
 from state.document.markdown import is_stamp
-from state.document.operations import Birth, Death, Operation, Refusal
 from state.document.pointer import parse_pointer
 from state.document.seed import MARKER
-from state.dream import Dream, PointerLine, StagedChange
-from state.forgetting.matching import Cut, Target, cut_out, spans, without
-from state.forgetting.placed_words import Span, placed_words
-from state.stores.erasing.own_words import is_field, is_own, is_reply_field
+from state.dream import Dream, StagedChange
+from state.forgetting.cutting import Cut, Span, cut_out
+from state.forgetting.known import Target, spans, without
 
 # In `meta`: what is being forgotten, until it is.
 INTENTION = "forgetting"
-
-_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
-# Of records in JSON: what these say may be the program's word, and not the owner's.
-_CODES = frozenset(
-    "id action section trust kind origin fate lifecycle cause type guard scope author model prompts lines cites"
-    " digest state policy priority reason mood event created_at at first_at last_at finish".split()
+WORDS = frozenset(
+    "text figures topic keywords about old new content tombstones lifted_tombstones problems cites lines"
+    " system user".split()
 )
-# Of records in JSON: their names are the owner's as well.
-_TABLES = frozenset({"metadata"})
+# Said beside a text: erased as a whole. And versions of MEMORY.md; JSON of which the names are the owner's too.
+_BESIDE, _DOCUMENTS = frozenset({"context", "speaker", "session"}), frozenset({"before", "after", "merged"})
+_TABLES = frozenset({"metadata", "relations", "tags"})
+# Of these the texts are prose; all others are lines of MEMORY.md, which go as a whole.
+_PROSE = frozenset({"crystals", "evidence", "figures", "problems"})
+_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+_FIELD = re.compile(r"[a-z][a-z0-9_]*")
 _MARKED_HEADING = "[forgotten]"
-
-
-_Names = Callable[[str], bool]
-
-
-def _nobodys(name: str) -> bool:
-    """Whether dreamd has named a field among the owner's names: never."""
-    del name
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +65,23 @@ class Erasure:
         return bool(spans(text, self.targets))
 
     def prose(self, text: str) -> str:
-        """The text without the sentences (or words) of the targets; "" when nothing remains."""
+        """Return the text without the sentences (or words) of the targets; "" when nothing remains."""
         return self.ids(without(text, self.targets, self.cut))
 
     def line(self, text: str) -> str:
-        """A line of MEMORY.md without the targets: dropped whole ("") unless words alone are erased."""
-        if self.leads_nowhere(text):
+        """Return a line of MEMORY.md without the targets: dropped whole ("") unless words alone are erased."""
+        if self.leads_nowhere(text) or (self.cut is Cut.SENTENCES and self.holds(text)):
             return ""
-        if not self.holds(text):
-            return self.ids(text)
-        return self.ids(without(text, self.targets, self.cut)) if self.cut is Cut.WORDS else ""
+        return self.prose(text)
 
     def ids(self, text: str) -> str:
-        """The text with the new ids of crystals in the place of the old ones."""
+        """Return the text with the new ids of crystals in the place of the old ones."""
         if not self.renamed or len(text) < 32:
             return text
         return _ID.sub(lambda match: self.renamed.get(match.group(), match.group()), text)
 
     def id(self, crystal: str) -> str:
-        """The id that a crystal has now; "" when it is gone."""
+        """Return the id that a crystal has now; "" when it is gone."""
         return self.renamed.get(crystal, crystal)
 
     def leads_nowhere(self, text: str) -> bool:
@@ -98,125 +89,110 @@ class Erasure:
         parsed = parse_pointer(text) if self.keywords and "`" in text else None
         return parsed is not None and parsed[1] in self.keywords
 
-    def json(self, text: str) -> str:
-        """JSON with the targets erased in its values; a text that is no JSON, as prose."""
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return self.prose(text)
-        if not isinstance(value, dict | list):
-            return self.prose(text)
-        left = self._walked(value, is_field)
-        return text if left == value else json.dumps(left, ensure_ascii=False)
+    def json(self, text: str, *, keeps: Callable[[str], object] = lambda _: False) -> str:
+        """Return JSON with the targets erased in its values, and without the names that hold one but those it keeps.
 
-    def table(self, text: str) -> str:
-        """JSON of which the names are the owner's too."""
-        value = json.loads(text)
-        left = self._walked(value, _nobodys)
-        return text if left == value else json.dumps(left, ensure_ascii=False)
-
-    def _walked(self, value: Any, own: _Names) -> Any:  # noqa: ANN401 - JSON has no better type
-        """`own` says which names are not what the owner, or a model, called something."""
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, list):
-            walked = ((one, self._row(one) if isinstance(one, list) else self._walked(one, own)) for one in value)
-            return [new for old, new in walked if new not in ("", None) or new == old]
-        if isinstance(value, dict):
-            return {
-                name: self._named(name, one, own) for name, one in value.items() if own(name) or not self.holds(name)
-            }
-        return value
-
-    def _row(self, row: list[Any]) -> list[Any] | None:
-        """A list in a list has its places, as a table's row does: one of which something is gone is gone."""
-        left = [self._walked(one, _nobodys) for one in row]
-        return None if any(new in ("", None) and new != old for old, new in zip(row, left, strict=True)) else left
-
-    def _text(self, text: str) -> str:
-        """A text in JSON, which may be JSON itself: then a model has said it, and its names are the model's."""
+        A text that is no JSON is prose.
+        """
         try:
             value = json.loads(text) if text[:1] in ("{", "[") else None
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict | list):
             return self.prose(text)
-        left = self._walked(value, is_reply_field)
+        left = self._everything(value, keeps)
         return text if left == value else json.dumps(left, ensure_ascii=False)
 
-    def _named(self, name: str, value: Any, own: _Names) -> Any:  # noqa: ANN401
-        if own is _nobodys or name not in _CODES:
-            return self._walked(value, _nobodys if name in _TABLES else own)
+    def file(self, text: str) -> str:
+        """Return a file of JSON without the targets; names that look like those of dreamd's fields stay."""
+        return self.json(text, keeps=_FIELD.fullmatch)
+
+    def _everything(self, value: Any, keeps: Callable[[str], object]) -> Any:  # noqa: ANN401 - JSON has no better type
         if isinstance(value, str):
-            return self.ids(value) if is_own(value) else self._walked(value, own)
+            return self.json(value)
         if isinstance(value, list):
-            return [one for one in value if not isinstance(one, str) or is_own(one) or not self.holds(one)]
-        return self._walked(value, own)
+            walked = [(one, self._everything(one, keeps)) for one in value]
+            return [new for old, new in walked if new == old or not _is_gone(old, new)]
+        if isinstance(value, dict):
+            return {
+                name: self._everything(one, keeps)
+                for name, one in value.items()
+                if keeps(name) or not self.holds(name)
+            }
+        return value
 
+    def record(self, value: Any, name: str = "", *, lines: bool = False) -> Any:  # noqa: ANN401
+        """Return a record, or a field of one, without the targets; `lines`: its texts are lines of MEMORY.md."""
+        lines = lines and name not in _PROSE
+        if isinstance(value, str):
+            return self._field(value, name, lines=lines)
+        if name in _TABLES:
+            return self._everything(value, lambda _: False)
+        if isinstance(value, list) and name != "decided":
+            return self._list(value, name, lines=lines)
+        if not isinstance(value, dict):
+            return value
+        left = {key: self.record(one, key, lines=lines) for key, one in value.items()}
+        if left.get("source") and left.get("text") != value.get("text"):
+            left["source"]["digest"] = ""  # a trace of its text
+        if "guard" in left and _lacks(left["operation"], value["operation"]):
+            left["operation"] = None
+        return left
 
-def erased_crystal(crystal: Crystal, erasure: Erasure) -> Crystal:
-    """The crystal without the targets, with an empty text when nothing remains. Its source loses its digest."""
-    new = replace(
-        crystal,
-        text=erasure.prose(crystal.text),
-        context="" if erasure.holds(crystal.context) else crystal.context,
-        speaker="" if erasure.holds(crystal.speaker) else crystal.speaker,
-        session="" if erasure.holds(crystal.session) else crystal.session,
-        parents=_ids(crystal.parents, erasure),
-    )
-    if new.text == crystal.text or new.source is None:
-        return new
-    return replace(new, source=replace(new.source, digest=""))
+    def _field(self, value: str, name: str, *, lines: bool) -> str:
+        if name in _DOCUMENTS:
+            return erased_document(value, self)
+        if name in _BESIDE and self.holds(value):
+            return ""
+        if name not in WORDS:
+            return self.ids(value)
+        if value[:1] in ("{", "["):
+            return self.json(value)
+        return self.line(value) if lines else self.prose(value)
+
+    def _list(self, value: list[Any], name: str, *, lines: bool) -> list[Any]:
+        walked = [(one, self.record(one, name, lines=lines)) for one in value]
+        if walked and isinstance(walked[0][0], str):
+            return list(dict.fromkeys(new for old, new in walked if new or not old))
+        # A decision names a staged change by its place; of one, the lines say what it would have changed.
+        return [new for old, new in walked if name in ("staged", "lines") or not self._leaves(name, old, new)]
+
+    def _leaves(self, name: str, old: Any, new: Any) -> bool:  # noqa: ANN401
+        """Whether nothing of this part of a record is left."""
+        if name == "edits":  # it names lines by their text
+            return bool(old != new)
+        if name == "corrections":
+            return not new["crystal"]
+        if isinstance(old, dict) and "keywords" in old:
+            is_led = old["keywords"] not in self.keywords and self.id(old["crystal"])
+            return not is_led or any(old[key] != new[key] for key in ("keywords", "topic"))
+        return _lacks(new, old)
 
 
 def erased_record(dream: Dream, erasure: Erasure) -> Dream:
-    """The record of a dream without the targets."""
-    line = erasure.line
-    return replace(
-        dream,
-        before=erased_document(dream.before, erasure),
-        after=erased_document(dream.after, erasure),
-        merged=None if dream.merged is None else erased_document(dream.merged, erasure),
-        edits=tuple(
-            edit for edit in dream.edits if all(line(text) == text for text in (*edit.old, edit.new or "") if text)
-        ),
-        operations=tuple(left for one in dream.operations if (left := _operation(one, erasure))),
-        refused=tuple(_refusal(one, erasure) for one in dream.refused),
-        births=tuple(birth for one in dream.births if (birth := _birth(one, erasure)).text or not one.text),
-        deaths=tuple(death for one in dream.deaths if (death := _death(one, erasure)).text or not one.text),
-        crystals=tuple(crystal for one in dream.crystals if (crystal := erased_crystal(one, erasure)).text),
-        dreamt=_ids(dream.dreamt, erasure),
-        redreamt=_ids(dream.redreamt, erasure),
-        pointers=_pointers(dream.pointers, erasure),
-        retired_pointers=_pointers(dream.retired_pointers, erasure),
-        tombstones=tuple(new for one in dream.tombstones if (new := line(one))),
-        lifted_tombstones=tuple(new for one in dream.lifted_tombstones if (new := line(one))),
-        problems=tuple(new for one in dream.problems if (new := erasure.prose(one))),
-        corrections=tuple(one for one in dream.corrections if erasure.id(one.crystal)),
-        # None of them leaves: a decision names one by its place.
-        staged=tuple(erased_change(one, erasure) for one in dream.staged),
-    )
+    """Return the record of a dream without the targets."""
+    return decode(Dream, json.dumps(erasure.record(plain(dream), lines=True)))
 
 
 def erased_change(change: StagedChange, erasure: Erasure) -> StagedChange:
-    """The staged change without the targets; of its operation, and of its lines, the texts may be empty then."""
-    evidence = [
-        replace(piece, text=erasure.prose(piece.text), crystal=erasure.id(piece.crystal)) for piece in change.evidence
-    ]
-    return replace(
-        change,
-        operation=_operation(change.operation, erasure) or replace(change.operation, text=""),
-        lines=tuple(replace(line, text=erasure.line(line.text)) for line in change.lines),
-        evidence=tuple(piece for piece in evidence if piece.text),
-        beside=tuple(replace(line, text=text) for line in change.beside if (text := erasure.line(line.text))),
-        figures=erasure.prose(change.figures),
-    )
+    """Return the staged change without the targets; the texts of its operation and its lines may be empty then."""
+    return decode(StagedChange, json.dumps(erasure.record(plain(change), lines=True)))
 
 
 def says_less(change: StagedChange, before: StagedChange) -> bool:
     """Whether an erased change can no longer be what it was: its text, a line, or all that it rests on is changed."""
     texts = [(one.operation.text, [line.text for line in one.lines], bool(one.evidence)) for one in (change, before)]
     return texts[0] != texts[1]
+
+
+def _lacks(new: Any, old: Any) -> bool:  # noqa: ANN401
+    """Whether a part of a record has lost its text."""
+    return isinstance(old, dict) and bool(old.get("text")) and not new["text"]
+
+
+def _is_gone(old: Any, new: Any) -> bool:  # noqa: ANN401
+    """Whether nothing is left of a value in a list; a list in a list has its places, as a table's row does."""
+    return new in ("", None) or (isinstance(old, list) and len(old) != len(new))
 
 
 def erased_document(text: str, erasure: Erasure) -> str:
@@ -280,41 +256,4 @@ def _within(found: tuple[Span, ...], at: int, raw: str) -> tuple[Span, ...]:
     """The places in this piece of the text that begins there, counted from its own beginning; only its words."""
     end = at + len(raw)
     inside = [(max(start, at) - at, min(stop, end) - at) for start, stop in found if start < end and stop > at]
-    return tuple((start, stop) for start, stop in inside if placed_words(raw[start:stop]))
-
-
-def _operation(operation: Operation, erasure: Erasure) -> Operation | None:
-    text = erasure.line(operation.text)
-    cites, lines = (
-        tuple(one for one in ids if is_own(one) or not erasure.holds(one))
-        for ids in (operation.cites, operation.lines)
-    )
-    return None if operation.text and not text else replace(operation, text=text, cites=cites, lines=lines)
-
-
-def _refusal(refusal: Refusal, erasure: Erasure) -> Refusal:
-    operation = _operation(refusal.operation, erasure) if refusal.operation else None
-    return replace(refusal, figures=erasure.prose(refusal.figures), operation=operation)
-
-
-def _birth(birth: Birth, erasure: Erasure) -> Birth:
-    return replace(birth, text=erasure.line(birth.text), evidence=_ids(birth.evidence, erasure))
-
-
-def _death(death: Death, erasure: Erasure) -> Death:
-    return replace(death, text=erasure.line(death.text), crystal=erasure.id(death.crystal))
-
-
-def _pointers(pointers: tuple[PointerLine, ...], erasure: Erasure) -> tuple[PointerLine, ...]:
-    return tuple(
-        replace(one, crystal=erasure.id(one.crystal))
-        for one in pointers
-        if one.keywords not in erasure.keywords
-        and erasure.renamed.get(one.crystal) != ""
-        and not erasure.holds(one.topic)
-        and not erasure.holds(one.keywords)
-    )
-
-
-def _ids(ids: tuple[str, ...], erasure: Erasure) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(new for one in ids if (new := erasure.id(one))))
+    return tuple((start, stop) for start, stop in inside if any(map(str.isalnum, raw[start:stop])))

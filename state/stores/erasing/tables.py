@@ -22,11 +22,12 @@ from state.crystals.crystal import Kind as CrystalKind
 from state.crystals.crystal import Origin, crystal_id
 from state.dream import Decision, StagedChange, decode_record, encode_record
 from state.errors import BusyError, StorageError
-from state.forgetting.matching import Cut, Target, spans, without
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Kind, Table, content_of, tables_of
 from state.stores.database.connection import to_text
-from state.stores.erasing.entries import erase_entries
+from state.stores.entries.meanings import forget_vectors
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less
 from state.stores.history.changes import OPEN
@@ -38,6 +39,11 @@ _CHECKPOINT_SECONDS = 10.0
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
 # Every other text of every table is looked at.
 _NAMES = (Kind.CODE, Kind.FILE)
+# A row goes with what it says, or what it is called.
+_WHOLE_ROWS = (
+    ("tombstones", "text"), ("gaps", "question"), ("skills", "pattern"),
+    ("entries", "name"), ("entries", "namespace"),
+)  # fmt: skip
 _REFERENCES = (
     ("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"), ("searches", "crystal"),
     ("changes", "note"),
@@ -106,19 +112,17 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     _references(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     changed["lines"] += _lines(connection, erasure)
-    for name, column in (("tombstones", "text"), ("gaps", "question"), ("skills", "pattern")):
+    for name, column in _WHOLE_ROWS:
         changed[name] += _whole_rows(connection, name, column, erasure)
     changed["pointers"] += _pointers(connection, erasure)
     changed["searches"] += connection.execute("DELETE FROM searches WHERE crystal = ''").rowcount
     changed["items"] += erase_items(connection, erasure, now)
-    changed["entries"] += erase_entries(connection, erasure)
     changed["versions"] += _versions(connection, erasure)
     changed["proposals"] += _proposals(connection, erasure)
     changed["changes"] += _changes(connection, erasure, now)
     for name, table in tables_of(connection).items():
         changed[name] += _swept(connection, table, erasure)
     if changed["crystals"]:
-        full_text.rebuild(connection)
         skills.expect_more(connection)
     if changed["items"]:
         ColdArchive(connection).rebuild()
@@ -134,11 +138,11 @@ def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str
 
 
 def scrub(connection: sqlite3.Connection) -> None:
-    """Rewrite the whole file, so that no free page keeps anything, and empty its log.
+    """Rewrite the word index and the whole file, so that no free page keeps anything, and empty its log.
 
-    Raises BusyError when another process reads for longer than that takes.
+    Raise BusyError when another process reads for longer than that takes.
     """
-    connection.execute("PRAGMA secure_delete = ON")
+    full_text.compact(connection)
     connection.execute("VACUUM")
     empty_log(connection)
 
@@ -176,11 +180,13 @@ def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
     """Replace the text of the crystal in this row, and drop its vector."""
+    full_text.remove(connection, key)
     pairs = full_text.pairs(f"{context}: {text}" if context else text)
     connection.execute(
         "UPDATE crystals SET id = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
         (id_, text, context, speaker, pairs, key),
     )
+    full_text.add(connection, key)
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
     for table in ("vectors", "to_index", "to_compare"):
         connection.execute(f"DELETE FROM {table} WHERE crystal = ?", (key,))
@@ -199,6 +205,7 @@ def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
     connection.execute(
         "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?", (key,)
     )
+    full_text.remove(connection, key)
     connection.execute("DELETE FROM crystals WHERE key = ?", (key,))
     connection.execute("INSERT OR IGNORE INTO to_file VALUES (?)", (key,))
 
@@ -335,19 +342,26 @@ def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> in
         place, values = tuple(row[: len(keys)]), dict(zip(named, tuple(row)[len(keys) :], strict=True))
         if new := changed_values(table.name, values, erasure):
             updates.append((place, new))
-    if not updates:
-        return 0
-    with _triggers_off(connection, table.name):
-        where = " AND ".join(f'"{name}" IS ?' for name in keys)
+    with _triggers_off(connection, table.name if updates else ""):
         for place, new in updates:
-            if any(name in keys and not value for name, value in new.items()):
-                connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
-                continue
-            setting = ", ".join(f'"{name}" = ?' for name in new)
-            connection.execute(
-                f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place)
-            )
+            _update(connection, table, place, new)
     return len(updates)
+
+
+def _update(connection: sqlite3.Connection, table: Table, place: tuple[Any, ...], new: Mapping[str, str]) -> None:
+    """Write the new values of a row, with what hangs on them; a row whose key is empty then is deleted."""
+    where = " AND ".join(f'"{name}" IS ?' for name in table.key)
+    if any(name in table.key and not value for name, value in new.items()):
+        connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
+        return
+    if table.name == "crystals":
+        full_text.remove(connection, *place)
+    setting = ", ".join(f'"{name}" = ?' for name in new)
+    connection.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place))
+    if table.name == "crystals":
+        full_text.add(connection, *place)
+    elif table.name == "entries":
+        forget_vectors(connection, place)
 
 
 def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> dict[str, str]:
@@ -356,15 +370,17 @@ def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> d
     for name, value in values.items():
         if not isinstance(value, str) or _MOMENT.fullmatch(value):
             continue
-        kind = content_of(table, name).kind
-        if kind is Kind.TABLE:
-            new = erasure.table(value)
-        else:
-            is_json = kind is Kind.JSON or value[:1] in ("{", "[")
-            new = erasure.json(value) if is_json else erasure.prose(value)
+        is_record = content_of(table, name).kind is Kind.JSON and value[:1] in ("{", "[")
+        new = _record(value, erasure) if is_record else erasure.json(value)
         if new != value:
             found[name] = new
     return found
+
+
+def _record(value: str, erasure: Erasure) -> str:
+    old = json.loads(value)
+    new = erasure.record(old)
+    return value if new == old else json.dumps(new, ensure_ascii=False)
 
 
 @contextmanager

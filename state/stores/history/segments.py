@@ -49,7 +49,7 @@ from state.stores.history.log_file import (
 )
 
 if TYPE_CHECKING:
-    from state.forgetting.matching import Finder
+    from state.forgetting.cutting import Finder
 
 KEEP_DAYS = 30.0
 QUIET_SECONDS = 1.0

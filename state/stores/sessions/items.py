@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from state.forgetting.tombstones import Tombstones
+from state.forgetting.known import Known
 from state.sessions.ids import working_id
 from state.sessions.importance import deserves_rescue
 from state.sessions.item import Item, State
@@ -308,7 +308,7 @@ def _awaits_dream(item: Item, *, rescue: bool) -> bool:
     return item.state is not State.HIDDEN and (rescue or deserves_rescue(item))
 
 
-def _without_texts(item: Item, tombstones: Tombstones) -> Item:
+def _without_texts(item: Item, tombstones: Known) -> Item:
     """The item without forgotten texts; tags and metadata that hold one are dropped."""
     if not tombstones:
         return item

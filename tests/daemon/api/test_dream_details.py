@@ -25,7 +25,7 @@ from graphs.ports import Answer, Request
 from state.codec import encode
 from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageError
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
 from state.scratch import Note
 from state.stores.history.acts import Act
 from state.stores.history.ledger import Call

@@ -14,7 +14,8 @@ from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.document.document import SectionName, parse
-from state.forgetting.matching import Cut, Target, spans
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target, spans
 from state.stores.erasing.intent import finish, intend
 from state.stores.erasing.plan import Erasure
 from tests.daemon.upkeep.test_stays_forgotten import (

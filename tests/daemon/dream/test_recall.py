@@ -17,7 +17,7 @@ from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.dream import Reason
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
 from state.scratch import Note
 from state.search.ranking import Filters
 from state.stores.history.ledger import KEPT_SEARCHES, Recall

@@ -19,7 +19,7 @@ from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal
 from state.errors import DocumentError, DreamdError, StorageError
-from state.forgetting.matching import Target
+from state.forgetting.known import Target
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.existing_memory import CLAUDE_MD, Home

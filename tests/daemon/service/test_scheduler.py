@@ -31,7 +31,8 @@ from daemon.workspace.status import status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, NothingToDoError, NotKeptError, UsageError
-from state.forgetting.matching import Cut, Target
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import intend

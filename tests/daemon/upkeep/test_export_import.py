@@ -26,7 +26,8 @@ from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import recover
 from state.codec import encode
 from state.dream import Reason
-from state.forgetting.matching import Cut, Target
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from daemon.workspace.stores import utc_now
 from state.document.document import parse
 from state.dream import Reason
 from state.errors import UsageError
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
+from state.stores.crystals.full_text import is_torn
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import receipts
@@ -147,6 +149,25 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_p
     # A rehearsal does not end the dream that was cut off, and the log's word of it is another one.
     assert {trace.place for trace in receipt.traces} == {trace.place for trace in done.traces}
     assert receipt.crystals == done.crystals
+
+
+def test_the_word_indexes_keep_no_word_of_it_and_find_all_else(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    rare = "qxv77z1"  # a word that no stem hides
+    with quick(workspace) as store:
+        now = utc_now()
+        note(store, *KEPT, f"{KEPT[0]}. Ada calls it {rare}.")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        for text in (f"Archived: {rare}", f"{KEPT[1]}. It is {rare}."):
+            sessions.expire(store, "s", sessions.add(store, "s", sessions.Draft(text, "high"), now).id, now)
+        assert ".dreamd/state.db" in " ".join(bytes_with(workspace, rare))
+        assert forget(store, ForgetRequest(f"it is {rare}"), now).clean
+        assert forget(store, ForgetRequest(f"calls it {rare}"), now).clean
+        assert forget(store, ForgetRequest(f"Archived: {rare}"), now).clean
+        assert bytes_with(workspace, rare) == []
+        assert not any(map(partial(is_torn, store.crystals.connection), ("words", "cold_words")))
+        for line in KEPT:
+            assert any(line in one for one in finds(store, line)), line
 
 
 def test_doing_it_again_changes_nothing(plain_one: Workspace, tmp_path: Path) -> None:
@@ -282,7 +303,8 @@ def test_what_the_owner_keeps_is_named_and_never_touched(plain_one: Workspace, t
 
 def test_what_cannot_be_taken_out_is_said_and_is_a_failure(plain_one: Workspace, tmp_path: Path) -> None:
     workspace = copied(plain_one, tmp_path / "w")
-    (workspace.state / "odd.bin").write_bytes(b"\0\1" + SECRET.encode("utf-16-le"))
+    look_alike = SECRET.translate(str.maketrans("aeo", "аео"))  # Cyrillic
+    (workspace.state / "odd.bin").write_bytes(b"\0\1" + look_alike.encode("utf-16-le"))
     receipt = forget_quickly(workspace, SECRET)
     assert not receipt.clean
     assert [one.place for one in receipt.left if not one.owners] == [".dreamd/odd.bin"]
@@ -291,7 +313,7 @@ def test_what_cannot_be_taken_out_is_said_and_is_a_failure(plain_one: Workspace,
 def test_a_page_of_the_database_that_keeps_it_is_found(plain_one: Workspace, tmp_path: Path) -> None:
     """The search does not rest on what was done before it: bytes behind the last page are found as well."""
     from daemon.upkeep.forget_proof import searched
-    from state.forgetting.matching import Target
+    from state.forgetting.known import Target
     from state.stores.erasing.tables import planned
 
     workspace = copied(plain_one, tmp_path / "w")

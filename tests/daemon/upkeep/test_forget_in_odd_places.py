@@ -24,9 +24,8 @@ from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal
 from state.dream import Reason
 from state.errors import NothingToDoError
-from state.forgetting.matching import Cut, Target
-from state.forgetting.tombstones import Tombstones
-from state.stores.database.connection import open_database
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.plan import Erasure
@@ -161,22 +160,12 @@ def test_a_database_that_was_put_aside_is_deleted_whatever_its_first_bytes(
     assert bytes_with(workspace, SECRET) == []
 
 
-def test_an_archive_that_was_being_written_is_deleted(workspace: Workspace) -> None:
-    with quick(workspace) as store:
-        note(store, "Ada likes tea in Oslo", SECRET)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        export(store, utc_now())
-        left = workspace.state / ".export-1-abc.tar.gz.dreamd-tmp"
-        left.write_bytes(b"PK\3\4 packed")
-        assert forgotten(store).clean
-    assert list(workspace.state.glob(".export-*")) == []
-
-
 def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(workspace: Workspace) -> None:
     left = [
         workspace.root / ".MEMORY.md.dreamd-tmp-zz",
         workspace.scratch.with_name(".scratch.md.dreamd-tmp-1"),
         workspace.state / ".forgotten.json.7.dreamd-tmp",
+        workspace.state / ".export-1-abc.tar.gz.dreamd-tmp",
     ]
     with quick(workspace) as store:
         note(store, SECRET)
@@ -274,12 +263,3 @@ def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(works
 def test_the_longest_text_fits_into_a_request() -> None:
     asked = ForgetText(text="\U0001f985" * MAX_CHARACTERS, confirm=True).model_dump()
     assert len(json.dumps(asked).encode()) < Limits().body_bytes
-
-
-def test_the_value_of_what_is_buried_survives_json(tmp_path: Path) -> None:
-    connection = open_database(tmp_path / "state.db")
-    TombstoneStore(connection).block(Target.of(" ".join(f"w{number}" for number in range(20))), utc_now())
-    buried = TombstoneStore(connection).tombstones()
-    assert buried.parts is not None
-    assert decode(Tombstones, encode(buried)) == buried
-    connection.close()

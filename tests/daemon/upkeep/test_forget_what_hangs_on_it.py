@@ -25,7 +25,7 @@ from state.document.operations import Birth
 from state.document.pointer import render_pointer
 from state.dream import Dream, PointerLine, Reason
 from state.errors import BusyError, ConfirmRequiredError, UsageError
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
 from state.stores.disk.workspace import Workspace
 from state.trust import Trust
 from tests.support.faults import PowerCut

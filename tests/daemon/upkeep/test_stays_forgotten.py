@@ -21,7 +21,7 @@ from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
 from state.errors import NothingToDoError, UsageError
-from state.forgetting.matching import Target, spans
+from state.forgetting.known import Target, spans
 from state.scratch import Note
 from state.signals.hormones import Feeling
 from state.stores.database.tombstones import TombstoneStore
@@ -303,7 +303,7 @@ def test_an_item_that_holds_it_is_not_promoted(store: Store) -> None:
         sessions.promote(store, "s", other, utc_now())
     assert crystals(store) == []
     assert all("4711" not in one.text for one in sessions.open_items(store, utc_now(), 9))
-    TombstoneStore(store.crystals.connection).unblock(Target.of(SECRET))
+    TombstoneStore(store.crystals.connection).unblock(SECRET)
     assert sessions.promote(store, "s", id_, utc_now()).content == SAID
 
 

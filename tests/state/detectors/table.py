@@ -10,10 +10,9 @@ from state.crystals.salience import is_question, salience
 from state.document.document import parse, render
 from state.document.markdown import unfenced
 from state.document.pointer import candidates, parse_pointer, topic_of
-from state.forgetting.digests import digest_of_part, digest_of_run, mark_of_run
+from state.forgetting.cutting import Cut, sentences
 from state.forgetting.in_place import blanked
-from state.forgetting.matching import RUN_WORDS, Cut, Target, sentences, spans, without
-from state.forgetting.tombstones import Runs, Tombstones
+from state.forgetting.known import Known, Target, rows_of, spans, without
 from state.scratch import parse_notes, plain_text
 from state.search.dates import periods_in
 from state.search.query import content_words, names_in, read_question
@@ -37,19 +36,8 @@ _SHORT, _PHRASE, _WHOLE = (Target.of(text) for text in ("a", "prefers short answ
 _SALT = "00" * 16
 
 
-def _runs(*runs: tuple[str, ...]) -> Runs:
-    return Runs(
-        len(runs[0]),
-        frozenset(mark_of_run(_SALT, run) for run in runs),
-        frozenset(digest_of_run(_SALT, run) for run in runs),
-    )
-
-
-_PART = _WHOLE.words[:RUN_WORDS]
-_BURIED = Tombstones(
-    _SALT,
-    runs=(_runs(("a",), ("the",)), _runs(_PHRASE.words)),
-    parts=Runs(RUN_WORDS, frozenset({mark_of_run(_SALT, _PART)}), frozenset({digest_of_part(_SALT, _PART)})),
+_BURIED = Known(
+    _SALT, frozenset(row for target in (_SHORT, Target.of("the"), _PHRASE, _WHOLE) for row in rows_of(_SALT, target))
 )
 
 

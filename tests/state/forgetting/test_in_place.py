@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.forgetting.cutting import Span
 from state.forgetting.in_place import blanked
-from state.forgetting.matching import Target, spans
-from state.forgetting.placed_words import Span
+from state.forgetting.known import Target, spans
 from state.scratch import HEADER, Note, decode, parse_notes, render_note
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)

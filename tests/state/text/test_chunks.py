@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.forgetting.placed_words import placed_words
+from state.forgetting.letters import letters_of
 from state.text.chunks import CHUNK_TOKENS, OVERLAP_TOKENS, chunk, tokens
 from state.text.words import terms
 
@@ -29,7 +29,7 @@ def test_each_sign_of_a_script_without_spaces_is_a_token(said: str) -> None:
     assert tokens(said) >= len(said) * 0.7  # marks may count with their letters
     assert tokens(f"{said}abcd") == tokens(said) + 1
     assert len(terms(said * 3)) > 3
-    assert len(placed_words(said * 3)) > 3
+    assert len(letters_of(said * 3).words()) > 3
 
 
 def test_a_chunk_ends_at_a_paragraph_when_one_is_near() -> None:

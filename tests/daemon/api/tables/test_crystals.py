@@ -26,7 +26,7 @@ from state.document.document import SectionName
 from state.document.operations import Birth
 from state.dream import Dream, PointerLine
 from state.errors import NotFoundError, UsageError
-from state.forgetting.matching import Target
+from state.forgetting.known import Target
 from state.stores.crystals.listing import Sort
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction

@@ -19,7 +19,7 @@ from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.errors import UsageError
-from state.forgetting.matching import Cut
+from state.forgetting.cutting import Cut
 from state.signals.curiosity import Cause
 from state.signals.hormones import BASELINES, Feeling, resting
 from state.stores.crystals.hormones import Feelings

@@ -9,18 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.errors import UsageError
-from state.forgetting.matching import (
-    MOST_RUN_WORDS,
-    RUN_WORDS,
-    Cut,
-    Target,
-    cut_all,
-    cut_out,
-    sentences,
-    spans,
-    without,
-)
-from state.forgetting.placed_words import Span, placed_words
+from state.forgetting.cutting import Cut, Span, cut_all, cut_out, sentences
+from state.forgetting.known import MOST_RUN_WORDS, RUN_WORDS, Target, spans, without
+from state.forgetting.letters import letters_of
 from state.text.escapes import unescaped
 from state.text.words import normalise
 
@@ -43,7 +34,7 @@ def test_no_match_is_left_of_any_text(text: str, wanted: str, cut: Cut) -> None:
     try:
         target = Target.of(wanted)
     except UsageError:
-        assert placed_words(wanted) == ()
+        assert letters_of(wanted).signs == ""
         return
     left = without(f"{text} {wanted} {text}", [target], cut)
     assert spans(left, [target]) == ()
@@ -53,12 +44,6 @@ def test_no_match_is_left_of_any_text(text: str, wanted: str, cut: Cut) -> None:
 @given(TEXTS, TARGETS, CUTS)
 def test_a_text_without_a_match_stays_as_it_is(text: str, target: Target, cut: Cut) -> None:
     assert (without(text, [target], cut) == text) or spans(text, [target])
-
-
-@given(TEXTS, TARGETS, CUTS)
-def test_forgetting_twice_is_forgetting_once(text: str, target: Target, cut: Cut) -> None:
-    once = without(text, [target], cut)
-    assert without(once, [target], cut) == once
 
 
 @pytest.mark.parametrize("cut", Cut)
@@ -87,27 +72,26 @@ def test_only_sentences_with_a_match_go_at_once(text: str, target: Target) -> No
     for start, end in sentences(text):
         touched = any(start < stop and begin < end for begin, stop in found)
         sentence = text[start:end].strip()
-        if not touched and placed_words(sentence) and placed_words(left):
+        if not touched and letters_of(sentence).signs and letters_of(left).signs:
             place = left.find(sentence, at)
             assert place >= 0, (sentence, left)
             at = place + len(sentence)
-    kept = [word for word, _, _ in placed_words(left.replace("[forgotten]", ""))]
-    assert len(kept) < len(placed_words(text))
+    assert len(letters_of(left.replace("[forgotten]", "")).signs) < len(letters_of(text).signs)
 
 
 @given(TEXTS, TARGETS)
 def test_what_is_left_are_words_that_were_there(text: str, target: Target) -> None:
-    left = [word for word, _, _ in placed_words(without(text, [target], Cut.WORDS).replace("[forgotten]", ""))]
-    there = [word for word, _, _ in placed_words(text)]
-    remaining = iter(there)
-    assert all(word in remaining for word in left)
+    left = letters_of(without(text, [target], Cut.WORDS).replace("[forgotten]", "")).signs
+    remaining = iter(letters_of(text).signs)
+    assert all(sign in remaining for sign in left)
 
 
 @given(TEXTS)
-def test_words_stand_where_they_are_said_to_stand(text: str) -> None:
-    for word, start, end in placed_words(text):
-        assert 0 <= start < end <= len(text)
-        assert word in {one for one, _, _ in placed_words(text[start:end])}
+def test_letters_stand_where_they_are_said_to_stand(text: str) -> None:
+    read = letters_of(text)
+    assert len(read.at) == len(read.signs)
+    assert "".join(read.words()) == read.signs
+    assert all(sign in letters_of(text[place]).signs for sign, place in zip(read.signs, read.at, strict=True))
 
 
 @given(TEXTS, TARGETS)
@@ -143,13 +127,33 @@ def test_in_the_midst_of_another_text_most_of_its_words_are_it_and_fewer_are_not
     assert bool(spans(told, [target])) is (length >= least)
 
 
-def test_two_facts_that_share_a_phrase_are_two() -> None:
-    target = Target.of("Ada prefers short answers with the command first and the reason after it; her salary is 5000")
-    for other in (
-        "Bo prefers short answers with the command first and the reason after it",
-        "Rule: short answers with the command first and the reason after it. Deploys are on Monday.",
-    ):
-        assert spans(other, [target]) == ()
+LONG = "we sell the Hamburg office to Orbit Holding in March and tell nobody before the board has met there"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "the board has met there. He left.",  # five words, and no cut
+        "office to Orbit Holding in March and tell, he said",
+    ],
+)
+def test_a_piece_of_a_long_text_in_the_midst_of_a_line_is_not_it(piece: str) -> None:
+    assert spans(f"Yes: {piece}", [Target.of(LONG)]) == ()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "office to Orbit Holding in March and tell",  # a line of its own
+        "He said: we sell the Hamburg office to Orbit Holding",  # its beginning, at the end of a line
+        "and tell nobody before the board has met there, he said",  # its end, at the beginning of one
+        "we sell the Hamburg office to Orbit Holding in Mar",  # half a word is left at the cut
+        "OfficeToOrbitHoldingInMarchAndTell",
+    ],
+)
+def test_a_piece_that_was_cut_off_from_a_long_text_is_it(piece: str) -> None:
+    assert spans(piece, [Target.of(LONG)])
+    assert spans(f"Before that.\n- {piece}\nAfter it.", [Target.of(LONG)])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""Letters: a text as its letters and digits, folded, each with its place; and where its words begin."""
+
+import unicodedata
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+from state.text.patterns import late_pattern
+from state.text.remembered import remembered
+from state.text.spelling import folded, folded_sign
+from state.text.words import UNSPACED
+
+# The separators of thousands part no words.
+_GROUPS = late_pattern(r"(?<![\d.,])\d{1,3}([.,'’_ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)")
+_UNSPACED = late_pattern(rf"[{UNSPACED}]")
+
+
+class Letters:
+    """The letters and digits of a text: `signs`. The rest is read only where something may stand."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.signs = folded(text)
+
+    @cached_property
+    def at(self) -> list[int]:
+        """Where each letter stands in the text."""
+        if self.text.isascii():
+            return [place for place, sign in enumerate(self.text) if sign.isalnum()]
+        return [place for place, sign in enumerate(self.text) for _ in folded_sign(sign)]
+
+    @cached_property
+    def cuts(self) -> frozenset[int]:
+        """The letters that begin a word, and the end of the last one."""
+        text, at = self.text, self.at
+        groups = {
+            place
+            for number in _GROUPS.finditer(text)
+            for place in range(number.start(), number.end())
+            if text[place] == number.group(1)
+        }
+        if text.isascii():
+            cuts = {one for one in range(1, len(at)) if at[one] - at[one - 1] > 1 and at[one] - 1 not in groups}
+        else:
+            cuts = {one for one in range(1, len(at)) if at[one - 1] != at[one] and self._parts(one, groups)}
+        return frozenset(cuts | {0, len(at)})
+
+    def words(self, first: int = 0, end: int | None = None) -> tuple[str, ...]:
+        """Return the words between two letters."""
+        end = len(self.signs) if end is None else end
+        cuts = [first, *(one for one in range(first + 1, end) if one in self.cuts), end]
+        return tuple(self.signs[one:other] for one, other in pairwise(cuts) if other > one)
+
+    def _parts(self, place: int, groups: set[int]) -> bool:
+        """Whether a word begins with this letter: after a sign that is seen, or in a script without spaces."""
+        before, here = self.at[place - 1], self.at[place]
+        if here == before + 1 and "\u1161" <= self.text[here] <= "\u11ff":  # it completes a syllable of Hangul
+            return False
+        if _UNSPACED.match(self.text[here]) or _UNSPACED.match(self.text[before]):
+            return True
+        return any(
+            one not in groups and (self.text[one].isascii() or not _is_mark(self.text[one]))
+            for one in range(before + 1, here)
+        )
+
+
+@remembered(300_000)
+def letters_of(text: str) -> Letters:
+    """Return the text as its letters."""
+    return Letters(text)
+
+
+@lru_cache(maxsize=65_536)
+def _is_mark(sign: str) -> bool:
+    """Whether a sign belongs to the letter before it, or is not seen."""
+    return unicodedata.category(sign) in ("Mn", "Mc", "Me", "Cf")
