@@ -224,8 +224,8 @@ def _erase_history(store: Store, erasure: Erasure, traces: Counter[str]) -> None
     traces["transcripts"] += unvouch(workspace, erasure.holds)
     traces["checkpoints"] += _files_holding(workspace.checkpoints, patterns)
     files.empty_folder(disk, workspace.checkpoints)
-    if erasure.renamed:
-        store.indexing.drop()
+    if erasure.renamed or traces["state.db: crystals"]:
+        store.indexing.drop(store.crystals)
 
 
 def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> None:
@@ -234,7 +234,6 @@ def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime)
     embedder = store.embedder() if traces["state.db: crystals"] else None
     while embedder and store.crystals.vectors.embed_pending(embedder):
         pass
-    store.file_vectors()
     figures: dict[str, int | str] = {
         "words": sum(len(target.words) for target in erasure.sought),
         "cut": erasure.cut.value,

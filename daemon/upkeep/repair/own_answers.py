@@ -61,7 +61,7 @@ def _found(connection: sqlite3.Connection) -> list[str]:
 
 def _out(store: Store, ids: list[str]) -> tuple[str, ...]:
     gone = store.crystals.remove(ids)
-    store.file_vectors()
+    store.indexing.drop(store.crystals)
     connection = store.crystals.connection
     connection.execute("DELETE FROM evidence WHERE crystal IN (SELECT value FROM json_each(?))", (json.dumps(gone),))
     return (f"{len(gone):,} crystals",)

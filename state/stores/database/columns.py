@@ -315,6 +315,7 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         moment="first_at last_at",
     ),
     "hormones": _columns({"armed": Rule(_is_armed, "[]")}, code="armed", moment="at"),
+    "index_state": _columns(code="vectors build"),
     "item_events": _columns(
         {"figures": _json(dict, "{}")}, prose="reason", code="action", moment="at", json="figures"
     ),
@@ -367,7 +368,6 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         moment="at undone_at",
     ),
     "tombstones": _columns(prose="text", moment="at"),
-    "vectors": _columns({"vector": Rule(_is_unit)}, code="model vector"),
     "versions": _columns(code="cause dream reason digest model", moment="at"),
     "watermarks": _columns({"record": _json(dict)}, file="file", json="record"),
 }

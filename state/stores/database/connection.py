@@ -26,6 +26,7 @@ from state.stores.database.schema import (
     COMPARISONS,
     FILING,
     HEARD,
+    INDEX,
     LOOKUPS,
     MEMORIES,
     NAMED,
@@ -57,6 +58,7 @@ MIGRATIONS: tuple[str, ...] = (
     ENTRIES,
     HEARD,
     NAMED,
+    INDEX,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000

@@ -58,9 +58,9 @@ class Workspace:
         return self.state / "state.db"
 
     @property
-    def crystals(self) -> Path:
-        """The folder of the vector index (ChromaDB)."""
-        return self.state / "crystals"
+    def index(self) -> Path:
+        """The folder of what is made again from state.db: vectors.db and ChromaDB."""
+        return self.state / "index"
 
     @property
     def history(self) -> Path:
@@ -133,7 +133,7 @@ def init_workspace(folder: Path) -> Workspace:
         workspace.history,
         workspace.segments,
         workspace.retired,
-        workspace.crystals,
+        workspace.index,
         workspace.checkpoints,
     ):
         disk.make_folder(path, 0o700)

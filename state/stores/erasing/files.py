@@ -183,7 +183,7 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     known |= {workspace.lock, workspace.fence, *logs(workspace)}
     known |= {path for path in records(workspace) if record_in(disk, path) is not None}
     known |= {path for path in (path_of(workspace),) if has_receipts_alone(disk, path)}
-    folders = (workspace.crystals, workspace.checkpoints)
+    folders = (workspace.index, workspace.checkpoints)
     found = [
         path
         for path in sorted(below(workspace.state))

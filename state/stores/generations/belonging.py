@@ -13,8 +13,9 @@ from state.stores.backup.manifest import SCRATCH, TEMPORARY
 from state.stores.disk.workspace import STATE_FOLDER
 
 RECORD = f"{STATE_FOLDER}/generation.json"
-CACHE = f"{STATE_FOLDER}/crystals"
-"""The vector file and ChromaDB: they stay as long as the state.db stays that they were made from."""
+CACHE = f"{STATE_FOLDER}/index"
+"""The vectors stay, and are compared with state.db; ChromaDB as long as the state.db it was made from does."""
+VECTORS = "vectors.db"
 STATE_DB = f"{STATE_FOLDER}/state.db"
 CHECKPOINTS = f"{STATE_FOLDER}/checkpoints/dreams.db"
 DATABASES = (CHECKPOINTS, STATE_DB)
@@ -27,7 +28,7 @@ FOLDERS = (
     f"{STATE_FOLDER}/history",
     f"{STATE_FOLDER}/segments",
     f"{STATE_FOLDER}/segments/retired",
-    f"{STATE_FOLDER}/crystals",
+    f"{STATE_FOLDER}/index",
     f"{STATE_FOLDER}/checkpoints",
 )
 """Those that every workspace has, each after the one that it is in; a generation knows files alone."""

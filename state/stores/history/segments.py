@@ -314,7 +314,7 @@ class Segments:
         workspace = self._workspace
         for folder in (
             workspace.root, workspace.scratch.parent, workspace.state, workspace.segments, workspace.history,
-            workspace.crystals,
+            workspace.index,
         ):  # fmt: skip
             self._disk.remove_leftovers(folder, (now - _LEFTOVER_AGE).timestamp())
         return swept

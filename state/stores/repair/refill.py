@@ -16,11 +16,8 @@ from state.dream import RESTORE, Dream
 from state.sessions.policies.by_name import DEFAULT
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.nearest import VECTOR_FILE
 from state.stores.crystals.supersessions import Supersessions
-from state.stores.crystals.vectors import MODEL
 from state.stores.database.connection import to_text
-from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.entries.meanings import forget_vectors
 from state.stores.history.changes import Changes
@@ -124,7 +121,7 @@ def _reserve(connection: sqlite3.Connection) -> None:
     """Reserve all keys that any row names, so that keys of lost crystals are not given to new ones."""
     highest = connection.execute(
         "SELECT max(key) FROM (SELECT max(key) AS key FROM crystals UNION SELECT max(crystal) FROM occurrences"
-        " UNION SELECT max(crystal) FROM vectors UNION SELECT 0)"
+        " UNION SELECT 0)"
     ).fetchone()[0]
     connection.execute(
         "INSERT INTO crystals (key, id, text, origin, kind, importance, trust, lifecycle, created_at)"
@@ -189,7 +186,6 @@ def _altered(connection: sqlite3.Connection, rows: Iterable[Row]) -> int:
     for row in rows:
         own = crystal_id(Origin(str(row["origin"])), str(row["text"]))
         if not (_inherit(connection, row["key"], str(row["id"])) or _inherit(connection, row["key"], own)):
-            connection.execute("DELETE FROM vectors WHERE crystal = ?", (row["key"],))
             kept += put(connection, "crystals", row | {"id": own})
     return kept
 
@@ -199,7 +195,6 @@ def _fragments(connection: sqlite3.Connection, fragments: Iterable[tuple[int, st
     for key, id_, text in fragments:
         if _inherit(connection, key, id_):
             continue
-        connection.execute("DELETE FROM vectors WHERE crystal = ?", (key,))
         crystal = Crystal(text + _CUT, Origin.EVICTED, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED)
         row = {
             "key": key,
@@ -284,25 +279,10 @@ def _sessions(connection: sqlite3.Connection, ids: Mapping[str, int]) -> None:
 
 
 def _vectors(connection: sqlite3.Connection) -> None:
-    """Keep the vectors of one model and width; queue the crystals without one."""
-    width = connection.execute(
-        "SELECT length(vector) FROM vectors GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
-    ).fetchone()
-    if width is not None:
-        model = Meta(connection).get(MODEL)
-        if model is None:
-            (model,) = connection.execute(
-                "SELECT model FROM vectors GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
-            ).fetchone()
-            Meta(connection).put(MODEL, model)
-        connection.execute("DELETE FROM vectors WHERE length(vector) <> ? OR model <> ?", (width[0], model))
-    connection.execute("DELETE FROM to_embed")
-    connection.execute("INSERT INTO to_embed SELECT key FROM crystals WHERE key NOT IN (SELECT crystal FROM vectors)")
-    # File and index are built anew of all of them, and what was compared before costs nothing to compare again.
-    Meta(connection).remove(VECTOR_FILE)
-    for queue in ("to_file", "to_index"):
-        connection.execute(f"DELETE FROM {queue}")
-    connection.execute("INSERT OR IGNORE INTO to_compare SELECT crystal FROM vectors")
+    """Have every crystal looked for in the index, and compared again, which costs nothing for what was."""
+    connection.execute("DELETE FROM index_state")
+    connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
+    connection.execute("INSERT OR IGNORE INTO to_compare SELECT key FROM crystals")
 
 
 def _items(connection: sqlite3.Connection) -> None:
