@@ -21,8 +21,9 @@ SCANNED_UP_TO = 2_000
 LATEST = 10_000
 # Of a filter that lets no more pass than this, what passes is compared.
 _LISTED_UP_TO = 5_000
-# So many are asked of ChromaDB for a filter.
-_ASKED_FOR = 2_400
+_RARE = 1_000
+# So many times as many as are wanted are asked of ChromaDB for a filter, and then so many.
+_ASKED_TIMES, _ASKED_FOR = 3, 2_400
 # So many vectors are compared at once, which reads the others once for all of them.
 _VECTORS_AT_ONCE = 64
 # A block that fits the processor's cache is compared three times as fast as one that does not.
@@ -70,15 +71,17 @@ class Nearest:
         `condition` is SQL over the table `crystals`. `index` is asked unless the store is small, or little passes.
         """
         listed = self._listed(condition, values) if condition else None
-        if listed is not None and len(listed) <= _LISTED_UP_TO:
+        is_listed, newest = listed is not None and len(listed) <= _LISTED_UP_TO, self._newest()
+        # Of what passes ChromaDB answers so many, if it is spread evenly.
+        is_rare = listed is not None and (len(listed) <= _RARE or len(listed) * _ASKED_FOR < 2 * k * newest)
+        if index is not None and not index.failed and newest > SCANNED_UP_TO and not (is_listed and is_rare):
+            try:
+                return [self._asked(index, vector, k, condition, values) for vector in vectors]
+            except StorageError:
+                index.failed = True  # it is built anew by who keeps it; until then all is as without it
+        if is_listed:
             where, given = f"key {_LISTED}", [json.dumps(listed)]
         else:
-            newest = self._newest()
-            if index is not None and not index.failed and newest > SCANNED_UP_TO:
-                try:
-                    return [self._asked(index, vector, k, condition, values) for vector in vectors]
-                except StorageError:
-                    index.failed = True  # it is built anew by who keeps it; until then all is as without it
             where, given = f"key > {max(0, newest - self.latest) if self.latest is not None else 0}", []
         found: list[dict[int, float]] = []
         for first in range(0, len(vectors), _VECTORS_AT_ONCE):
@@ -146,12 +149,15 @@ class Nearest:
         self, index: ChromaIndex, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]
     ) -> dict[int, float]:
         """What ChromaDB answers, and of the vectors that it does not hold yet the latest exactly."""
-        cosine = dict(index.nearest(vector, max(k, _ASKED_FOR) if condition else k))
-        rows = self._connection.execute(
-            f"SELECT key, id FROM crystals WHERE id {_LISTED} AND {_HAVE_VECTORS}{_and(condition)}",
-            (json.dumps(list(cosine)), *values),
-        )
-        known = {int(key): cosine[id_] for key, id_ in map(tuple, rows)}
+        for count in (_ASKED_TIMES * k, max(k, _ASKED_FOR)) if condition else (k,):
+            cosine = dict(index.nearest(vector, count))
+            rows = self._connection.execute(
+                f"SELECT key, id FROM crystals WHERE id {_LISTED} AND {_HAVE_VECTORS}{_and(condition)}",
+                (json.dumps(list(cosine)), *values),
+            )
+            known = {int(key): cosine[id_] for key, id_ in map(tuple, rows)}
+            if len(known) >= k:
+                break
         best = next(iter(_best(known, 1)), None)
         if best is not None:
             ((_, exact),) = self._compared(vector[None], "key = ?", (best,))

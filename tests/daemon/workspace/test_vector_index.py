@@ -19,15 +19,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daemon.api.search import search
+from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import utc_now
-from daemon.workspace.vector_index import Index
-from state.crystals.crystal import Crystal, Origin
+from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding, Index
+from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import LATEST
-from state.stores.crystals.vectors import index_state, put_index_state
-from state.stores.database.connection import open_database
+from state.stores.crystals.vectors import MODEL, carry_over, index_state, put_index_state
+from state.stores.database.connection import make_schema, open_database, to_text
 from state.stores.disk.workspace import Workspace
 from tests.support.in_memory import BagOfWords
 
@@ -187,6 +189,54 @@ def test_what_nobody_means_is_deleted(workspace: Workspace) -> None:
         assert not (workspace.index / "chroma-left").exists()
         assert (workspace.index / "chroma-meant").exists()
         assert not (workspace.state / "crystals").exists()
+
+
+# --- a state.db that held them
+
+
+def _of_schema_12(workspace: Workspace, count: int) -> None:
+    """A state.db as an earlier dreamd left it: with the vectors, and files of them in another folder."""
+    texts = [f"House {number} was repaired" for number in range(count)]
+    with closing(sqlite3.connect(workspace.database, isolation_level=None)) as connection:
+        make_schema(connection, 12)
+        connection.execute("INSERT INTO meta VALUES (?, ?)", (MODEL, EMBEDDER.name))
+        for key, (text, vector) in enumerate(zip(texts, EMBEDDER.embed(texts), strict=True), 1):
+            connection.execute(
+                "INSERT INTO crystals (key, id, text, origin, kind, importance, trust, lifecycle, created_at)"
+                " VALUES (?, ?, ?, 'scratch', 'fact', .7, 'agent', 'generated', ?)",
+                (key, crystal_id(Origin.SCRATCH, text), text, to_text(utc_now())),
+            )
+            table = "vectors" if key % 10 else "to_embed"
+            values = (key, EMBEDDER.name, vector.tobytes()) if key % 10 else (key,)
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
+        connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
+    (workspace.state / "crystals").mkdir()
+    (workspace.state / "crystals" / "vectors.f32").write_bytes(b"dreamd vectors 1")
+
+
+@pytest.mark.parametrize("carried", [None, 0, 300, 4_000])
+def test_what_state_db_held_is_moved_and_not_embedded_anew_unless_a_kill_cut_it_off(
+    tmp_path: Path, carried: int | None
+) -> None:
+    workspace, embedder = init_workspace(tmp_path / "agent"), BagOfWords(width=WIDTH)
+    _of_schema_12(workspace, 3_000)
+    if carried is not None:  # it was killed after so many, and somebody migrated without it
+        assert carry_over(workspace.database, workspace.index / "vectors.db") == 2_700
+        with closing(sqlite3.connect(workspace.index / "vectors.db")) as file, file:
+            file.execute("DELETE FROM vectors WHERE key > ?", (carried,))
+        open_database(workspace.database).close()
+    lost = 0 if carried is None else sum(key % 10 > 0 for key in range(carried + 1, 3_001))
+    with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(embedder)) as store:
+        held = store.crystals.connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'vectors'")
+        assert held.fetchone()[0] == 0
+        assert search(store, "House 77").hits[0].crystal.text == "House 77 was repaired"
+        assert store.embed() == 300 + lost
+        assert store.crystals.vectors.vector_count() == store.crystals.count() == 3_000
+        assert store.crystals.vectors.waiting()[0] == 0
+        near = store.crystals.vectors.nearest.to(EMBEDDER.embed(["House 78 was repaired"]), 1)[0]
+        assert next(iter(store.crystals.by_keys(near).values())).text == "House 78 was repaired"
+    assert len([text for text in embedder.texts if text.endswith("was repaired")]) == 300 + lost
+    assert not (workspace.state / "crystals").exists()
 
 
 # --- torn files
