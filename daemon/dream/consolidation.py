@@ -65,6 +65,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     notes = absorb_notes(store, now, None, stop)
     kept = maintain(store, now)
     working = kept.delivered + hand_over(store, now)
+    store.crystals.vectors.settle()
     vectors = store.embed(stop) if store.crystals.vectors.wait() else 0
     compared, merged = merge_duplicates(store, stop)
     archived, frozen = _age(store, now, stop)

@@ -302,7 +302,9 @@ class Keeper:
             self.written += 1
             self._facts = read_store_facts(store, now)
             if short and before is not None:  # such as a session's item that was promoted
-                self.changed |= self._facts.crystals > before.crystals
+                vectors = store.crystals.vectors
+                is_behind = bool(vectors.model()) and vectors.are_few()  # the index was lost: a pass makes it anew
+                self.changed |= self._facts.crystals > before.crystals or is_behind
 
     def history(self, awake_since: datetime, phase: float, now: datetime) -> History:
         """The history of this workspace, as `due` takes it."""

@@ -124,7 +124,7 @@ class CrystalVectors:
         """Bring vectors.db and the queue of what waits for a vector into line, if they are not."""
         try:
             is_none = not (index_state(self._connection).vectors or (self._path and os.path.lexists(self._path)))
-            if self._agrees() or (is_none and not self.wait()):
+            if self._agrees() or (is_none and not (self.wait() and self.model())):
                 return
         except sqlite3.DatabaseError as error:
             self._torn(error)
@@ -301,11 +301,11 @@ class CrystalVectors:
         return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
 
     def are_few(self) -> bool:
-        """Whether more crystals wait for a vector than have one, so that a search goes by words."""
+        """Whether more crystals wait for a vector than have one, or all are lost: a search goes by words then."""
         waiting, of = self._connection.execute(
             "SELECT (SELECT count(*) FROM to_embed), (SELECT coalesce(max(key), 0) FROM crystals)"
         ).fetchone()
-        return bool(2 * waiting > of)
+        return bool(2 * waiting > of) or bool(of and not self.newest())
 
     def newest(self) -> int:
         """The highest row with a vector; 0 without any."""

@@ -19,8 +19,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daemon.api.search import search
+from daemon.api.search import look, search
 from daemon.config.settings import Config
+from daemon.dream.consolidation import consolidate
+from daemon.service.keeper import Keeper
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding, Index
@@ -239,10 +241,39 @@ def test_what_state_db_held_is_moved_and_not_embedded_anew_unless_a_kill_cut_it_
     assert not (workspace.state / "crystals").exists()
 
 
+@pytest.mark.full
+def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_background(tmp_path: Path) -> None:
+    workspace, embedding = init_workspace(tmp_path / "agent"), Embedding.given(BagOfWords(width=WIDTH))
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+        store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(900))
+        store.embed()
+    shutil.rmtree(workspace.index)
+    failures = list[object]()
+    keeper = Keeper(workspace, "agent", Config, embedding, lambda *told: failures.append(told))
+    try:
+        keeper.acquire()
+        keeper.changed = False
+        with keeper.store() as store:
+            found = look(store, "House 77")
+            assert found.hits[0].crystal.text == "House 77 was repaired"
+            assert found.arms == ("lexical",)
+        assert keeper.changed  # so that a pass is due
+        with keeper.exclusive() as store:
+            assert consolidate(store, utc_now(), lambda: False).vectors > 800
+            index = store.indexing.wait()
+            assert index is not None
+            assert index.count() == 900
+        with keeper.store() as store:
+            assert look(store, "House 77").arms == ("lexical", "dense")
+    finally:
+        keeper.release()
+    assert failures == []
+
+
 # --- torn files
 
 
-def look(root: Path, answers: Connection) -> None:
+def open_and_tell(root: Path, answers: Connection) -> None:
     """Open the index as the daemon does and say how many it holds, and whether it was built anew."""
     workspace, failures = Workspace(root), list[Exception]()
     with opened(workspace) as crystals:
@@ -256,7 +287,7 @@ def looked_at(workspace: Workspace) -> tuple[int, bool]:
     """What a process says that opens it; the second, if the first is killed by what it opened."""
     for _ in range(2):
         ours, theirs = CONTEXT.Pipe()
-        process = CONTEXT.Process(target=look, args=(workspace.root, theirs))
+        process = CONTEXT.Process(target=open_and_tell, args=(workspace.root, theirs))
         process.start()
         theirs.close()
         process.join(120)
