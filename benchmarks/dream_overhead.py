@@ -40,7 +40,7 @@ _IMPORTED = (
     "tokenizers",
     "daemon.dream.run",
 )
-_PHASES = ("absorb", "embed", "index", "gather", "reflect", "synthesize", "guard", "evict", "commit", "rest")
+_PHASES = ("absorb", "embed", "gather", "reflect", "synthesize", "guard", "evict", "commit", "rest")
 
 
 @dataclass(slots=True)
@@ -120,7 +120,6 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
     began = time.perf_counter()
     with open_exclusive(workspace, Config(), "benchmark") as store:
         embedder = timed(store)
-        index = store.index()
         opening = time.perf_counter() - began
         for note in workload.notes(batch, NOTES, utc_now()):
             store.segments.append(note)
@@ -131,9 +130,6 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
             times.mark("absorb")
             store.crystals.vectors.embed_pending(embedder)
             times.mark("embed")
-            while index and store.crystals.vectors.index_pending(index):
-                pass
-            times.mark("index")
 
             def told(step: "Step") -> None:
                 times.mark(step.node)

@@ -24,13 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from daemon.ingest.formats.speakers import trust_of
+from daemon.workspace.vector_index import Index
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.search.query import content_words
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
+from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
-from state.stores.vectors.chroma import VectorIndex, open_index
+from state.stores.disk.workspace import init_workspace
+from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 
 CORPORA = Path(__file__).resolve().parents[1] / "tests" / "state" / "search" / "corpora"
@@ -144,16 +147,20 @@ def _turn(turn: dict[str, str], at: datetime, session: int, position: int) -> Cr
 @contextmanager
 def opened(conversation: Conversation, embedder: Embedder, folder: Path) -> Iterator[Workspace]:
     """The conversation in a database with words and vectors, and in ChromaDB."""
-    connection = open_database(folder / "state.db")
-    crystals = Crystals(connection)
+    stored = init_workspace(folder)
+    connection = open_database(stored.database)
+    crystals = Crystals(connection, stored.index / NAME)
     crystals.upsert(conversation.crystals)
     crystals.vectors.embed_pending(embedder, len(conversation.crystals))
-    index, _ = open_index(folder / "crystals", "crystals", crystals.vectors)
-    crystals.vectors.index_pending(index, len(conversation.crystals))
+    indexing = Index(stored, lambda: None, background=True)
+    indexing.tell(crystals)
+    index = indexing.wait()
+    assert index is not None
     try:
         yield Workspace(conversation, crystals, embedder, index)
     finally:
-        index.close()
+        indexing.close()
+        crystals.vectors.close()
         connection.close()
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.search_latency [--sizes 1000 10000 100000] [--stores FOLDER]
 
-Synthetic texts and vectors (`benchmarks.workload`) in SQLite with FTS5, in the vector file and in ChromaDB; each
+Synthetic texts and vectors (`benchmarks.workload`) in SQLite with FTS5, in vectors.db and in ChromaDB; each
 query asks in words of one of the texts. A folder given with --stores keeps the stores for the next time (100,000
 crystals take some minutes to index).
 """
@@ -21,14 +21,16 @@ from statistics import quantiles
 from typing import TYPE_CHECKING
 
 from benchmarks.workload import BEGINNING, Workload
+from daemon.workspace.vector_index import Index
 from state.search.query import content_words
 from state.search.ranking import CANDIDATES, Filters, Findings
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
+from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
-from state.stores.vectors.chroma import VectorIndex, open_index, unfenced
-from state.stores.vectors.vector_file import NAME, VectorFile
+from state.stores.disk.workspace import init_workspace
+from state.stores.vectors.chroma import VectorIndex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,23 +70,24 @@ class Filled:
 def filled(folder: Path, size: int) -> Iterator[Filled]:
     """The store in the folder, brought to this size."""
     folder.mkdir(parents=True, exist_ok=True)
-    connection = open_database(folder / "state.db")
-    crystals, embedder, workload = Crystals(connection), Prepared(), Workload(SEED)
+    workspace = init_workspace(folder)
+    connection = open_database(workspace.database)
+    crystals, embedder, workload = Crystals(connection, workspace.index / NAME), Prepared(), Workload(SEED)
     for start in range(crystals.count(), size, _BATCH):
         batch = list(workload.crystals(start, min(_BATCH, size - start)))
         vectors = workload.vectors(start, [theme for _, theme in batch])
         embedder.vectors = {one.indexed_text: vector for (one, _), vector in zip(batch, vectors, strict=True)}
         crystals.upsert(one for one, _ in batch)
         crystals.vectors.embed_pending(embedder, _BATCH)
-    index, _ = open_index(folder / "crystals", "crystals", crystals.vectors)
-    crystals.vectors.nearest.file = VectorFile(folder / "crystals" / NAME)
-    while crystals.vectors.nearest.write_file(unfenced):
-        pass
-    crystals.vectors.index_pending(index, size)
+    indexing = Index(workspace, lambda: None, background=True)
+    indexing.tell(crystals)
+    index = indexing.wait()
+    assert index is not None
     try:
         yield Filled(crystals, index, embedder, _queries(workload, embedder, size))
     finally:
-        index.close()
+        indexing.close()
+        crystals.vectors.close()
         connection.close()
 
 
@@ -137,7 +140,6 @@ def measure(store: Filled, size: int) -> list[str]:
         timed(queries, lambda query: nearest.to(store.embedder.vectors[query][None], CANDIDATES)),
         timed(queries, lambda query: store.index.nearest(store.embedder.vectors[query], CANDIDATES)),
     ]
-    nearest.file = None
     return [*cells, timed(queries, by_chromadb)]
 
 
@@ -153,7 +155,7 @@ COLUMNS = (
     "90 %",
     "no model",
     "FTS5 alone",
-    "the file alone",
+    "the scan alone",
     "ChromaDB alone",
     "memory_search by ChromaDB",
 )

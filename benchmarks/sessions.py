@@ -25,7 +25,7 @@ from daemon import sessions
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, open_owned
-from daemon.workspace.vector_index import Embedding, Indexing
+from daemon.workspace.vector_index import Embedding, Index
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
@@ -199,7 +199,7 @@ def many(workspace: Workspace, place: Path, given: argparse.Namespace, workload:
 
 def opened(workspace: Workspace) -> Store:
     none = Embedding.given(Unavailable("not measured here"))
-    return open_owned(workspace, Config(), lambda: None, none, Indexing(workspace, lambda: None))
+    return open_owned(workspace, Config(), lambda: None, none, Index(workspace, lambda: None))
 
 
 def main() -> None:

@@ -233,15 +233,12 @@ def fill(store: Store, workload: Workload, crystals: int) -> None:
 def _write(store: Store, crystals: list[Crystal], model: str, vectors: "NDArray[np.float32]") -> None:
     # Written as `CrystalVectors.embed_pending` would, but for the model.
     ids = [crystal.id for crystal in crystals]
-    with transaction(store.crystals.connection) as connection:
+    with transaction(store.crystals.connection):
         store.crystals.upsert(crystals)
         store.crystals.mark_dreamt(ids, 0)
-        for id_, vector in zip(ids, vectors, strict=True):
-            (key,) = connection.execute("SELECT key FROM crystals WHERE id = ?", (id_,)).fetchone()
-            connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (key, model, vector.tobytes()))
-            connection.execute("INSERT OR IGNORE INTO to_file VALUES (?)", (key,))
-            connection.execute("INSERT OR IGNORE INTO to_index VALUES (?)", (key,))
-            connection.execute("DELETE FROM to_embed WHERE crystal = ?", (key,))
+    store.crystals.vectors.use_model(model)
+    keys = store.crystals.keys(ids)
+    store.crystals.vectors.keep([(keys[id_], id_) for id_ in ids], model, vectors)
 
 
 def _name(rng: random.Random) -> str:

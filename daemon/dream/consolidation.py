@@ -15,12 +15,11 @@ from daemon.dream.lines.agreements import propose_agreements
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
-from daemon.workspace.stores import EMBED_BATCH, Store
+from daemon.workspace.stores import Store
 from state.errors import ConfigError
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import transaction
-from state.stores.vectors.chroma import VectorIndex
 
 COMPARE_BATCH = 64
 # An equal text is among the nearest to a crystal.
@@ -66,10 +65,11 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     notes = absorb_notes(store, now, None, stop)
     kept = maintain(store, now)
     working = kept.delivered + hand_over(store, now)
-    vectors = embed(store, stop)
+    store.crystals.vectors.settle()
+    vectors = store.embed(stop) if store.crystals.vectors.wait() else 0
     compared, merged = merge_duplicates(store, stop)
     archived, frozen = _age(store, now, stop)
-    skills = None if stop() else Skills(store.crystals.connection).refresh()
+    skills = None if stop() else Skills(store.crystals.connection, store.crystals.vectors).refresh()
     propose_agreements(store, now)
     store.sweep(now)
     return Consolidation(
@@ -94,20 +94,6 @@ def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
         return Absorbed(problems=(str(error),))
 
 
-def embed(store: Store, stop: Callable[[], bool]) -> int:
-    """Embed what waits for a vector, file it, and write it to the index if that is open or needed; how many."""
-    vectors, done = store.crystals.vectors, 0
-    if vectors.wait() and (embedder := store.embedder()) is not None:
-        while not stop() and (count := vectors.embed_pending(embedder, EMBED_BATCH)):
-            done += count
-    if not stop():
-        store.file_vectors()
-    index = store.wanted_index() if done else store.indexing.open_index
-    while index is not None and not stop() and vectors.index_pending(index, EMBED_BATCH):
-        pass
-    return done
-
-
 def merge_duplicates(
     store: Store, stop: Callable[[], bool] = lambda: False, most: int | None = None
 ) -> tuple[int, int]:
@@ -118,7 +104,7 @@ def merge_duplicates(
     duplicates, count, merged = HiddenDuplicates(store.crystals), 0, 0
     batch = COMPARE_BATCH if most is None else min(most, COMPARE_BATCH)
     while not stop() and (most is None or count < most) and (keys := duplicates.waiting(batch)):
-        near = store.crystals.vectors.neighbours(keys, NEAREST, _index(store))
+        near = store.crystals.vectors.neighbours(keys, NEAREST, store.index())
         canonical = duplicates.survivors({other for cosines in near.values() for other in cosines})
         with transaction(store.crystals.connection):
             store.check()
@@ -127,11 +113,6 @@ def merge_duplicates(
             duplicates.compared(keys)
         count += len(keys)
     return count, merged
-
-
-def _index(store: Store) -> VectorIndex | None:
-    """The open index, or for a store that is not small and has no vector file, the index opened now."""
-    return store.index() if store.lacks_file() else store.indexing.open_index
 
 
 def _age(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, int]:

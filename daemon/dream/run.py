@@ -132,7 +132,6 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
         on_step(Step("embed", f"{vectors} new vectors"))
     if merged := merge_duplicates(store, most=COMPARED)[1]:
         on_step(Step("compare", f"{merged} said before"))
-    store.wanted_index()  # built here, if it has to be: a search does not wait for that
 
 
 @cache

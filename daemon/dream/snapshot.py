@@ -229,7 +229,7 @@ def _gaps(store: Store, now: datetime) -> list[Evidence]:
 def _skills(store: Store, now: datetime) -> list[Evidence]:
     return [
         Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now)
-        for skill in Skills(store.crystals.connection).known(MAX_SKILLS)
+        for skill in Skills(store.crystals.connection, store.crystals.vectors).known(MAX_SKILLS)
     ]
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from daemon.dream.consolidation import consolidate, embed
+from daemon.dream.consolidation import consolidate
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.ingest.notes import absorb_notes
@@ -93,7 +93,7 @@ class Jobs:
             read = absorb_transcripts(store, transcript_files(store), utc_now(), stop=is_over)
             complete = not is_over()
             if read.turns and complete:
-                embed(store, is_over)
+                store.embed(is_over)
         keeper.unread_transcripts = unread_problems(read.problems)
         if read.turns or read.problems:
             log = logs.get(workspace=keeper.name)

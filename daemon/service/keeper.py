@@ -20,9 +20,10 @@ from daemon.service.store_lease import StoreLease
 from daemon.sessions.maintenance import next_due
 from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
-from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
+from daemon.workspace.vector_index import Embedding, Index
 from state.errors import BusyError, DreamdError, FencedError
 from state.signals.hormones import Baselines, decayed
+from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.disk.lock import Lock, acquire
@@ -75,7 +76,7 @@ class Keeper:
         self._on_failure = on_failure
         self._lock: Lock | None = None
         self._offline = threading.Lock()
-        self._indexing: Indexing | None = None
+        self._indexing: Index | None = None
         self._short_lease = StoreLease(self._open, lambda: (self._lock, self._config()))
         self._long_lease = StoreLease(self._open, lambda: (self._lock, self._config()))
         self._leases = (self._short_lease, self._long_lease)
@@ -200,16 +201,11 @@ class Keeper:
         """Close what nobody has used for a while.
 
         An open ChromaDB holds some nine threads, twenty descriptors and megabytes. A small workspace is searched
-        without it: only dreams open it there, and it is closed after the dream.
+        without it: only what is new opens it there, and it is closed when it was told.
         """
         old = self._indexing
         is_open = old is not None and old.is_open
-        needless = (
-            old is not None
-            and old.open_index is not None
-            and self._facts is not None
-            and self._facts.crystals <= EXACT_SEARCH_UP_TO
-        )
+        needless = old is not None and is_open and self._facts is not None and self._facts.crystals <= SCANNED_UP_TO
         seconds = 0.0 if needless else IDLE_SECONDS
         with (
             self._long_lease.kept_closed(seconds) as long_closed,
@@ -289,8 +285,8 @@ class Keeper:
             return BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
         return BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
 
-    def _new_indexing(self, lock: Lock) -> Indexing:
-        return Indexing(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))
+    def _new_indexing(self, lock: Lock) -> Index:
+        return Index(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))
 
     def _refresh_facts(self, store: Store, changes_before: int, *, short: bool) -> None:
         """Read the facts again if rows were written since `changes_before`; else only when sessions are due.
@@ -307,7 +303,9 @@ class Keeper:
             self.written += 1
             self._facts = read_store_facts(store, now)
             if short and before is not None:  # such as a session's item that was promoted
-                self.changed |= self._facts.crystals > before.crystals
+                vectors = store.crystals.vectors
+                is_behind = bool(vectors.model()) and vectors.are_few()  # the index was lost: a pass makes it anew
+                self.changed |= self._facts.crystals > before.crystals or is_behind
 
     def history(self, awake_since: datetime, phase: float, now: datetime) -> History:
         """The history of this workspace, as `due` takes it."""

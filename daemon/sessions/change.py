@@ -134,6 +134,8 @@ def forget(
         else:
             texts = _purge(store, sessions, session, items, instruction, now)
         rest = sessions.view(session)
+    if texts:
+        store.indexing.drop(store.crystals)
     left: Counter[str] = Counter()
     for text in texts:
         left.update(traces(store, text, now))
@@ -166,12 +168,7 @@ def _purge(
     # What a note or a transcript says is compared without its secrets.
     sessions.forgotten.block_texts(texts, now)
     sessions.items.purge(session, items, _recorded(instruction), now)
-    gone = store.crystals.remove(crystals)
-    if (
-        gone and (index := store.indexing.open_index) is not None
-    ):  # one that is opened later is compared with state.db
-        index.delete(gone)
-    store.file_vectors()
+    store.crystals.remove(crystals)
     store.embedding.forget_texts()
     return texts
 

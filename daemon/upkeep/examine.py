@@ -11,7 +11,7 @@ from daemon.workspace.stores import Store, utc_now
 from state.document.pointer import FIRST
 from state.errors import DreamdError, NotFoundError
 from state.stores.crystals import full_text
-from state.stores.crystals.nearest import FILED_FROM
+from state.stores.crystals.vectors import index_state
 from state.stores.database.copies import copied_at, copies_of, found_damaged
 from state.stores.database.meta import Meta
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
@@ -192,19 +192,13 @@ def _word_index(store: Store) -> Iterator[Finding]:
 
 
 def _vector_index(store: Store) -> Iterator[Finding]:
-    index = store.index()
-    vectors = store.crystals.vectors
-    if index is None:
-        yield Finding("vector index", Level.OK, "nothing to index yet")
+    vectors, state = store.crystals.vectors, index_state(store.crystals.connection)
+    count, crystals = vectors.vector_count(), store.crystals.count()
+    if not count:
+        yield Finding("vector index", Level.OK, "no vectors yet")
         return
-    indexed, wanted, (_, pending) = index.count(), vectors.vector_count(), vectors.waiting()
-    level = Level.OK if indexed + pending >= wanted else Level.PROBLEM
-    what = f"ChromaDB holds {indexed:,} of {wanted:,} vectors" + (
-        f"; {pending:,} are not told yet" if pending else ""
-    )
-    if wanted >= FILED_FROM and not vectors.nearest.is_filed():
-        what += "; the next dream writes the vector file"
-    yield Finding("vector index", level, what, "" if level is Level.OK else "run 'dreamd dream'")
+    chroma = f", {vectors.waiting()[1]:,} of them not told to ChromaDB yet" if state.clean else ""
+    yield Finding("vector index", Level.OK, f"{count:,} vectors of {crystals:,} crystals{chroma}")
 
 
 def _dreams(store: Store) -> Iterator[Finding]:

@@ -224,7 +224,7 @@ def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
         traces[folder.name] += _files_holding(folder, patterns)
     files.empty_folder(disk, workspace.checkpoints)
     delete_copies(workspace.database, disk)  # made anew when nothing of the text is left, not even the plan
-    store.indexing.drop()  # what ChromaDB deletes stays in its files
+    store.indexing.drop(store.crystals)  # what ChromaDB deletes stays in its files
 
 
 def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> None:
@@ -233,7 +233,6 @@ def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime)
     embedder = store.embedder() if traces["state.db: crystals"] else None
     while embedder and store.crystals.vectors.embed_pending(embedder):
         pass
-    store.file_vectors()
     figures: dict[str, int | str] = {
         "words": sum(len(target.words) for target in erasure.sought),
         "cut": erasure.cut.value,

@@ -116,7 +116,7 @@ def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Works
         if _is_taken_over(own) or own.database.exists():
             _new_database(own, disk, aside)
         _undecide(own, aside)
-        for folder in (own.crystals, own.checkpoints):
+        for folder in (own.index, own.checkpoints):
             if folder.is_dir():
                 empty_folder(disk, folder)
         disk.remove(own.state / "vouched")  # a list of an earlier dreamd's, which now lies with the user

@@ -10,8 +10,8 @@ from sqlite3 import Connection, OperationalError
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
-from state.errors import BusyError, DreamdError, NotFoundError, StorageError
+from daemon.workspace.vector_index import Embedding, Index
+from state.errors import BusyError, DreamdError, StorageError
 from state.signals.hormones import Baselines
 from state.stores.backup.manifest import remove_unmoved
 from state.stores.crystals import full_text
@@ -19,6 +19,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.crystals.search import Beside, Searcher
+from state.stores.crystals.vectors import NAME, carry_over
 from state.stores.database.connection import (
     compact,
     from_text,
@@ -106,7 +107,7 @@ class Store:
     check: Callable[[], None]
     owned: bool
     embedding: Embedding
-    indexing: Indexing
+    indexing: Index
     notices: list[str] = field(default_factory=list)
     # The transcripts that the last reading of all of them could not read; None: there was none yet.
     unread: tuple[str, ...] | None = None
@@ -123,80 +124,28 @@ class Store:
             self.crystals.vectors.use_model(embedder.name)
         return embedder
 
-    def index(self) -> VectorIndex | None:
-        """ChromaDB over the vectors, opened (probed, built anew if torn: minutes) at the first call.
-
-        None without vectors, while it is being built, and for who does not own the workspace: state.db answers
-        exactly then.
-        """
-        return self._with_notice(self.indexing.get)
-
-    def wanted_index(self) -> VectorIndex | None:
-        """Like `index`, where searches want one: a small store is searched exactly, and has it only if it is open."""
-        return self.index() if self.crystals.newest() > EXACT_SEARCH_UP_TO else self.indexing.open_index
-
-    def ready_index(self) -> VectorIndex | None:
-        """Like `index`, without waiting: None as well when it has to be built first."""
-        return self._with_notice(self.indexing.ready)
-
-    def _with_notice(self, get: Callable[[Crystals], tuple[VectorIndex | None, str]]) -> VectorIndex | None:
-        if not self.owned:
-            return None
-        index, notice = get(self.crystals)
-        if notice:
-            self.notice(notice)
-        return index
-
     def notice(self, text: str) -> None:
         """Add a message for a person, unless it is among the notices already."""
         if text not in self.notices:
             self.notices.append(text)
 
     def searcher(self, beside: Beside | None = None) -> Searcher:
-        """A searcher of the crystals that are indexed now, and of those `beside` them.
+        """Return a searcher of the crystals that are indexed now, and of those `beside` them."""
+        return Searcher(self.crystals, self.embedder(), self.index(), beside)
 
-        ChromaDB is opened for a store that is too large for the vector file, or has none and is not small.
-        """
-        index = self.indexing.open_index if self.owned else None
-        if self.lacks_file() and self.crystals.vectors.has_more_than(0):
-            index = self.ready_index()
-            notice = self.indexing.file_in_background()
-            if index is None:
-                self.notice(notice)
-        elif index is None and self.crystals.newest() > SCANNED_UP_TO:
-            index = self.ready_index()
-        return Searcher(self.crystals, self.embedder(), index, beside)
+    def index(self) -> VectorIndex | None:
+        """ChromaDB, if the store is too large to read its vectors and it is open; else it is opened meanwhile."""
+        return self.indexing.ready(self.crystals) if self.crystals.newest() > SCANNED_UP_TO and self.owned else None
 
-    def embed(self) -> int:
-        """Embed the crystals that wait for a vector, file them, and index them if ChromaDB is ready; how many.
-
-        ChromaDB takes longer to import than a dream without a model: where no search asks it, it is told when it is
-        open anyway.
-        """
-        embedder, done = self.embedder(), 0
-        while embedder and (count := self.crystals.vectors.embed_pending(embedder, EMBED_BATCH)):
-            done += count
-        self.file_vectors()
-        is_asked = self.lacks_file() or self.crystals.newest() > SCANNED_UP_TO
-        index = self.ready_index() if is_asked else self.indexing.open_index
-        while index and self.crystals.vectors.index_pending(index, EMBED_BATCH):
-            pass
+    def embed(self, stop: Callable[[], bool] = lambda: False) -> int:
+        """Embed the crystals that wait for a vector, and have ChromaDB told; how many."""
+        vectors, done = self.crystals.vectors, 0
+        if embedder := self.embedder():
+            while not stop() and (count := vectors.embed_pending(embedder, EMBED_BATCH)):
+                done += count
+        if done and not stop():
+            self.indexing.tell(self.crystals, stop)
         return done
-
-    def lacks_file(self) -> bool:
-        """Whether there are too many vectors to compare them without the file, and it does not hold them."""
-        return self.crystals.newest() > EXACT_SEARCH_UP_TO and not self.crystals.vectors.nearest.is_filed()
-
-    def file_vectors(self) -> None:
-        """Write into the vector file what waits for it: a row for each new vector, zeros for each that is gone.
-
-        What the disk refuses waits for the next time; a notice says so.
-        """
-        try:
-            while self.crystals.vectors.nearest.write_file(self.check):
-                pass
-        except (NotFoundError, StorageError) as error:
-            self.notice(f"the vector file was not written ({error}); the next dream tries again")
 
     def sweep(self, now: datetime) -> int:
         """Delete rows of the ledger older than `retention` allows, once a day; returns how many.
@@ -240,7 +189,8 @@ class Store:
             self.notice(f"state.db was not copied ({error})")
 
     def close(self) -> None:
-        """Close the database. Whoever opened the index closes it: stores may share one."""
+        """Close the databases. Whoever opened the index closes it: stores may share one."""
+        self.crystals.vectors.close()
         self.crystals.connection.close()
 
 
@@ -250,7 +200,7 @@ def open_exclusive(
 ) -> Iterator[Store]:
     """Open the workspace with its lock held, and its interrupted commits finished."""
     with acquire(workspace, command, wait_seconds) as lock, ExitStack() as stack:
-        indexing = Indexing(workspace, lock.check)
+        indexing = Index(workspace, lock.check)
         stack.callback(indexing.close)
         store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
         stack.enter_context(closing(store))
@@ -272,13 +222,13 @@ def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | N
     def refuse_write() -> None:
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
 
-    embedding, indexing = embedding or _embedding(config), Indexing(workspace, refuse_write)
+    embedding, indexing = embedding or _embedding(config), Index(workspace, refuse_write)
     with closing(_opened(workspace, config, refuse_write, embedding, indexing, owned=False)) as store:
         yield store
 
 
 def open_owned(
-    workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, indexing: Indexing
+    workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, indexing: Index
 ) -> Store:
     """Open the stores of a workspace whose lock this process holds; `check` raises when it no longer does.
 
@@ -308,13 +258,15 @@ def _embedding(config: Config) -> Embedding:
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:
     """The folders that an owner writes in, each after the one that it is in."""
-    inside = (workspace.segments, workspace.retired, workspace.crystals, workspace.checkpoints)
+    inside = (workspace.segments, workspace.retired, workspace.index, workspace.checkpoints)
     return (workspace.scratch.parent, *inside)
 
 
 def _database(workspace: Workspace, *, owned: bool) -> Connection:
     if not workspace.foreign:
         is_open = owned or may_write(workspace.database)
+        if is_open:
+            carry_over(workspace.database, workspace.index / NAME)
         return open_database(workspace.database) if is_open else open_reading(workspace.database)
     from state.stores.backup.database import open_untrusted
 
@@ -326,14 +278,15 @@ def _opened(
     config: Config,
     check: Callable[[], None],
     embedding: Embedding,
-    indexing: Indexing,
+    indexing: Index,
     *,
     owned: bool,
 ) -> Store:
     disk = Disk(workspace.root)
     connection = _database(workspace, owned=owned)
-    crystals, lineage = Crystals(connection), Lineage(connection)
-    crystals.vectors.nearest.file = indexing.file
+    crystals, lineage = Crystals(connection, indexing.vectors), Lineage(connection)
+    crystals.vectors.may_write = owned
+    indexing.prepare(crystals)
     segments = Segments(workspace, disk)
     levels = config.hormones
     baselines = Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)

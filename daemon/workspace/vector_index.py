@@ -1,33 +1,33 @@
-"""Vector index: the embedding model of the process, and the vector file and open ChromaDB index of one workspace.
+"""Vector index: the embedding model of the process, and the index of one workspace.
 
 The model is loaded once for all workspaces. ChromaDB's folder is opened once in a process, whoever asks: two clients
-of one folder lose hits. A file or an index that is missing and large is made in the background, where somebody waits
-for answers.
+of one folder lose hits.
 """
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Self
 
 from daemon.workspace.cached_embedder import CachedEmbedder
-from state.errors import StoppedError
+from state.crystals.crystal import Crystal
+from state.errors import StoppedError, StorageError
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.nearest import COMPARED
-from state.stores.database.connection import open_database
+from state.stores.crystals.nearest import LATEST
+from state.stores.crystals.vectors import NAME, CrystalVectors, index_state, put_index_state
+from state.stores.database.connection import open_database, to_text, transaction
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.chroma import VectorIndex, build_index, open_index, open_whole
+from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
-from state.stores.vectors.vector_file import NAME, VectorFile
+from state.stores.vectors.index_folder import delete, drop_builds, has_build, new_build, sync
 
-# Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
-EXACT_SEARCH_UP_TO = COMPARED
 _RETRY_SECONDS = 60.0
-_COLLECTION = "crystals"
-UNFILED = f"searches compare the latest {COMPARED:,} vectors, and those of what has the words that are asked for,"
+# The folder of the index of state.db up to schema 12.
+_OF_SCHEMA_12 = "crystals"
 # Who closes an index that is being built waits for so long at most: for its batch, a second or two.
 _GIVING_UP_SECONDS = 10.0
 
@@ -90,11 +90,12 @@ class Embedding:
             return True
 
 
-class Indexing:
-    """The vector file and index of one workspace, opened on demand.
+class Index:
+    """The index of one workspace: vectors.db, and in the daemon (`background`) ChromaDB, in a folder of its own.
 
-    `check` raises when this process owns the workspace no longer. `background`: a large index is built in a thread of
-    its own, and there is none until that has ended; so is a file that a search misses.
+    `check` raises when this process owns the workspace no longer. ChromaDB is opened and built in a thread: until
+    that has ended there is none, and searches do without. One process writes into the folder, and state.db says
+    whether ChromaDB's files are whole.
     """
 
     def __init__(
@@ -111,88 +112,85 @@ class Indexing:
         self._failed = failed
         self._index: VectorIndex | None = None
         self._opening = Lock()
+        self._writing = Lock()
         self._builder: Thread | None = None
-        self._filer: Thread | None = None
         self._closed = False
-        # What stands in somebody else's workspace is not mapped into the memory of this process.
-        self.file = None if workspace.foreign else VectorFile(workspace.crystals / NAME)
+        self._dropping = False
+        # What stands in somebody else's workspace is not read.
+        self.vectors = None if workspace.foreign else workspace.index / NAME
+
+    def prepare(self, crystals: Crystals) -> None:
+        """Let these crystals compare no more than the latest where ChromaDB is to be asked; delete old files."""
+        crystals.vectors.nearest.latest = LATEST if self._background else None
+        if self.vectors is None or not crystals.vectors.may_write:
+            return
+        with self._opening:
+            if self._index is None and not self._is_building():
+                drop_builds(self._workspace.index, keep=index_state(crystals.connection).build)
+        old = self._workspace.state / _OF_SCHEMA_12
+        with storage_errors(old):
+            delete(old)
 
     @property
     def is_open(self) -> bool:
-        """Whether the file or the index is open."""
-        return self._index is not None or (self.file is not None and self.file.is_open)
+        """Whether ChromaDB is open."""
+        return self._index is not None
 
-    @property
-    def open_index(self) -> VectorIndex | None:
-        """The index, if it is open."""
-        return self._index
+    def ready(self, crystals: Crystals) -> VectorIndex | None:
+        """ChromaDB, if it is open. Else it is opened, or built, in the background, for the next ones who ask."""
+        with self._opening:
+            if self._index is not None and (
+                self._index.failed or self._index.build.name != index_state(crystals.connection).build
+            ):
+                self._release_index()
+            may_build = self._background and not self._closed and not self._dropping
+            if self._index is None and may_build and not self._is_building():
+                self._builder = Thread(target=self._build, name="index", daemon=True)
+                self._builder.start()
+            return self._index
 
-    def ready(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
-        """The index if it only has to be opened, or is quickly built; and a notice for a person, or "".
+    def _is_building(self) -> bool:
+        return self._builder is not None and self._builder.is_alive()
 
-        None: not now. The build of a large one is started in the background, or left to `get`.
+    def tell(self, crystals: Crystals, stop: Callable[[], bool] = lambda: False) -> None:
+        """Have ChromaDB hold the vectors that it was not told yet, in the background unless it is open.
+
+        Not in a transaction on state.db. What ChromaDB fails with is reported, and it is built anew.
         """
-        return self._found(crystals, EXACT_SEARCH_UP_TO)
-
-    def get(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
-        """Like `ready`, but a large index is built before this returns, too, unless in the background."""
-        return self._found(crystals, EXACT_SEARCH_UP_TO if self._background else None)
-
-    def _found(self, crystals: Crystals, build_up_to: int | None) -> tuple[VectorIndex | None, str]:
-        with self._opening:
-            building = self._builder is not None and self._builder.is_alive()
-            if self._index is not None or self._closed or building or not crystals.vectors.has_more_than(0):
-                return self._index, ""
-            folder, vectors = self._workspace.crystals, crystals.vectors
-            self._index, report = open_whole(folder, _COLLECTION, vectors, self._check, build_up_to)
-            if self._index is not None:
-                return self._index, ""
-            if build_up_to is None or not crystals.vectors.has_more_than(build_up_to):
-                self._index, report = build_index(folder, _COLLECTION, vectors, report, self._check)
-                return self._index, report.reason and f"the vector index was rebuilt from state.db: {report.reason}"
-            if not self._background:
-                return None, ""
-            self._builder = Thread(target=self._build, name="index", daemon=True)
-            self._builder.start()
-            return None, "the vector index is built anew in the background"
-
-    def file_in_background(self) -> str:
-        """Have the vectors that wait written into the file, in a thread where that may be; returns a notice."""
-        with self._opening:
-            if not self._background or self.file is None:
-                return f"{UNFILED} until the next dream writes the vector file"
-            if not self._closed and (self._filer is None or not self._filer.is_alive()):
-                self._filer = Thread(target=self._write_file, name="vectors", daemon=True)
-                self._filer.start()
-            return f"{UNFILED} until the vector file is written, in the background"
-
-    def _write_file(self) -> None:
-        try:
-            with closing(open_database(self._workspace.database)) as connection:
-                nearest = Crystals(connection).vectors.nearest
-                nearest.file = self.file
-                while nearest.write_file(self._check_open):
-                    pass
-        except StoppedError:
+        index = self.ready(crystals)
+        if index is None:
             return
-        except Exception as error:
+        try:
+            self._told(index, crystals, stop)
+        except StorageError as error:
+            index.failed = True
             if self._failed is None:
                 raise
             self._failed(error)
 
-    def drop(self) -> None:
-        """Delete the files, whose old pages keep what was in them; both are made anew by whoever needs them next."""
-        from state.stores.disk.disk import Disk
-        from state.stores.erasing.files import empty_folder
+    def wait(self) -> VectorIndex | None:
+        """ChromaDB, after what is done in the background has ended; None if it failed."""
+        if self._builder is not None:
+            self._builder.join()
+        return self._index
 
-        for thread in (self._builder, self._filer):
-            if thread is not None:
-                thread.join()  # it writes into the folder
+    def drop(self, crystals: Crystals) -> None:
+        """Leave nothing of what is gone from state.db: ChromaDB's folder is deleted, its own deletes leave texts.
+
+        Of vectors.db the rows of such crystals are overwritten. Both are made anew by whoever needs them next. Not
+        in a transaction on state.db.
+        """
         with self._opening:
-            self._release_index()
-            if self.file is not None:
-                self.file.close()
-            empty_folder(Disk(self._workspace.root), self._workspace.crystals)
+            self._dropping = True
+        try:
+            if self._builder is not None:
+                self._builder.join()
+            with self._opening:
+                self._release_index()
+                crystals.vectors.drop()
+                drop_builds(self._workspace.index)
+        finally:
+            self._dropping = False
 
     def close(self) -> None:
         """Release the files; a build in progress is given up, and started again by whoever opens the index next.
@@ -202,27 +200,31 @@ class Indexing:
         with self._opening:
             self._closed = True
             self._release_index()
-        for thread in (self._builder, self._filer):
-            if thread is not None:
-                thread.join(_GIVING_UP_SECONDS)
-        if self.file is not None:
-            self.file.close()
+        if self._builder is not None:
+            self._builder.join(_GIVING_UP_SECONDS)
 
     def _release_index(self) -> None:
         if self._index is not None:
-            self._index.close()
+            with self._writing, suppress(StorageError):  # it may refuse even this; whoever opens it finds it torn
+                self._index.close()
             self._index = None
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closed or self._dropping:
             raise StoppedError("the index was closed while it was built", "who opens it next builds it")
         self._check()
 
     def _build(self) -> None:
         try:
             with closing(open_database(self._workspace.database)) as connection:
-                vectors = Crystals(connection).vectors
-                index, _ = open_index(self._workspace.crystals, _COLLECTION, vectors, self._check_open)
+                crystals = Crystals(connection, self.vectors)
+                with closing(crystals.vectors):
+                    index = self._opened(crystals)
+                    try:
+                        self._told(index, crystals, lambda: False)
+                    except BaseException:
+                        index.close()
+                        raise
         except StoppedError:
             return
         except Exception as error:
@@ -232,7 +234,80 @@ class Indexing:
             self._failed(error)
             return
         with self._opening:
-            if self._closed:
+            if self._closed or self._dropping:
                 index.close()
             else:
                 self._index = index
+
+    def _opened(self, crystals: Crystals) -> VectorIndex:
+        """ChromaDB as it was left, if that is whole; else an empty one, which is told everything."""
+        folder, vectors, state = self._workspace.index, crystals.vectors, index_state(crystals.connection)
+        self._check_open()
+        if state.clean and has_build(folder, state.build):
+            with suppress(StorageError), self._changing(crystals, folder / state.build):
+                index = VectorIndex(folder / state.build)
+                if self._is_whole(index, vectors):
+                    return index
+                index.close()
+        vectors.settle()
+        build = new_build(folder)
+        with transaction(crystals.connection) as connection:
+            put_index_state(connection, index_state(connection)._replace(build=build.name, clean=False))
+        with self._changing(crystals, build):
+            vectors.index_anew()
+            return VectorIndex(build)
+
+    @staticmethod
+    def _is_whole(index: VectorIndex, vectors: CrystalVectors) -> bool:
+        """Whether it holds as many records as it was told; one is asked for, which reads what may kill a process."""
+        count, wanted, (_, waiting) = index.count(), vectors.vector_count(), vectors.waiting()
+        _, sample = vectors.read([vectors.newest()])
+        if sample is not None:
+            index.nearest(sample[0], 1)
+        return wanted - waiting <= count <= wanted
+
+    def _told(self, index: VectorIndex, crystals: Crystals, stop: Callable[[], bool]) -> None:
+        with self._writing:
+            while not stop():
+                keys, vectors = crystals.vectors.unindexed()
+                if vectors is None:
+                    return
+                there = crystals.by_keys(keys)
+                rows = [row for row, key in enumerate(keys) if key in there]
+                known = [there[keys[row]] for row in rows]
+                with self._changing(crystals, index.build):
+                    index.add(
+                        [one.id for one in known],
+                        vectors[rows],
+                        [one.text for one in known],
+                        [_metadata(one) for one in known],
+                    )
+                crystals.vectors.indexed(keys, [key for key in keys if key not in there])
+
+    @contextmanager
+    def _changing(self, crystals: Crystals, build: Path) -> Iterator[None]:
+        """While the context lasts state.db says that these files may be torn; and for good if it fails."""
+        self._check_open()
+        self._mark(crystals, build.name, clean=False)
+        yield
+        sync(build)
+        # An owner that was stopped until now says nothing about the files of the new one.
+        self._check()
+        self._mark(crystals, build.name, clean=True)
+
+    def _mark(self, crystals: Crystals, build: str, *, clean: bool) -> None:
+        with transaction(crystals.connection) as connection:
+            state = index_state(connection)
+            if state.build != build:
+                raise StorageError(f"{build}: it is of other vectors than those of now", "it is built anew")
+            put_index_state(connection, state._replace(clean=clean))
+
+
+def _metadata(crystal: Crystal) -> dict[str, str]:
+    return {
+        "origin": crystal.origin.value,
+        "kind": crystal.kind.value,
+        "speaker": crystal.speaker,
+        "session": crystal.session,
+        "created_at": to_text(crystal.created_at),
+    }

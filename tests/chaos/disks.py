@@ -106,7 +106,7 @@ def read_only(trial: Trial) -> None:
     workspace = trial.workspace
     folders = (
         workspace.root, workspace.state, workspace.segments, workspace.retired,
-        workspace.checkpoints, workspace.crystals, workspace.scratch.parent,
+        workspace.checkpoints, workspace.index, workspace.scratch.parent,
     )  # fmt: skip
     with reading(trial):
         for _ in range(trial.rng.randint(1, 3)):

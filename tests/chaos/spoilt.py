@@ -67,7 +67,7 @@ def checkpoints(trial: Trial) -> None:
 
 def vectors(trial: Trial) -> None:
     """The vector index is built again by itself."""
-    files = [path for path in trial.workspace.crystals.rglob("*") if path.is_file()]
+    files = [path for path in trial.workspace.index.rglob("*") if path.is_file()]
     if files:
         _damaged(trial, trial.rng.choice(files))
         life = trial.dream()

@@ -141,7 +141,7 @@ def test_damaged_checkpoints_cost_nothing(dreamd: Caller, here: Path) -> None:
     works_again(dreamd, here, PENDING)
 
 
-@pytest.mark.parametrize("name", ["segments", "segments/retired", "crystals", "checkpoints"])
+@pytest.mark.parametrize("name", ["segments", "segments/retired", "index", "checkpoints"])
 def test_a_folder_that_a_copy_left_out_is_made_again(dreamd: Caller, here: Path, name: str) -> None:
     folder = here / ".dreamd" / name
     folder.rename(here / "gone")

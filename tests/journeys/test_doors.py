@@ -19,7 +19,7 @@ from tests.support.running import Caller
 from tests.support.serving import Home, at_home
 
 OUTSIDE = "The zebra of the other house sleeps in room 7731"
-FOLDERS = (".dreamd", ".dreamd/history", ".dreamd/segments", ".dreamd/checkpoints", ".dreamd/crystals", "memory")
+FOLDERS = (".dreamd", ".dreamd/history", ".dreamd/segments", ".dreamd/checkpoints", ".dreamd/index", "memory")
 FILES = ("MEMORY.md", "memory/scratch.md", ".dreamd/state.db", ".dreamd/lock", ".dreamd/fence", "GENOME.md")
 TOLERATED = ("memory/economics.json", "transcripts", "transcripts/talk.md", "MEMORY.md.seed-backup")
 
@@ -130,7 +130,7 @@ def test_nobody_else_may_read_what_is_kept(dreamd: Caller, tmp_path: Path, umask
         dreamd("search", "-w", root, "kettle")
         with open_exclusive(Workspace(root.resolve()), Config(), "a test") as store:
             store.embed()
-            assert store.index() is not None
+            assert store.crystals.vectors.vector_count()
         dreamd("session", "add", "-w", root, "s", "An item")
         Segments(Workspace(root.resolve())).take()
     finally:

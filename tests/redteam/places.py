@@ -28,7 +28,7 @@ FILES = (
     ".dreamd/state.db-wal",
     ".dreamd/state.db-journal",
     ".dreamd/checkpoints/dreams.db",
-    ".dreamd/crystals/clean.json",
+    ".dreamd/index/vectors.db",
     ".dreamd/history/000001.json",
     ".dreamd/history/000003.json",
     ".dreamd/history/000003.merging",
@@ -41,7 +41,7 @@ FOLDERS = (
     ".dreamd/history",
     ".dreamd/segments",
     ".dreamd/segments/retired",
-    ".dreamd/crystals",
+    ".dreamd/index",
     ".dreamd/checkpoints",
     ".dreamd/broken",
     "memory",
@@ -181,5 +181,5 @@ def some() -> dict[str, Build]:
             for step in (0, 5):
                 label = f"{name} {kinds[(number + step) % len(kinds)].__name__}"
                 chosen[label] = found[label]
-    worst = ("transcripts all_of_it", "memory/scratch.md sparse", ".dreamd/crystals outside", "memory outside")
+    worst = ("transcripts all_of_it", "memory/scratch.md sparse", ".dreamd/index outside", "memory outside")
     return chosen | {name: build for name, build in found.items() if name in worst or name.endswith("into_git")}

@@ -6,7 +6,7 @@ import pickle
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -185,21 +185,18 @@ def _ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19])
 
 
-def _index(files: Mapping[str, Callable[[House], bytes]], *, sealed: bool = False) -> Build:
-    """A build of the vector index, with a seal that says that its files are whole."""
+def _index(files: Mapping[str, Callable[[House], bytes]], *, clean: bool = False) -> Build:
+    """A build of the vector index; `clean`: state.db says that its files are whole."""
 
     def build(house: House, root: Path) -> None:
-        folder = root / ".dreamd" / "crystals" / "index-abcdefgh"
+        folder = root / ".dreamd" / "index" / "chroma-abcdefgh"
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content(house))
-        state = {}
-        for path in sorted(one for one in folder.rglob("*") if one.is_file()):
-            status = path.stat()
-            state[str(path.relative_to(folder))] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-        seal = {"build": folder.name if sealed else "../../../outside", "files": state}
-        (folder.parent / "clean.json").write_text(json.dumps(seal), encoding="utf-8")
+        state = ("", 0, folder.name if clean else "../../../outside", 1)
+        with suppress(sqlite3.Error), closing(sqlite3.connect(root / STATE, isolation_level=None)) as connection:
+            connection.execute("INSERT OR REPLACE INTO index_state VALUES (1, ?, ?, ?, ?)", state)
 
     return build
 
@@ -220,8 +217,8 @@ def _chroma(house: House) -> bytes:
 
 def _fifo_in_index(house: House, root: Path) -> None:
     _index({"header.bin": lambda _: b"\0" * 64})(house, root)
-    os.mkfifo(root / ".dreamd" / "crystals" / "index-abcdefgh" / "chroma.sqlite3")
-    (root / ".dreamd" / "crystals" / "index-abcdefgh" / "data_level0.bin").symlink_to(house.secret)
+    os.mkfifo(root / ".dreamd" / "index" / "chroma-abcdefgh" / "chroma.sqlite3")
+    (root / ".dreamd" / "index" / "chroma-abcdefgh" / "data_level0.bin").symlink_to(house.secret)
 
 
 def _leftovers(house: House, root: Path) -> None:
@@ -327,12 +324,12 @@ RECORDS: dict[str, Build] = {
         lambda _: json.dumps({"meta": {"forgotten_salt": "00"}, "forgotten": [["a", "b", 1e999, 2]]}),
     ),
     "id: of another workspace": _written(".dreamd/id", lambda _: "0" * 32),
-    "crystals: pickles": _index({"index_metadata.pickle": _pickled, "chroma.sqlite3": _chroma}),
-    "crystals: pickles, sealed": _index(
-        {"x/index_metadata.pickle": _pickled, "chroma.sqlite3": _chroma}, sealed=True
+    "index: pickles": _index({"index_metadata.pickle": _pickled, "chroma.sqlite3": _chroma}),
+    "index: pickles that are clean": _index(
+        {"x/index_metadata.pickle": _pickled, "chroma.sqlite3": _chroma}, clean=True
     ),
-    "crystals: FIFO and link in the index": _fifo_in_index,
-    "clean.json: nested without end": _written(".dreamd/crystals/clean.json", lambda _: b"[" * 500_000),
+    "index: FIFO and link in the index": _fifo_in_index,
+    "vectors.db: not ours": _written(".dreamd/index/vectors.db", _chroma),
     "leftovers that are links": _leftovers,
     "lists, marks and registries inside": _old_list,
     "segments of all kinds": _segments_of_all_kinds,

@@ -15,7 +15,7 @@ PREFIX = "7/42"
 
 def make_folder(root: Path, rows: int = 20, records: int = 3) -> Path:
     """What a workspace has, as far as a generation sees it."""
-    for name in ("memory", ".dreamd/history", ".dreamd/segments/retired", ".dreamd/checkpoints", ".dreamd/crystals"):
+    for name in ("memory", ".dreamd/history", ".dreamd/segments/retired", ".dreamd/checkpoints", ".dreamd/index"):
         (root / name).mkdir(parents=True)
     (root / "MEMORY.md").write_text("# Memory\n\n- tea\n")
     (root / "memory" / "scratch.md").write_text("# Scratch\n\n- a note\n")

@@ -8,6 +8,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from state.stores.crystals.crystals import Crystals
 from state.text.words import content_terms
 
 
@@ -31,16 +32,20 @@ class BagOfWords:
 
 
 class ListIndex:
-    """Compares with every vector; `fails` makes the next writes fail."""
+    """Compares with every vector that it was told."""
 
     def __init__(self) -> None:
         self.vectors: dict[str, NDArray[np.float32]] = {}
-        self.fails = False
+        self.failed = False
 
-    def upsert(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        if self.fails:
-            raise OSError("disk full")
-        self.vectors.update(zip(ids, vectors, strict=True))
+    def tell(self, crystals: Crystals, limit: int = 1_000) -> int:
+        """Hold up to so many of the vectors that wait for an index; how many."""
+        keys, vectors = crystals.vectors.unindexed(limit)
+        if vectors is not None:
+            there = crystals.by_keys(keys)
+            self.vectors.update((there[key].id, vector) for key, vector in zip(keys, vectors, strict=True))
+            crystals.vectors.indexed(keys, [])
+        return len(keys)
 
     def nearest(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
         scored = [(id_, float(known @ vector)) for id_, known in self.vectors.items()]

@@ -130,7 +130,7 @@ def skills(access: WorkspaceAccess, request: SkillsRequest) -> SkillTable:
     """The emerging skills: tasks that came back in different sessions."""
     (place,) = place_in(request.cursor, "skills", int) if request.cursor else (0,)
     with access.read() as store:
-        known, shown = Skills(store.crystals.connection), shown_of(store)
+        known, shown = Skills(store.crystals.connection, store.crystals.vectors), shown_of(store)
         found = known.listed(request.limit + 1, int(place))
         part = found[: request.limit]
         return SkillTable(

@@ -88,8 +88,8 @@ def _restore(context: RepairContext, copy: Path | None) -> tuple[str, ...]:
     for side in _SIDES:
         if os.path.lexists(old := path.with_name(path.name + side)):
             context.aside.move(old)
-    if context.workspace.crystals.is_dir() and not context.workspace.crystals.is_symlink():
-        empty_folder(disk, context.workspace.crystals)  # the vector index is of the old state.db
+    if context.workspace.index.is_dir() and not context.workspace.index.is_symlink():
+        empty_folder(disk, context.workspace.index)  # the vector index is of the old state.db
     disk.rename(new, path)
     context.rebuilt = context.emptied = True
     if copy is None:

@@ -21,7 +21,7 @@ from daemon.upkeep.repair.jobs import Job, RepairContext
 from daemon.upkeep.repair.notes import misencoded, notes
 from daemon.upkeep.repair.quarantine import Quarantine
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
-from daemon.workspace.vector_index import Embedding, Indexing
+from daemon.workspace.vector_index import Embedding, Index
 from state.errors import DreamdError
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
@@ -135,7 +135,7 @@ def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
 @contextmanager
 def _opened(context: RepairContext) -> Iterator[Store]:
     with (
-        closing(Indexing(context.workspace, context.check)) as indexing,
+        closing(Index(context.workspace, context.check)) as indexing,
         closing(open_owned(context.workspace, context.config, context.check, context.embedding, indexing)) as store,
     ):
         yield store

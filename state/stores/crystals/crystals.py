@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
@@ -54,11 +55,14 @@ _AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for befo
 
 
 class Crystals:
-    """The crystals of one workspace, over its open database. `vectors` holds their embeddings."""
+    """The crystals of one workspace, over its open database.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    `vectors` is the file of their embeddings; without one those are kept in memory.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, vectors: Path | None = None) -> None:
         self.connection = connection
-        self.vectors = CrystalVectors(connection)
+        self.vectors = CrystalVectors(connection, vectors)
         self.forgotten = TombstoneStore(connection)
 
     def upsert(self, crystals: Iterable[Crystal]) -> int:
@@ -282,7 +286,7 @@ class Crystals:
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Delete these crystals from every table and from the full-text index; returns the ids that existed.
 
-        Their hidden duplicates are deleted with them. The caller updates the vector file and index. The
+        Their hidden duplicates are deleted with them. The caller drops the vector index. The
         full-text index is built anew, so that its old segments do not keep the words; the bytes leave the file with
         `PRAGMA secure_delete` and VACUUM.
         """
@@ -290,12 +294,10 @@ class Crystals:
         with transaction(self.connection) as connection:
             gone = connection.execute(
                 f"DELETE FROM crystals WHERE id IN ({_KEYS}) OR merged_into IN"
-                f" (SELECT key FROM crystals WHERE id IN ({_KEYS})) RETURNING id, key",
+                f" (SELECT key FROM crystals WHERE id IN ({_KEYS})) RETURNING id",
                 (wanted, wanted),
             ).fetchall()
             if gone:
-                keys = [(row["key"],) for row in gone]
-                connection.executemany("INSERT OR IGNORE INTO to_file VALUES (?)", keys)
                 full_text.rebuild(connection)
         return [row["id"] for row in gone]
 
@@ -329,6 +331,7 @@ class Crystals:
         key = int(cursor.lastrowid or 0)
         full_text.add(self.connection, key)
         self.connection.execute("INSERT INTO to_embed (crystal) VALUES (?)", (key,))
+        self.connection.execute("INSERT INTO to_compare (crystal) VALUES (?)", (key,))
         return key
 
     def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:

@@ -28,7 +28,11 @@ class HiddenDuplicates:
 
     def waiting(self, limit: int) -> list[int]:
         """The rows whose vectors have not been compared with their nearest ones yet, the latest first."""
-        rows = self._connection.execute("SELECT crystal FROM to_compare ORDER BY crystal DESC LIMIT ?", (limit,))
+        rows = self._connection.execute(
+            "SELECT crystal FROM to_compare WHERE crystal NOT IN (SELECT crystal FROM to_embed)"
+            " ORDER BY crystal DESC LIMIT ?",
+            (limit,),
+        )
         return [int(row["crystal"]) for row in rows]
 
     def compared(self, keys: Sequence[int]) -> None:

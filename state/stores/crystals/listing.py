@@ -188,7 +188,7 @@ class CrystalList:
 
     def has_vector(self, key: int) -> bool:
         """Whether it is found by meaning too."""
-        return self._connection.execute("SELECT 1 FROM vectors WHERE crystal = ?", (key,)).fetchone() is not None
+        return self._connection.execute("SELECT 1 FROM to_embed WHERE crystal = ?", (key,)).fetchone() is None
 
     def _some(self, which: str, value: object, limit: int) -> tuple[list[int], int]:
         rows = self._connection.execute(

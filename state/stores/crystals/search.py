@@ -41,7 +41,7 @@ from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.current_values import CurrentValues
 from state.stores.crystals.duplicates import HiddenDuplicates
-from state.stores.crystals.nearest import Index
+from state.stores.crystals.nearest import ChromaIndex
 from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
@@ -73,7 +73,8 @@ class Beside:
             self.crystals.vectors.embed_pending(embedder, len(self.keys))
 
     def close(self) -> None:
-        """Close the database in memory."""
+        """Close the databases in memory."""
+        self.crystals.vectors.close()
         self.connection.close()
 
 
@@ -87,7 +88,7 @@ class Searcher:
         self,
         crystals: Crystals,
         embedder: Embedder | None = None,
-        index: Index | None = None,
+        index: ChromaIndex | None = None,
         beside: Beside | None = None,
     ) -> None:
         self._crystals = crystals
@@ -176,7 +177,8 @@ class Searcher:
 
     def _vector(self, question: Question) -> "NDArray[np.float32] | None":
         embedder = self._embedder
-        if embedder is None or not question.words or self._crystals.vectors.model() != embedder.name:
+        known = self._crystals.vectors
+        if embedder is None or not question.words or known.model() != embedder.name or known.are_few():
             return None
         vectors = embedder.embed([question.topic])
         return vectors.reshape(-1)

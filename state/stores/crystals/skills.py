@@ -15,8 +15,7 @@ from state.stores.database.tombstones import TombstoneStore
 from state.trust import Trust
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from state.stores.crystals.vectors import CrystalVectors
 
 # How often tasks or their vectors were added, and at which count the table was written.
 _ADDED = "tasks_added"
@@ -31,8 +30,9 @@ def expect_more(connection: sqlite3.Connection) -> None:
 class Skills:
     """The emerging skills of one workspace."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, vectors: "CrystalVectors") -> None:
         self._connection = connection
+        self._vectors = vectors
         self._meta = Meta(connection)
 
     def refresh(self) -> int | None:
@@ -75,13 +75,16 @@ class Skills:
     def tasks(self) -> list[TaskPattern]:
         """The latest tasks, one per occurrence. A task without a session (a note) gets its day as session."""
         rows = self._connection.execute(
-            "SELECT c.text, o.session, o.at, v.vector FROM crystals c JOIN occurrences o ON o.crystal = c.key"
-            " LEFT JOIN vectors v ON v.crystal = c.key WHERE c.kind = ? AND c.trust IN (?, ?)"
-            " ORDER BY c.key DESC LIMIT ?",
+            "SELECT c.key, c.text, o.session, o.at FROM crystals c JOIN occurrences o ON o.crystal = c.key"
+            " WHERE c.kind = ? AND c.trust IN (?, ?) ORDER BY c.key DESC LIMIT ?",
             (Kind.TASK_PATTERN.value, Trust.AGENT.value, Trust.OWNER.value, MAX_PATTERNS),
-        )
+        ).fetchall()
+        keys, found = self._vectors.read({int(row["key"]) for row in rows})
+        vectors = {} if found is None else dict(zip(keys, found, strict=True))
         return [
-            TaskPattern(row["text"], row["session"] or row["at"][:10], from_text(row["at"]), _vector(row["vector"]))
+            TaskPattern(
+                row["text"], row["session"] or row["at"][:10], from_text(row["at"]), vectors.get(int(row["key"]))
+            )
             for row in rows
         ]
 
@@ -89,11 +92,3 @@ class Skills:
         """The skills in the tasks, without those whose pattern holds a forgotten text."""
         tombstones = TombstoneStore(self._connection).tombstones()
         return [skill for skill in emerging(self.tasks()) if not tombstones.found(skill.pattern)]
-
-
-def _vector(blob: bytes | None) -> "NDArray[np.float32] | None":
-    if blob is None:
-        return None
-    import numpy as np
-
-    return np.frombuffer(blob, dtype="<f4")

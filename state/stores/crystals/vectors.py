@@ -1,41 +1,205 @@
-"""Crystal vectors: the truth in state.db from which the vector file and the vector index are fed and rebuilt.
+"""Crystal vectors: `index/vectors.db`, filled from state.db, which holds none of what is in it.
 
-Queues lead a new crystal on: `to_embed` (no vector yet), `to_file` and `to_index` (the file and the index have not
-been told yet), `to_compare` (not compared with those nearest to it yet, see `duplicates`). A row leaves a queue only
-after its step is done, so a crash repeats a step and never skips one.
+A vector counts if its crystal is there and does not wait in `to_embed`; so what state.db commits is right at once,
+and a row too many in vectors.db harms nobody. state.db names the vectors.db that it means by a token and by how often
+it was written. With any other file, an older one or none, both are compared by the digests of the crystals: what
+differs goes, and what is missing waits to be embedded again.
 """
 
 import json
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from state.stores.crystals.nearest import VECTOR_FILE, Index, Nearest, cosines, matrix
-from state.stores.database.connection import transaction
+from state.errors import StorageError
+from state.stores.crystals.nearest import ChromaIndex, Nearest, cosines, matrix
+from state.stores.database.connection import explained, open_unmigrated, transaction
 from state.stores.database.meta import Meta
+from state.stores.database.vector_database import SIDES, open_vectors
+from state.stores.disk.syscalls import storage_errors
 from state.stores.vectors.embedder import Embedder
+from state.stores.vectors.index_folder import delete
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Answer = TypeVar("Answer")
+
 BATCH = 256
 MODEL = "embedding_model"
+NAME = "vectors.db"
 _TO_EMBED = """
-SELECT key, context, text FROM crystals
+SELECT key, id, context, text FROM crystals
 WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC LIMIT ?))
    OR key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal LIMIT ?))
 """
 _LISTED = "SELECT value FROM json_each(?)"
+_IDS = f"SELECT key, id FROM crystals WHERE key IN ({_LISTED})"
+_UNTOLD = "SELECT key, vector FROM vectors WHERE key IN (SELECT key FROM to_index ORDER BY key LIMIT ?)"
+_PUT = "INSERT OR REPLACE INTO vectors (key, model, digest, vector) VALUES (?, ?, ?, ?)"
+# Errors of SQLite's that say nothing about the file.
+_OF_THE_MOMENT = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+# The token of a vectors.db that was found torn: whoever may write makes another one.
+_TORN = "torn"
+_CARRIED_UP_TO = 12  # the last schema of state.db that held vectors
+
+
+class IndexState(NamedTuple):
+    """What state.db says about its index; see `index_state` in the schema."""
+
+    vectors: str = ""
+    written: int = 0
+    build: str = ""
+    clean: bool = False
+
+
+def index_state(connection: sqlite3.Connection) -> IndexState:
+    """The one row of `index_state`."""
+    row = connection.execute("SELECT vectors, written, build, clean FROM index_state").fetchone()
+    return IndexState(str(row[0]), int(row[1]), str(row[2]), bool(row[3])) if row else IndexState()
+
+
+def put_index_state(connection: sqlite3.Connection, state: IndexState) -> None:
+    """Write that row; a part of the caller's transaction, if there is one."""
+    connection.execute("INSERT OR REPLACE INTO index_state VALUES (1, ?, ?, ?, ?)", state)
 
 
 class CrystalVectors:
-    """The vectors of one workspace's crystals, all of one model."""
+    """The vectors of one workspace's crystals, all of one model. `path` is vectors.db; without one it is in memory.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    `may_write`: this process owns the workspace. Several threads need several of these.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
         self._connection = connection
+        self._path = path
         self._meta = Meta(connection)
-        self.nearest = Nearest(connection)
+        self._file: sqlite3.Connection | None = None
+        self.may_write = True
+        self.nearest = Nearest(connection, self.reading)
+
+    def close(self) -> None:
+        """Release the file; it is opened again by whoever asks next."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    # ------------------------------------------------------------ the file
+
+    def reading(self, ask: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
+        """What this asks vectors.db; None if there is none that state.db means, or it turns out to be torn."""
+        wanted = index_state(self._connection).vectors
+        try:
+            for _ in range(2):
+                if self._file is None:
+                    self._file = open_vectors(self._path, create=False) if self._path else None
+                if self._file is not None and _about(self._file)[0] == wanted:
+                    return ask(self._file)
+                if self._path is None:
+                    break
+                self.close()  # another one may lie there by now
+        except sqlite3.DatabaseError as error:
+            self._torn(error)
+        except (ValueError, StorageError):  # of another width, or no vector at all; a link, or a folder
+            self._tear()
+        return None
+
+    def _torn(self, error: sqlite3.DatabaseError) -> None:
+        """Raise what is the disk's fault; what is the file's is mended by whoever owns the workspace."""
+        if self._path is not None and _is_of_the_moment(error):
+            raise explained(error, self._path) from error
+        self._tear()
+
+    def _tear(self) -> None:
+        self.close()
+        if self.may_write:
+            put_index_state(self._connection, index_state(self._connection)._replace(vectors=_TORN, clean=False))
+
+    def settle(self) -> None:
+        """Bring vectors.db and the queue of what waits for a vector into line, if they are not."""
+        try:
+            is_none = not (index_state(self._connection).vectors or (self._path and os.path.lexists(self._path)))
+            if self._agrees() or (is_none and not (self.wait() and self.model())):
+                return
+        except sqlite3.DatabaseError as error:
+            self._torn(error)
+        with transaction(self._connection):
+            self._settled()
+
+    def _agrees(self) -> bool:
+        """Whether the open file is the one that state.db means, and as new."""
+        if self._file is None or (self._path is not None and not self._path.exists()):
+            return False
+        state, (token, written) = index_state(self._connection), _about(self._file)
+        return token == state.vectors != "" and written - state.written in (0, 1)
+
+    def _settled(self) -> sqlite3.Connection:
+        """Return vectors.db, which agrees with state.db then; in the caller's transaction on that one."""
+        if index_state(self._connection).vectors == _TORN:
+            self._remove()
+        try:
+            return self._agreeing()
+        except sqlite3.DatabaseError as error:
+            if _is_of_the_moment(error):
+                raise
+        except StorageError:  # a link, or a folder
+            pass
+        self._remove()
+        return self._agreeing()
+
+    def _agreeing(self) -> sqlite3.Connection:
+        if not self._agrees():
+            if self._path is not None:
+                self.close()  # another one may lie there by now
+                with storage_errors(self._path.parent):
+                    self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = self._file or open_vectors(self._path, create=True)
+            if not self._agrees():
+                self._compare()
+        assert self._file is not None
+        return self._file
+
+    def _compare(self) -> None:
+        """Drop what is no vector of these crystals, and queue those without one; ChromaDB is built anew."""
+        file, connection, model, token = self._file, self._connection, self.model(), token_hex(16)
+        assert file is not None
+        wanted = {int(key): str(id_) for key, id_ in connection.execute("SELECT key, id FROM crystals")}
+        rows = file.execute("SELECT key, model, digest FROM vectors INDEXED BY vectors_by_digest").fetchall()
+        gone = [(key,) for key, of, digest in rows if of != model or wanted.get(key) != digest]
+        held = {int(key) for key, *_ in rows}.difference(key for (key,) in gone)
+        with transaction(file):
+            file.executemany("DELETE FROM vectors WHERE key = ?", gone)
+            file.execute("DELETE FROM to_index")
+            file.execute("UPDATE about SET token = ?, written = 0", (token,))
+        if gone:
+            file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute(f"DELETE FROM to_embed WHERE crystal IN ({_LISTED})", (json.dumps(list(held)),))
+        lost = [(key,) for key in wanted.keys() - held]
+        connection.executemany("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", lost)
+        put_index_state(connection, IndexState(token))
+
+    def _remove(self) -> None:
+        self.close()
+        if self._path is not None:
+            with storage_errors(self._path):
+                for side in SIDES:
+                    delete(self._path.with_name(f"{self._path.name}{side}"))
+
+    def drop(self) -> None:
+        """Leave no vector of what is gone from state.db, or has another text there: their bytes are overwritten."""
+        with transaction(self._connection) as connection:
+            put_index_state(connection, IndexState())
+            if self._path is None or os.path.lexists(self._path):
+                self._settled()
+            else:
+                connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
+
+    # ------------------------------------------------------------ filling it
 
     def use_model(self, name: str) -> bool:
         """From now on vectors are of this model; those of another are dropped and queued to be embedded again.
@@ -45,11 +209,9 @@ class CrystalVectors:
         if self.model() == name:
             return False
         with transaction(self._connection) as connection:
-            for table in ("vectors", "to_file", "to_index", "to_compare"):
-                connection.execute(f"DELETE FROM {table}")
-            self._meta.remove(VECTOR_FILE)
-            connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
             self._meta.put(MODEL, name)
+            put_index_state(connection, IndexState())
+            self._settled()
         return True
 
     def model(self) -> str:
@@ -63,6 +225,7 @@ class CrystalVectors:
         more is written than is embedded.
         """
         self.use_model(embedder.name)
+        self.settle()
         done = 0
         while done < limit:
             count = min(BATCH, limit - done)
@@ -71,126 +234,178 @@ class CrystalVectors:
                 break
             # The same text that the words' index sees; outside the transaction, for it may take seconds.
             texts = [f"{row['context']}: {row['text']}" if row["context"] else row["text"] for row in rows]
-            self._keep([int(row["key"]) for row in rows], embedder.name, embedder.embed(texts))
+            self.keep([(int(row["key"]), str(row["id"])) for row in rows], embedder.name, embedder.embed(texts))
             done += len(rows)
         return done
 
-    def index_pending(self, index: Index, limit: int = BATCH) -> int:
-        """Add up to `limit` vectors that the index does not hold yet; returns how many."""
-        done = 0
-        while done < limit:
-            rows = self._connection.execute(
-                "SELECT q.crystal, c.id, v.vector FROM to_index q JOIN crystals c ON c.key = q.crystal"
-                " JOIN vectors v ON v.crystal = q.crystal ORDER BY q.crystal LIMIT ?",
-                (min(BATCH, limit - done),),
+    def keep(self, crystals: Sequence[tuple[int, str]], model: str, vectors: "NDArray[np.float32]") -> None:
+        """Store the vectors of these crystals, given by row and id, as far as they are still there."""
+        with transaction(self._connection) as connection:
+            file = self._settled()
+            keys = json.dumps([key for key, _ in crystals])
+            there = dict(
+                connection.execute(f"SELECT key, id FROM crystals WHERE key IN ({_LISTED})", (keys,)).fetchall()
+            )
+            kept = [
+                (key, model, id_, vector.astype("<f4").tobytes())
+                for (key, id_), vector in zip(crystals, vectors, strict=True)
+                # The crystal may have been forgotten while its text was being embedded, or the model changed.
+                if there.get(key) == id_ and model == self.model()
+            ]
+            done = [(key,) for key, *_ in kept]
+            # First here: what state.db counts as embedded is. The lock of state.db keeps other writers away.
+            with transaction(file):
+                file.executemany(_PUT, kept)
+                file.executemany("INSERT OR IGNORE INTO to_index VALUES (?)", done)
+                file.execute("UPDATE about SET written = written + 1")
+            connection.executemany("DELETE FROM to_embed WHERE crystal = ?", done)
+            put_index_state(connection, index_state(connection)._replace(written=_about(file)[1]))
+
+    # ------------------------------------------------------------ ChromaDB
+
+    def unindexed(self, limit: int = 4 * BATCH) -> "tuple[list[int], NDArray[np.float32] | None]":
+        """The rows of up to `limit` vectors that ChromaDB was not told yet, with these."""
+
+        def ask(file: sqlite3.Connection) -> "tuple[list[int], NDArray[np.float32] | None]":
+            rows = file.execute(
+                "SELECT key, vector FROM vectors WHERE key IN (SELECT key FROM to_index ORDER BY key LIMIT ?)",
+                (limit,),
             ).fetchall()
-            if not rows:
-                break
-            index.upsert([row["id"] for row in rows], matrix([row["vector"] for row in rows]))
-            with transaction(self._connection) as connection:
-                keys = [(row["crystal"],) for row in rows]
-                connection.executemany("DELETE FROM to_index WHERE crystal = ?", keys)
-            done += len(rows)
-        return done
+            return [int(key) for key, _ in rows], matrix([vector for _, vector in rows]) if rows else None
+
+        return self.reading(ask) or ([], None)
+
+    def indexed(self, keys: Iterable[int], gone: Iterable[int]) -> None:
+        """ChromaDB holds these, but for those whose crystals are gone."""
+
+        def ask(file: sqlite3.Connection) -> None:
+            with transaction(file):
+                file.executemany("DELETE FROM vectors WHERE key = ?", [(key,) for key in gone])
+                file.executemany("DELETE FROM to_index WHERE key = ?", [(key,) for key in keys])
+
+        self.reading(ask)
+
+    def index_anew(self) -> None:
+        """Nothing was told to ChromaDB."""
+        self.reading(lambda file: file.execute("INSERT OR IGNORE INTO to_index SELECT key FROM vectors"))
+
+    # ------------------------------------------------------------ reading it
 
     def waiting(self) -> tuple[int, int]:
-        """How many crystals wait to be embedded, and how many vectors wait for the index."""
-        row = self._connection.execute("SELECT (SELECT count(*) FROM to_embed), (SELECT count(*) FROM to_index)")
-        embed, index = row.fetchone()
-        return int(embed), int(index)
+        """How many crystals wait to be embedded, and how many vectors wait for ChromaDB."""
+        (embed,) = self._connection.execute("SELECT count(*) FROM to_embed").fetchone()
+        return int(embed), self._number("SELECT count(*) FROM to_index")
 
     def wait(self) -> bool:
         """Whether any crystal waits to be embedded."""
         return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
 
-    def has_more_than(self, count: int) -> bool:
-        """Whether there are more vectors than that; quicker than to count them."""
-        row = self._connection.execute("SELECT 1 FROM vectors LIMIT 1 OFFSET ?", (count,)).fetchone()
-        return row is not None
+    def are_few(self) -> bool:
+        """Whether more crystals wait for a vector than have one, or all are lost: a search goes by words then."""
+        waiting, of = self._connection.execute(
+            "SELECT (SELECT count(*) FROM to_embed), (SELECT coalesce(max(key), 0) FROM crystals)"
+        ).fetchone()
+        return bool(2 * waiting > of) or bool(of and not self.newest())
+
+    def newest(self) -> int:
+        """The highest row with a vector; 0 without any."""
+        return self._number("SELECT coalesce(max(key), 0) FROM vectors")
 
     def vector_count(self) -> int:
-        """How many vectors there are, those included that the index does not hold yet."""
-        return int(self._connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
+        """How many vectors there are, those included that ChromaDB does not hold yet."""
+        return self._number("SELECT count(*) FROM vectors")
 
-    def vector_sample(self, n: int) -> "list[tuple[str, NDArray[np.float32]]]":
-        """Up to n (crystal id, vector) that the index should hold, spread evenly over the rows."""
-        indexed = "SELECT v.crystal FROM vectors v WHERE v.crystal NOT IN (SELECT crystal FROM to_index)"
-        rows = self._connection.execute(
-            "SELECT c.id, v.vector FROM vectors v JOIN crystals c ON c.key = v.crystal WHERE v.crystal IN"
-            f" (SELECT crystal FROM (SELECT crystal, ntile(?) OVER (ORDER BY crystal) AS part FROM ({indexed}))"
-            " GROUP BY part HAVING crystal = min(crystal))",
-            (n,),
-        ).fetchall()
-        return [(row["id"], matrix([row["vector"]])[0]) for row in rows]
+    def _number(self, query: str) -> int:
+        return self.reading(lambda file: int(file.execute(query).fetchone()[0])) or 0
 
-    def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
-        """Every vector, in batches of at most `size`: (ids, matrix of shape (n, width))."""
-        after = 0
-        while rows := self._connection.execute(
-            "SELECT v.crystal, c.id, v.vector FROM vectors v JOIN crystals c ON c.key = v.crystal"
-            " WHERE v.crystal > ? ORDER BY v.crystal LIMIT ?",
-            (after, size),
-        ).fetchall():
-            after = int(rows[-1]["crystal"])
-            yield [row["id"] for row in rows], matrix([row["vector"] for row in rows])
+    def read(self, keys: Iterable[int]) -> "tuple[list[int], NDArray[np.float32] | None]":
+        """The vectors of these rows with their keys; those without one are left out."""
+        listed = json.dumps(list(keys))
+        waiting = f"SELECT crystal FROM to_embed WHERE crystal IN ({_LISTED})"
+        late = {int(key) for (key,) in map(tuple, self._connection.execute(waiting, (listed,)))}
+
+        def ask(file: sqlite3.Connection) -> "tuple[list[int], NDArray[np.float32] | None]":
+            query = f"SELECT key, vector FROM vectors WHERE key IN ({_LISTED})"
+            rows = [row for row in file.execute(query, (listed,)) if row[0] not in late]
+            return [int(key) for key, _ in rows], matrix([vector for _, vector in rows]) if rows else None
+
+        return self.reading(ask) or ([], None)
 
     def cosines(self, vector: "NDArray[np.float32]", keys: Iterable[int]) -> dict[int, float]:
         """How near these rows are to this vector; rows without a vector are left out."""
-        rows = self._connection.execute(
-            "SELECT crystal, vector FROM vectors WHERE crystal IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(keys)),),
-        ).fetchall()
-        if not rows:
-            return {}
-        return dict(
-            zip(
-                (int(row[0]) for row in rows), cosines(matrix([row[1] for row in rows]), vector).tolist(), strict=True
-            )
-        )
+        found, vectors = self.read(keys)
+        return {} if vectors is None else dict(zip(found, cosines(vectors, vector).tolist(), strict=True))
 
     def of(self, ids: Iterable[str]) -> "dict[str, NDArray[np.float32]]":
         """The vectors of these crystals; those without one are left out."""
-        rows = self._connection.execute(
-            f"SELECT c.id, v.vector FROM crystals c JOIN vectors v ON v.crystal = c.key WHERE c.id IN ({_LISTED})",
-            (json.dumps(list(ids)),),
-        ).fetchall()
-        return dict(zip((row[0] for row in rows), matrix([row[1] for row in rows]), strict=True)) if rows else {}
+        query = f"SELECT key, id FROM crystals WHERE id IN ({_LISTED})"
+        names = {int(key): str(id_) for key, id_ in self._connection.execute(query, (json.dumps(list(ids)),))}
+        found, vectors = self.read(names)
+        return {} if vectors is None else {names[key]: vector for key, vector in zip(found, vectors, strict=True)}
 
     def between(self, keys: Iterable[int]) -> dict[tuple[int, int], float]:
         """How near each of these rows is to each other one, by both in either order."""
-        rows = self._connection.execute(
-            f"SELECT crystal, vector FROM vectors WHERE crystal IN ({_LISTED})", (json.dumps(list(keys)),)
-        ).fetchall()
-        if not rows:
+        known, vectors = self.read(keys)
+        if vectors is None:
             return {}
-        vectors, known = matrix([row[1] for row in rows]), [int(row[0]) for row in rows]
         found = (vectors @ vectors.T).tolist()
         return {(a, b): found[i][j] for i, a in enumerate(known) for j, b in enumerate(known) if i != j}
 
-    def neighbours(self, keys: Sequence[int], k: int, index: Index | None) -> dict[int, dict[int, float]]:
+    def neighbours(self, keys: Sequence[int], k: int, index: ChromaIndex | None) -> dict[int, dict[int, float]]:
         """For each of these rows that has a vector, the k others nearest to it with their cosines."""
-        rows = self._connection.execute(
-            f"SELECT crystal, vector FROM vectors WHERE crystal IN ({_LISTED})", (json.dumps(list(keys)),)
-        ).fetchall()
-        if not rows:
+        known, vectors = self.read(keys)
+        if vectors is None:
             return {}
-        near = self.nearest.to(matrix([row["vector"] for row in rows]), k + 1, index=index)
-        found = {int(row["crystal"]): cosines for row, cosines in zip(rows, near, strict=True)}
+        near = self.nearest.to(vectors, k + 1, index=index)
         return {
-            key: dict([(other, cosine) for other, cosine in cosines.items() if other != key][:k])
-            for key, cosines in found.items()
+            key: dict([(other, cosine) for other, cosine in found.items() if other != key][:k])
+            for key, found in zip(known, near, strict=True)
         }
 
-    def _keep(self, keys: Sequence[int], model: str, vectors: "NDArray[np.float32]") -> None:
-        with transaction(self._connection) as connection:
-            for key, vector in zip(keys, vectors, strict=True):
-                # The crystal may have been forgotten while its text was being embedded.
-                kept = connection.execute(
-                    "INSERT OR REPLACE INTO vectors (crystal, model, vector)"
-                    " SELECT key, ?, ? FROM crystals WHERE key = ?",
-                    (model, vector.astype("<f4").tobytes(), key),
-                ).rowcount
-                if kept:
-                    for queue in ("to_file", "to_index", "to_compare"):
-                        connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
-                connection.execute("DELETE FROM to_embed WHERE crystal = ?", (key,))
+
+def _is_of_the_moment(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(_OF_THE_MOMENT)
+
+
+def _about(file: sqlite3.Connection) -> tuple[str, int]:
+    token, written = file.execute("SELECT token, written FROM about").fetchone() or ("", 0)
+    return str(token), int(written)
+
+
+def carry_over(database: Path, path: Path) -> int:
+    """Copy the vectors that a state.db of an older schema holds into vectors.db, before a migration drops them.
+
+    Returns how many. Cut off, it is done again, or the rest is embedded anew. Raises StorageError.
+    """
+    if not database.is_file() or not database.stat().st_size:
+        return 0
+    try:
+        with open_unmigrated(database) as old:
+            (version,) = old.execute("PRAGMA user_version").fetchone()
+            if not 1 <= version <= _CARRIED_UP_TO:
+                return 0
+            with storage_errors(path.parent):
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = open_vectors(path, create=True)
+            assert file is not None
+            with closing(file):
+                return sum(_carried(file, rows) for rows in _old_vectors(old))
+    except sqlite3.Error as error:
+        raise explained(error, database) from error
+
+
+def _old_vectors(old: sqlite3.Connection) -> Iterator[list[tuple[int, str, str, bytes]]]:
+    after = 0
+    query = (
+        "SELECT v.crystal, v.model, c.id, v.vector FROM vectors v JOIN crystals c ON c.key = v.crystal"
+        " WHERE v.crystal > ? ORDER BY v.crystal LIMIT ?"
+    )
+    while rows := [tuple(row) for row in old.execute(query, (after, 4 * BATCH))]:
+        after = rows[-1][0]
+        yield rows
+
+
+def _carried(file: sqlite3.Connection, rows: list[tuple[int, str, str, bytes]]) -> int:
+    with transaction(file):
+        file.executemany(_PUT, rows)
+    return len(rows)

@@ -288,6 +288,7 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         moment="first_at last_at",
     ),
     "hormones": _columns({"armed": _is_armed}, code="armed", moment="at"),
+    "index_state": _columns(code="vectors build"),
     "item_events": _columns({"figures": _json(dict)}, prose="reason", code="action", moment="at", json="figures"),
     "item_relations": _columns({"metadata": _json(dict, str)}, prose="type target", moment="at", table="metadata"),
     "item_words": _columns(prose="folded"),
@@ -335,7 +336,6 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         moment="at undone_at",
     ),
     "tombstones": _columns(prose="text", moment="at"),
-    "vectors": _columns({"vector": _is_unit}, code="model vector"),
     "versions": _columns(
         {"record": lambda value: value == "" or _is_dream(value)},
         prose="text",

@@ -26,6 +26,7 @@ from state.stores.database.schema import (
     COMPARISONS,
     FILING,
     HEARD,
+    INDEX,
     LOOKUPS,
     MEMORIES,
     NAMED,
@@ -59,6 +60,7 @@ MIGRATIONS: tuple[str, ...] = (
     ENTRIES,
     HEARD,
     NAMED,
+    INDEX,
     TEXTS,
 )
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -364,7 +364,7 @@ CREATE UNIQUE INDEX changes_by_dream ON changes (dream, place);
 CREATE INDEX changes_by_decision ON changes (decision);
 """
 
-# What the vector file (`state.stores.vectors.vector_file`) may hold otherwise than `vectors`.
+# What the file of vectors that there was then might hold otherwise than `vectors`.
 FILING = """
 -- A fourth queue. It names rows of crystals that are gone, too: their vectors leave the file.
 CREATE TABLE to_file (crystal INTEGER PRIMARY KEY);
@@ -421,4 +421,22 @@ CREATE TABLE document (
 # What an agent had read since its owner's last word when it said or noted this: web, tool, or nothing.
 HEARD = """
 ALTER TABLE crystals ADD COLUMN heard TEXT NOT NULL DEFAULT '';
+"""
+
+# What can be computed again is no truth: vectors stand in index/vectors.db, and ChromaDB is told from there.
+INDEX = """
+CREATE TABLE index_state (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    vectors TEXT NOT NULL,      -- the token of the vectors.db that is meant; empty: compare what is there
+    written INTEGER NOT NULL,   -- and how often it was written
+    build   TEXT NOT NULL,      -- the folder of ChromaDB beside it; empty: there is none
+    clean   INTEGER NOT NULL    -- 0: ChromaDB's files may change at this moment, or did as a process ended
+);
+
+-- What waits for its vector is compared afterwards: from now on it waits for both from its beginning.
+INSERT OR IGNORE INTO to_compare SELECT crystal FROM to_embed;
+DROP TABLE vectors;
+DROP TABLE to_index;
+DROP TABLE to_file;
+DELETE FROM meta WHERE name = 'vector_file';
 """

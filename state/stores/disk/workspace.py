@@ -58,9 +58,9 @@ class Workspace:
         return self.state / "state.db"
 
     @property
-    def crystals(self) -> Path:
-        """The folder of the vector index (ChromaDB)."""
-        return self.state / "crystals"
+    def index(self) -> Path:
+        """The folder of what is made again from state.db: vectors.db and ChromaDB."""
+        return self.state / "index"
 
     @property
     def history(self) -> Path:
@@ -137,7 +137,7 @@ def init_workspace(folder: Path) -> Workspace:
         workspace.state,
         workspace.segments,
         workspace.retired,
-        workspace.crystals,
+        workspace.index,
         workspace.checkpoints,
     ):
         disk.make_folder(path, 0o700)

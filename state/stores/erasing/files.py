@@ -146,7 +146,7 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     known = {*database_files(workspace)}
     known |= {workspace.lock, workspace.fence, *logs(workspace)}
     known |= {path for path in (path_of(workspace),) if has_receipts_alone(disk, path)}
-    folders = (workspace.crystals, workspace.checkpoints, workspace.copies)
+    folders = (workspace.index, workspace.checkpoints, workspace.copies)
     found = [
         path
         for path in sorted(below(workspace.state))

@@ -179,7 +179,7 @@ def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 
 def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
-    """Replace the text of the crystal in this row, and drop its vector."""
+    """Replace the text of the crystal in this row, which has no vector then."""
     full_text.remove(connection, key)
     pairs = full_text.pairs(f"{context}: {text}" if context else text)
     connection.execute(
@@ -188,11 +188,9 @@ def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, cont
     )
     full_text.add(connection, key)
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
-    for table in ("vectors", "to_index", "to_compare"):
-        connection.execute(f"DELETE FROM {table} WHERE crystal = ?", (key,))
-    connection.execute("INSERT OR IGNORE INTO to_file VALUES (?)", (key,))
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", (key,))
-    connection.execute("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", (key,))
+    for queue in ("to_embed", "to_compare"):
+        connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
 
 
 def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
@@ -207,7 +205,6 @@ def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
     )
     full_text.remove(connection, key)
     connection.execute("DELETE FROM crystals WHERE key = ?", (key,))
-    connection.execute("INSERT OR IGNORE INTO to_file VALUES (?)", (key,))
 
 
 def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:

@@ -14,8 +14,9 @@ from state.stores.backup.manifest import SCRATCH, TEMPORARY
 from state.stores.disk.workspace import STATE_FOLDER
 
 RECORD = f"{STATE_FOLDER}/generation.json"
-CACHES = (f"{STATE_FOLDER}/crystals", f"{STATE_FOLDER}/copies")
-"""The vector index and the copies of state.db: they stay as long as the state.db stays that they were made from."""
+CACHES = (f"{STATE_FOLDER}/index", f"{STATE_FOLDER}/copies")
+"""The vectors stay, and are compared with state.db; ChromaDB and the copies, as long as their state.db does."""
+VECTORS = "vectors.db"
 DOCUMENT = "MEMORY.md"
 STATE_DB = f"{STATE_FOLDER}/state.db"
 CHECKPOINTS = f"{STATE_FOLDER}/checkpoints/dreams.db"
@@ -27,7 +28,7 @@ FOLDERS = (
     "memory",
     f"{STATE_FOLDER}/segments",
     f"{STATE_FOLDER}/segments/retired",
-    f"{STATE_FOLDER}/crystals",
+    f"{STATE_FOLDER}/index",
     f"{STATE_FOLDER}/checkpoints",
 )
 """Those that every workspace has, each after the one that it is in; a generation knows files alone."""

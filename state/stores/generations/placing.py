@@ -13,7 +13,17 @@ from state.fleet.generation import Chunk, Manifest, StoredFile
 from state.stores.disk.disk import below
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import STATE_FOLDER
-from state.stores.generations.belonging import BESIDE, CACHES, DATABASES, FOLDERS, INCOMING, LOCKS, RECORD, STATE_DB
+from state.stores.generations.belonging import (
+    BESIDE,
+    CACHES,
+    DATABASES,
+    FOLDERS,
+    INCOMING,
+    LOCKS,
+    RECORD,
+    STATE_DB,
+    VECTORS,
+)
 from state.stores.generations.local_copy import LocalCopy, closed, held, opened
 from state.stores.generations.manifests import digest_of
 from state.stores.generations.objects import Objects
@@ -35,7 +45,7 @@ class _Batch:
 def bring_up(objects: Objects, folder: Path, manifest: Manifest, system: System | None = None) -> None:
     """Make the folder (made if missing) be this generation; nobody has it open meanwhile.
 
-    Its locks stay, and the vector index if state.db does; links in it go, and are never followed. From the first
+    Its locks stay, and ChromaDB's files if state.db does; links in it go, and are never followed. From the first
     change to the last the folder counts as written, so that whatever cuts it off, the next call makes it right.
     Raises StorageError, which names the object, for one that is missing or not what was written.
     """
@@ -98,13 +108,22 @@ def _clear(root: Path, stays: set[str], calls: System) -> None:
         path = root / name
         if name in CACHES and is_folder:
             if STATE_DB not in stays:
-                shutil.rmtree(path)
+                _drop_index(path)
         elif is_folder:
             with suppress(OSError):  # it is not empty: something in it stays
                 if name not in FOLDERS:
                     path.rmdir()
         elif name not in staying or path.is_symlink():
             calls.unlink(path)
+
+
+def _drop_index(folder: Path) -> None:
+    """Delete all but the vectors: in ChromaDB's files stand texts, which may be forgotten by now."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif not path.name.startswith(VECTORS):
+            path.unlink()
 
 
 def _make_folder(root: Path, name: str, calls: System) -> None:

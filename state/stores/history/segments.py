@@ -313,7 +313,7 @@ class Segments:
         self._forget_sidecars()
         workspace = self._workspace
         for folder in (
-            workspace.root, workspace.scratch.parent, workspace.state, workspace.segments, workspace.crystals,
+            workspace.root, workspace.scratch.parent, workspace.state, workspace.segments, workspace.index,
         ):  # fmt: skip
             self._disk.remove_leftovers(folder, (now - _LEFTOVER_AGE).timestamp())
         return swept

@@ -73,12 +73,6 @@ def _faults_of_rows(connection: sqlite3.Connection) -> Iterator[str]:
         wrong = sum(not _is_sound(table, row) for row in rows)
         if wrong:
             yield f"{wrong} rows of {name} hold what they cannot hold"
-    unseen = connection.execute(
-        "SELECT count(*) FROM crystals WHERE key NOT IN (SELECT crystal FROM vectors)"
-        " AND key NOT IN (SELECT crystal FROM to_embed)"
-    ).fetchone()[0]
-    if unseen:
-        yield f"{unseen} crystals have no vector and wait for none"
     if "item_counts" in things(connection) and not _are_counted(connection):
         yield "the counts of sessions are not those of their items"
 

@@ -49,7 +49,7 @@ def test_a_sound_workspace_is_sound_in_every_respect(here: Workspace) -> None:
     assert {one.about for one in findings.values() if one.level is not Level.OK} == set()
     assert {"config", "model", "permissions", "disk", "MEMORY.md", "state.db", "embeddings"} <= findings.keys()
     assert {"word index", "vector index", "dreams", "pointers"} <= findings.keys()
-    assert "1 of 1 vectors" in findings["vector index"].what
+    assert "1 vectors of 1 crystals" in findings["vector index"].what
 
 
 def test_what_waits_to_be_embedded_is_a_warning(here: Workspace) -> None:

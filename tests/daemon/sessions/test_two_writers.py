@@ -11,7 +11,7 @@ from daemon import sessions
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_owned
-from daemon.workspace.vector_index import Embedding, Indexing
+from daemon.workspace.vector_index import Embedding, Index
 from state.errors import DreamdError
 from state.sessions.item import State
 from state.stores.disk.workspace import Workspace
@@ -32,7 +32,7 @@ def opened(root: Path) -> Store:
     """Without the lock that keeps the second one out."""
     workspace = Workspace(root)
     none = Embedding.given(Unavailable("not needed here"))
-    return open_owned(workspace, Config(), lambda: None, none, Indexing(workspace, lambda: None))
+    return open_owned(workspace, Config(), lambda: None, none, Index(workspace, lambda: None))
 
 
 def write(root: Path, writer: str, policy: str) -> None:

@@ -1,109 +1,433 @@
-"""The vector index of a workspace, as one process shares it."""
+"""The vector index of a workspace in the daemon: whatever becomes of its files, it is built again by itself.
 
-import stat
-from contextlib import closing
+Files are torn in every way that a disk and a human know, and processes are killed while they fill an index. Each
+opening happens in a process of its own, so that an index that kills it fails one test and not all.
+"""
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from daemon.api.search import look, search
 from daemon.config.settings import Config
-from daemon.workspace import vector_index as indexing
+from daemon.dream.consolidation import consolidate
+from daemon.service.keeper import Keeper
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
-from daemon.workspace.vector_index import Embedding, Indexing
-from state.crystals.crystal import Crystal, Origin
+from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding, Index
+from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database
-from state.stores.vectors.chroma import is_whole
-from state.stores.vectors.embedder import Unavailable
-from state.stores.vectors.vector_file import NAME
+from state.stores.crystals.nearest import LATEST
+from state.stores.crystals.vectors import MODEL, carry_over, index_state, put_index_state
+from state.stores.database.connection import make_schema, open_database, to_text
+from state.stores.disk.workspace import Workspace
+from tests.support.in_memory import BagOfWords
 
-VECTORS = 1_000
-
-
-def _filled(crystals: Crystals, count: int) -> None:
-    crystals.upsert([Crystal(f"House {number} was repaired", Origin.SCRATCH, utc_now()) for number in range(count)])
-    keys = [int(row[0]) for row in crystals.connection.execute("SELECT key FROM crystals")]
-    vectors = np.random.default_rng(7).standard_normal((count, 384)).astype(np.float32)
-    crystals.vectors._keep(keys, "a test", vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+WIDTH = 16
+COUNT = 1_200
+EMBEDDER = BagOfWords(width=WIDTH)
+CONTEXT = multiprocessing.get_context("spawn")
 
 
-def test_an_index_that_is_being_built_is_given_up_before_its_folder_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "EXACT_SEARCH_UP_TO", 100)
-    workspace = init_workspace(tmp_path / "agent")
-    failures = list[Exception]()
+@contextmanager
+def opened(workspace: Workspace) -> Iterator[Crystals]:
     with closing(open_database(workspace.database)) as connection:
-        crystals = Crystals(connection)
-        _filled(crystals, VECTORS)
+        crystals = Crystals(connection, workspace.index / "vectors.db")
+        with closing(crystals.vectors):
+            yield crystals
 
-        first = Indexing(workspace, lambda: None, background=True, failed=failures.append)
-        assert first.get(crystals)[0] is None
+
+def fill(crystals: Crystals, first: int, end: int) -> None:
+    """Crystals with vectors that differ from each other."""
+    notes = [Crystal(f"House {number} was repaired", Origin.SCRATCH, utc_now()) for number in range(first, end)]
+    crystals.upsert(notes)
+    crystals.vectors.use_model(EMBEDDER.name)
+    keys = crystals.keys(one.id for one in notes)
+    drawn = np.stack([np.random.default_rng(keys[one.id]).standard_normal(WIDTH) for one in notes])
+    vectors = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+    crystals.vectors.keep([(keys[one.id], one.id) for one in notes], EMBEDDER.name, vectors)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    found = init_workspace(tmp_path / "agent")
+    with opened(found) as crystals:
+        fill(crystals, 0, 300)
+    return found
+
+
+def held(index: Index, crystals: Crystals) -> int:
+    """How many records ChromaDB holds once it was told; and each of a sample is found by its own vector."""
+    index.tell(crystals)
+    found = index.wait()
+    assert found is not None
+    index.tell(crystals)
+    keys, vectors = crystals.vectors.read(random.Random(3).sample(range(1, crystals.newest() + 1), 20))
+    assert vectors is not None
+    for key, near in zip(keys, crystals.vectors.nearest.to(vectors, 5, index=found), strict=True):
+        assert next(iter(near)) == key
+        assert not found.failed
+    return found.count()
+
+
+@pytest.mark.full
+def test_it_holds_each_crystal_and_is_opened_as_it_was_left(workspace: Workspace) -> None:
+    failures = list[Exception]()
+    with opened(workspace) as crystals:
+        first = Index(workspace, lambda: None, background=True, failed=failures.append)
+        first.prepare(crystals)
+        assert crystals.vectors.nearest.latest == LATEST
+        assert first.ready(crystals) is None  # it is opened meanwhile
+        assert held(first, crystals) == 300
+        build = index_state(crystals.connection)
+        assert build.clean
+        assert [one for one in workspace.index.rglob("*") if one.stat().st_mode & 0o077] == []
+        fill(crystals, 300, 400)
+        assert held(first, crystals) == 400
+        first.close()
+        fill(crystals, 400, 450)
+        second = Index(workspace, lambda: None, background=True, failed=failures.append)
+        assert held(second, crystals) == 450
+        assert index_state(crystals.connection).build == build.build
+        crystals.vectors.use_model("another")
+        assert second.ready(crystals) is None
+        second.wait()
+        second.close()
+        assert index_state(crystals.connection).build != build.build
+    assert failures == []
+
+
+def test_one_that_is_not_the_daemons_opens_none(workspace: Workspace) -> None:
+    with opened(workspace) as crystals, closing(Index(workspace, lambda: None)) as index:
+        index.prepare(crystals)
+        index.tell(crystals)
+        assert index.wait() is None
+        assert crystals.vectors.nearest.latest is None
+        assert [path.name for path in workspace.index.iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.full
+def test_an_index_that_is_being_built_is_given_up_before_its_folder_is(workspace: Workspace) -> None:
+    failures = list[Exception]()
+    with opened(workspace) as crystals:
+        fill(crystals, 300, 3_000)
+        first = Index(workspace, lambda: None, background=True, failed=failures.append)
+        assert first.ready(crystals) is None
         builder = first._builder
         assert builder is not None
         first.close()
         assert not builder.is_alive()  # whoever has the lock next is alone in the folder
-        assert not is_whole(workspace.crystals)
-
-        second = Indexing(workspace, lambda: None, background=True, failed=failures.append)
-        second.get(crystals)
-        assert second._builder is not None
-        second._builder.join()
-        index, _ = second.get(crystals)
-        assert index is not None
-        assert index.count() == VECTORS
-        assert is_whole(workspace.crystals)
-        second.close()
+        with closing(Index(workspace, lambda: None, background=True, failed=failures.append)) as second:
+            assert held(second, crystals) == 3_000
     assert failures == []
 
 
-def test_a_file_that_a_search_misses_is_written_in_the_background_by_whoever_may(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "agent")
-    failures = list[Exception]()
-    with closing(open_database(workspace.database)) as connection:
-        crystals = Crystals(connection)
-        _filled(crystals, VECTORS)
-        nearest = crystals.vectors.nearest
-        alone = Indexing(workspace, lambda: None)
-        nearest.file = alone.file
-        assert "the next dream" in alone.file_in_background()
-        assert not nearest.is_filed()
-        daemons = Indexing(workspace, lambda: None, background=True, failed=failures.append)
-        nearest.file = daemons.file
-        assert "in the background" in daemons.file_in_background()
-        assert daemons._filer is not None
-        daemons._filer.join()
-        assert nearest.is_filed()
-        assert daemons.is_open
-        file = workspace.crystals / NAME
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert not file.is_symlink()
-        daemons.drop()
-        assert not file.exists()
-        assert not nearest.is_filed()
+@pytest.mark.full
+def test_who_owns_the_workspace_no_longer_writes_nothing_and_leaves_the_mark_alone(workspace: Workspace) -> None:
+    is_fenced = False
+
+    def check() -> None:
+        if is_fenced:
+            raise FencedError("it is another's", "stop")
+
+    with opened(workspace) as crystals, closing(Index(workspace, check, background=True)) as old:
+        held(old, crystals)
+        before = index_state(crystals.connection)
+        fill(crystals, 300, 310)
+        is_fenced = True
+        with pytest.raises(FencedError):
+            old.tell(crystals)
+        assert index_state(crystals.connection)[2:] == before[2:]
+        assert crystals.vectors.waiting() == (0, 10)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("background", [True, False])
+def test_a_drop_leaves_nothing_of_what_is_gone(workspace: Workspace, *, background: bool) -> None:
+    """ChromaDB's own deletions would leave the text in its queue."""
+    with opened(workspace) as crystals:
+        daemons = Index(workspace, lambda: None, background=True)
+        held(daemons, crystals)
+        if not background:
+            daemons.close()
+        index = daemons if background else Index(workspace, lambda: None)
+        (text,) = (one.text for one in crystals.by_keys([7]).values())
+        (vector,) = crystals.vectors.of([one.id for one in crystals.by_keys([7]).values()]).values()
+        inside = [path for path in workspace.index.rglob("*") if path.is_file()]
+        assert any(text.encode() in path.read_bytes() for path in inside)
+        crystals.remove([one.id for one in crystals.by_keys([7]).values()])
+        index.drop(crystals)
+        inside = [path for path in workspace.index.rglob("*") if path.is_file()]
+        assert {path.name.partition("-")[0] for path in inside} == {"vectors.db"}
+        assert not any(text.encode() in path.read_bytes() for path in inside)
+        assert not any(vector.tobytes() in path.read_bytes() for path in inside)
+        assert crystals.vectors.waiting()[0] == 0  # the others are not embedded anew
+        assert crystals.vectors.vector_count() == 299
+        index.close()
+        with closing(Index(workspace, lambda: None, background=True)) as again:
+            assert held(again, crystals) == 299
         daemons.close()
+
+
+def test_what_nobody_means_is_deleted(workspace: Workspace) -> None:
+    with opened(workspace) as crystals:
+        for name in ("chroma-left", "chroma-meant"):
+            (workspace.index / name).mkdir()
+        (workspace.state / "crystals" / "index-old").mkdir(parents=True)
+        put_index_state(crystals.connection, index_state(crystals.connection)._replace(build="chroma-meant"))
+        Index(workspace, lambda: None).prepare(crystals)
+        assert not (workspace.index / "chroma-left").exists()
+        assert (workspace.index / "chroma-meant").exists()
+        assert not (workspace.state / "crystals").exists()
+
+
+# --- a state.db that held them
+
+
+def _of_schema_12(workspace: Workspace, count: int) -> None:
+    """A state.db as an earlier dreamd left it: with the vectors, and files of them in another folder."""
+    texts = [f"House {number} was repaired" for number in range(count)]
+    with closing(sqlite3.connect(workspace.database, isolation_level=None)) as connection:
+        make_schema(connection, 12)
+        connection.execute("INSERT INTO meta VALUES (?, ?)", (MODEL, EMBEDDER.name))
+        for key, (text, vector) in enumerate(zip(texts, EMBEDDER.embed(texts), strict=True), 1):
+            connection.execute(
+                "INSERT INTO crystals (key, id, text, origin, kind, importance, trust, lifecycle, created_at)"
+                " VALUES (?, ?, ?, 'scratch', 'fact', .7, 'agent', 'generated', ?)",
+                (key, crystal_id(Origin.SCRATCH, text), text, to_text(utc_now())),
+            )
+            table = "vectors" if key % 10 else "to_embed"
+            values = (key, EMBEDDER.name, vector.tobytes()) if key % 10 else (key,)
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
+        connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
+    (workspace.state / "crystals").mkdir()
+    (workspace.state / "crystals" / "vectors.f32").write_bytes(b"dreamd vectors 1")
+
+
+@pytest.mark.parametrize("carried", [None, 0, 300, 4_000])
+def test_what_state_db_held_is_moved_and_not_embedded_anew_unless_a_kill_cut_it_off(
+    tmp_path: Path, carried: int | None
+) -> None:
+    workspace, embedder = init_workspace(tmp_path / "agent"), BagOfWords(width=WIDTH)
+    _of_schema_12(workspace, 3_000)
+    if carried is not None:  # it was killed after so many, and somebody migrated without it
+        assert carry_over(workspace.database, workspace.index / "vectors.db") == 2_700
+        with closing(sqlite3.connect(workspace.index / "vectors.db")) as file, file:
+            file.execute("DELETE FROM vectors WHERE key > ?", (carried,))
+        open_database(workspace.database).close()
+    lost = 0 if carried is None else sum(key % 10 > 0 for key in range(carried + 1, 3_001))
+    with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(embedder)) as store:
+        held = store.crystals.connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'vectors'")
+        assert held.fetchone()[0] == 0
+        assert search(store, "House 77").hits[0].crystal.text == "House 77 was repaired"
+        assert store.embed() == 300 + lost
+        assert store.crystals.vectors.vector_count() == store.crystals.count() == 3_000
+        assert store.crystals.vectors.waiting()[0] == 0
+        near = store.crystals.vectors.nearest.to(EMBEDDER.embed(["House 78 was repaired"]), 1)[0]
+        assert next(iter(store.crystals.by_keys(near).values())).text == "House 78 was repaired"
+    assert len([text for text in embedder.texts if text.endswith("was repaired")]) == 300 + lost
+    assert not (workspace.state / "crystals").exists()
+
+
+@pytest.mark.full
+def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_background(tmp_path: Path) -> None:
+    workspace, embedding = init_workspace(tmp_path / "agent"), Embedding.given(BagOfWords(width=WIDTH))
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+        store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(900))
+        store.embed()
+    shutil.rmtree(workspace.index)
+    failures = list[object]()
+    keeper = Keeper(workspace, "agent", Config, embedding, lambda *told: failures.append(told))
+    try:
+        keeper.acquire()
+        keeper.changed = False
+        with keeper.store() as store:
+            found = look(store, "House 77")
+            assert found.hits[0].crystal.text == "House 77 was repaired"
+            assert found.arms == ("lexical",)
+        assert keeper.changed  # so that a pass is due
+        with keeper.exclusive() as store:
+            assert consolidate(store, utc_now(), lambda: False).vectors > 800
+            index = store.indexing.wait()
+            assert index is not None
+            assert index.count() == 900
+        with keeper.store() as store:
+            assert look(store, "House 77").arms == ("lexical", "dense")
+    finally:
+        keeper.release()
     assert failures == []
 
 
-def test_a_reader_uses_the_file_and_what_no_disk_takes_waits(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "agent")
-    unavailable = Embedding.given(Unavailable("none here"))
-    with open_exclusive(workspace, Config(), "test", embedding=unavailable) as store:
-        _filled(store.crystals, VECTORS)
-        store.file_vectors()
-        assert store.notices == []
-        with open_readonly(workspace, Config(), unavailable) as reader:
-            assert reader.crystals.vectors.nearest.is_filed()
-        (workspace.crystals / NAME).unlink()
-        (workspace.crystals / NAME).mkdir()
-        assert store.indexing.file is not None
-        store.indexing.file.close()
-        store.file_vectors()
-        assert "the next dream tries again" in store.notices[0]
-        with open_readonly(workspace, Config(), unavailable) as reader:
-            assert not reader.crystals.vectors.nearest.is_filed()
-        (workspace.crystals / NAME).rmdir()
-        store.file_vectors()
-        assert store.crystals.vectors.nearest.is_filed()
+# --- torn files
+
+
+def open_and_tell(root: Path, answers: Connection) -> None:
+    """Open the index as the daemon does and say how many it holds, and whether it was built anew."""
+    workspace, failures = Workspace(root), list[Exception]()
+    with opened(workspace) as crystals:
+        before = index_state(crystals.connection).build
+        with closing(Index(workspace, lambda: None, background=True, failed=failures.append)) as index:
+            count = held(index, crystals)
+        answers.send((count, before != index_state(crystals.connection).build, [str(one) for one in failures]))
+
+
+def looked_at(workspace: Workspace) -> tuple[int, bool]:
+    """What a process says that opens it; the second, if the first is killed by what it opened."""
+    for _ in range(2):
+        ours, theirs = CONTEXT.Pipe()
+        process = CONTEXT.Process(target=open_and_tell, args=(workspace.root, theirs))
+        process.start()
+        theirs.close()
+        process.join(120)
+        if process.exitcode == 0:
+            count, is_new, failures = ours.recv()
+            assert failures == []
+            return count, is_new
+        assert process.exitcode is not None
+        assert process.exitcode < 0, "it was not killed, and failed"
+    raise AssertionError("a torn index kills more than once")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace whose index has a graph on the disk, and was closed."""
+    workspace = init_workspace(tmp_path_factory.mktemp("kept") / "agent")
+    with opened(workspace) as crystals:
+        fill(crystals, 0, COUNT)
+    assert looked_at(workspace) == (COUNT, True)
+    assert looked_at(workspace) == (COUNT, False)
+    return workspace
+
+
+def _build(workspace: Workspace) -> Path:
+    (build,) = workspace.index.glob("chroma-*")
+    return build
+
+
+def _graph(workspace: Workspace) -> Path:
+    return next(_build(workspace).rglob("data_level0.bin"))
+
+
+def _gone(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _noise(path: Path) -> None:
+    path.write_bytes(random.Random(5).randbytes(path.stat().st_size))
+
+
+def _half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _records_lost(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM embeddings WHERE id > 600")
+
+
+FILES: tuple[Callable[[Workspace], Path], ...] = (
+    lambda one: _build(one) / "chroma.sqlite3",
+    _graph,
+    lambda one: _graph(one).with_name("header.bin"),
+    lambda one: _graph(one).with_name("link_lists.bin"),
+)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("file", range(len(FILES)))
+@pytest.mark.parametrize("spoil", [_gone, _emptied, _noise, _half, _fifo, _link])
+def test_a_damaged_file_is_thrown_away_or_does_no_harm(
+    kept: Workspace, tmp_path: Path, file: int, spoil: Callable[[Path], None]
+) -> None:
+    """Where ChromaDB opens it all the same, what it answers is compared with the vectors, by who searches."""
+    workspace = Workspace(Path(shutil.copytree(kept.root, tmp_path / "copy")).resolve())
+    spoil(FILES[file](workspace))
+    try:
+        assert looked_at(workspace)[0] == COUNT
+    except AssertionError:
+        # It was opened, and found wrong as it was asked: then it was dropped, and the next one builds it.
+        assert looked_at(workspace) == (COUNT, True)
+
+
+@pytest.mark.full
+def test_a_build_that_is_gone_lost_records_or_was_not_closed_is_built_again(kept: Workspace, tmp_path: Path) -> None:
+    def in_copy(name: str) -> Workspace:
+        return Workspace(Path(shutil.copytree(kept.root, tmp_path / name)).resolve())
+
+    gone = in_copy("gone")
+    _gone(_build(gone))
+    assert looked_at(gone) == (COUNT, True)
+    lost = in_copy("lost")
+    _records_lost(_build(lost) / "chroma.sqlite3")
+    assert looked_at(lost) == (COUNT, True)
+    unclean = in_copy("unclean")
+    with opened(unclean) as crystals:
+        put_index_state(crystals.connection, index_state(crystals.connection)._replace(clean=False))
+    assert looked_at(unclean) == (COUNT, True)
+    others = init_workspace(tmp_path / "others")
+    with opened(others) as crystals:
+        fill(crystals, 5_000, 5_300)
+    assert looked_at(others) == (300, True)
+    shutil.rmtree(_build(others))
+    with opened(others) as crystals:
+        shutil.copytree(_build(kept), others.index / index_state(crystals.connection).build)
+    assert looked_at(others) == (300, True)
+
+
+def _live(root: Path, first: int) -> None:
+    """A life of writing and telling, until it is killed."""
+    workspace = Workspace(root)
+    with opened(workspace) as crystals, closing(Index(workspace, lambda: None, background=True)) as index:
+        held(index, crystals)
+        (root / "is open").write_text("")
+        for turn in range(10_000):
+            fill(crystals, first + 20 * turn, first + 20 * turn + 20)
+            index.tell(crystals)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("life", range(4))
+def test_a_kill_while_the_index_is_filled_loses_nothing(kept: Workspace, tmp_path: Path, life: int) -> None:
+    workspace = Workspace(Path(shutil.copytree(kept.root, tmp_path / "copy")).resolve())
+    for number in range(3):
+        mark = workspace.root / "is open"
+        mark.unlink(missing_ok=True)
+        process = CONTEXT.Process(target=_live, args=(workspace.root, 10_000 * (number + 1)))
+        process.start()
+        until = time.monotonic() + 60
+        while not mark.exists() and process.is_alive() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert process.is_alive()
+        time.sleep(random.Random(10 * life + number).uniform(0.0, 0.5))
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    with opened(workspace) as crystals:
+        count = crystals.count() - crystals.vectors.waiting()[0]
+    assert looked_at(workspace)[0] == count

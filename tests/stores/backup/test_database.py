@@ -139,7 +139,6 @@ def test_other_versions_and_another_programs_database_are_refused(
         ("UPDATE sessions SET config = '{{{'", "of sessions hold"),
         ("UPDATE sessions SET policy = 'zzz'", "of sessions hold"),
         ("INSERT INTO hormones VALUES (1, 0, 0, 0, '2026-03-01T12:00:00+00:00', '[')", "of hormones hold"),
-        ("INSERT INTO vectors SELECT key, 'm', x'00' FROM crystals", "of vectors hold"),
         ("INSERT INTO watermarks VALUES ('x.md', 1, 1, '[]')", "of watermarks hold"),
         ("INSERT INTO meta VALUES ('forgotten_salt', 'zz')", "of meta hold"),
         ("INSERT INTO meta VALUES ('forgotten_withheld', 'many')", "of meta hold"),

@@ -252,6 +252,7 @@ def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: 
     assert crystals.remove([secret.id, "0" * 32]) == [secret.id]
     assert crystals.get([secret.id]) == []
     assert crystals.sources(secret.id) == []
+    crystals.vectors.drop()
     assert crystals.vectors.vector_count() == 300
     assert not full_text.is_torn(connection)
     connection.execute("VACUUM")
@@ -267,8 +268,8 @@ def test_new_crystals_wait_to_be_embedded_and_then_for_the_index(crystals: Cryst
     assert vectors.embed_pending(BagOfWords(), 3) == 3
     assert vectors.waiting() == (2, 3)
     assert vectors.embed_pending(BagOfWords(), 100) == 2
-    assert vectors.index_pending(index, 4) == 4
-    assert vectors.index_pending(index, 100) == 1
+    assert index.tell(crystals, 4) == 4
+    assert index.tell(crystals) == 1
     assert vectors.waiting() == (0, 0)
     assert len(index.vectors) == vectors.vector_count() == 5
 
@@ -291,19 +292,6 @@ def test_the_context_is_embedded_with_the_text(crystals: Crystals) -> None:
     assert embedder.texts == [FULL.indexed_text] == ["Mira, 1 March 2026: Mira drained the canary"]
 
 
-def test_what_the_index_refused_waits_until_it_takes_it(crystals: Crystals) -> None:
-    index = ListIndex()
-    crystals.upsert([FULL])
-    crystals.vectors.embed_pending(BagOfWords())
-    index.fails = True
-    with pytest.raises(OSError, match="disk full"):
-        crystals.vectors.index_pending(index)
-    assert crystals.vectors.waiting() == (0, 1)
-    index.fails = False
-    assert crystals.vectors.index_pending(index) == 1
-    assert list(index.vectors) == [FULL.id]
-
-
 def test_a_crystal_that_is_removed_while_it_is_being_embedded_gets_no_vector(crystals: Crystals) -> None:
     class Slow(BagOfWords):
         def embed(self, texts: object) -> NDArray[np.float32]:
@@ -313,7 +301,6 @@ def test_a_crystal_that_is_removed_while_it_is_being_embedded_gets_no_vector(cry
     crystals.upsert([_note("kept"), _note("gone")])
     crystals.vectors.embed_pending(Slow())
     assert crystals.vectors.waiting() == (0, 1)
-    assert [id_ for id_, _ in crystals.vectors.vector_sample(9)] == []
     assert crystals.vectors.vector_count() == 1
 
 
@@ -328,31 +315,6 @@ def test_vectors_of_two_models_are_never_mixed(crystals: Crystals) -> None:
     assert vectors.waiting() == (1, 1)
     assert vectors.vector_count() == 1
     assert not vectors.use_model("new")
-
-
-def test_the_sample_is_spread_over_what_the_index_has_been_told(crystals: Crystals) -> None:
-    index, embedder = ListIndex(), BagOfWords()
-    notes = [_note(f"note {number}") for number in range(20)]
-    crystals.upsert(notes)
-    crystals.vectors.embed_pending(embedder)
-    crystals.vectors.index_pending(index)
-    crystals.upsert([_note("untold")])
-    crystals.vectors.embed_pending(embedder)
-    sample = crystals.vectors.vector_sample(4)
-    places = [notes.index(crystal) for crystal in crystals.get(id_ for id_, _ in sample)]
-    assert places == [0, 5, 10, 15]
-    assert all(np.array_equal(vector, index.vectors[id_]) for id_, vector in sample)
-    assert len(crystals.vectors.vector_sample(50)) == 20
-
-
-def test_all_vectors_come_in_batches(crystals: Crystals) -> None:
-    notes = [_note(f"note {number}") for number in range(7)]
-    crystals.upsert(notes)
-    crystals.vectors.embed_pending(BagOfWords())
-    batches = list(crystals.vectors.vector_batches(3))
-    assert [len(ids) for ids, _ in batches] == [3, 3, 1]
-    assert [id_ for ids, _ in batches for id_ in ids] == [note.id for note in notes]
-    assert all(matrix.shape == (len(ids), 384) for ids, matrix in batches)
 
 
 def test_the_nearest_are_found_exactly_across_batches(crystals: Crystals, monkeypatch: pytest.MonkeyPatch) -> None:

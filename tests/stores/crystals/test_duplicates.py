@@ -186,7 +186,7 @@ def test_neighbours_are_the_same_with_and_without_an_index(crystals: Crystals) -
         for number, (one, other) in enumerate((a, b) for a in words for b in words)
     )
     crystals.vectors.embed_pending(embedder)
-    crystals.vectors.index_pending(index, 10)  # the others are compared one by one
+    index.tell(crystals, 10)  # the others are compared one by one
     keys = [1, 7, 25, 99]
     told, exact = (crystals.vectors.neighbours(keys, 4, one) for one in (index, None))
     assert told.keys() == exact.keys() == {1, 7, 25}
@@ -201,7 +201,7 @@ def test_twins_of_a_task_are_expected_to_be_skills(crystals: Crystals) -> None:
 
     task = replace(SAID, text="Every release needs a tag", kind=Kind.TASK_PATTERN)
     crystals.upsert([task])
-    skills = Skills(crystals.connection)
+    skills = Skills(crystals.connection, crystals.vectors)
     assert skills.refresh() == 0
     assert skills.refresh() is None
     crystals.vectors.embed_pending(BagOfWords())

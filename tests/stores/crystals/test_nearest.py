@@ -1,12 +1,13 @@
-"""What the vector file answers is what state.db answers, whatever was written, forgotten, cut off or copied back."""
+"""What is nearest is what comparing with every vector gives, whatever was written, forgotten, lost or copied back."""
 
 import multiprocessing
 import os
 import shutil
 import signal
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,11 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Kind
-from state.stores.crystals import nearest
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
-from state.stores.vectors.vector_file import NAME, VectorFile
 from tests.stores.crystals.test_search import _note
-from tests.support.faults import Bytes, Fault, FaultySystem, Names, PowerCut
 from tests.support.in_memory import BagOfWords, ListIndex
 from tests.support.long_variants import examples
 
@@ -37,246 +36,186 @@ FILTERS: tuple[tuple[str, list[object]], ...] = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "FILED_FROM", 1)
-    monkeypatch.setattr(nearest, "_BATCH", 3)
-    monkeypatch.setattr(nearest, "_TRIED", (2, 4))
-
-
 @contextmanager
-def opened(folder: Path, disk: Disk | None = None) -> Iterator[Crystals]:
-    """The crystals of a database in the folder, with their vector file."""
-    (folder / "crystals").mkdir(exist_ok=True)
+def opened(folder: Path) -> Iterator[Crystals]:
+    """The crystals of a database in the folder, with vectors.db beside it."""
     with closing(open_database(folder / "state.db")) as connection:
-        crystals = Crystals(connection)
-        file = VectorFile(folder / "crystals" / NAME, disk)
-        crystals.vectors.nearest.file = file
-        with closing(file):
+        crystals = Crystals(connection, folder / NAME)
+        with closing(crystals.vectors):
             yield crystals
-
-
-def write_file(crystals: Crystals) -> None:
-    while crystals.vectors.nearest.write_file(lambda: None):
-        pass
 
 
 def fill(crystals: Crystals, count: int = 8) -> None:
     crystals.upsert(_note(f"{WORDS[number % 8]} {WORDS[number // 8 % 8]} {number}") for number in range(count))
     crystals.vectors.embed_pending(EMBEDDER, FEW)
-    write_file(crystals)
 
 
-def agrees(crystals: Crystals) -> None:
-    """Through the file the same is found as in state.db, with every filter, and of each row that does not wait."""
-    asked = EMBEDDER.embed(["canary cluster", "ferry noon drained"])
-    near = crystals.vectors.nearest
+def embedded(crystals: Crystals, condition: str = "", values: tuple[object, ...] = ()) -> dict[int, str]:
+    """What must have a vector: every crystal that does not wait for one."""
+    vectors = "SELECT key, text FROM crystals WHERE key NOT IN (SELECT crystal FROM to_embed)"
+    rows = crystals.connection.execute(" AND ".join((vectors, condition or "TRUE")), values)
+    return {int(key): str(text) for key, text in rows}
+
+
+def agrees(crystals: Crystals, embedder: BagOfWords = EMBEDDER, index: ListIndex | None = None) -> None:
+    """What is found, with every filter, is what the texts themselves give; and of each crystal its own vector."""
+    asked = embedder.embed(["canary cluster", "ferry noon drained"])
+    vectors = crystals.vectors
     for condition, values in FILTERS:
+        texts = embedded(crystals, condition, tuple(values))
+        known = embedder.embed(list(texts.values())) if texts else np.empty((0, WIDTH), np.float32)
         for k in (1, 3, FEW):
-            for told, exact in zip(
-                near.to(asked, k, condition, values), near.compared(asked, k, condition, values), strict=True
-            ):
-                assert sorted(told.values()) == pytest.approx(sorted(exact.values()), abs=1e-5)
-                assert k < FEW or told.keys() == exact.keys()
-
-
-def filed(crystals: Crystals) -> dict[int, bytes]:
-    """The vectors in the file, by row, when nothing waits for it."""
-    assert crystals.connection.execute("SELECT 1 FROM to_file").fetchone() is None
-    assert crystals.vectors.nearest.is_filed()
-    assert crystals.vectors.nearest.file is not None
-    content = crystals.vectors.nearest.file.path.read_bytes()[4_096:]
-    rows = np.frombuffer(content, dtype="<f4").reshape(-1, WIDTH)
-    return {key: row.tobytes() for key, row in enumerate(rows) if row.any()}
-
-
-def stored(crystals: Crystals) -> dict[int, bytes]:
-    return {int(key): vector for key, vector in crystals.connection.execute("SELECT crystal, vector FROM vectors")}
+            for vector, told in zip(asked, vectors.nearest.to(asked, k, condition, values, index), strict=True):
+                exact = dict(zip(texts, (known @ vector).tolist(), strict=True))
+                assert list(told.values()) == pytest.approx(sorted(exact.values(), reverse=True)[:k], abs=1e-5)
+                assert told == pytest.approx({key: exact[key] for key in told}, abs=1e-5)
+    every = [int(key) for (key,) in map(tuple, crystals.connection.execute("SELECT key FROM crystals"))]
+    assert vectors.read(every)[0] == sorted(embedded(crystals))
 
 
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)),
         st.tuples(st.just("embed"), st.integers(1, 5)),
-        st.tuples(st.just("file"), st.integers(0, 2)),
-        st.tuples(st.just("cut off"), st.integers(0, 12)),
+        st.tuples(st.just("tell"), st.integers(0, 3)),
         st.tuples(st.just("remove"), st.integers(0, 9)),
+        st.tuples(st.just("drop"), st.just(0)),
         st.tuples(st.just("model"), st.sampled_from(("bag-of-words", "another"))),
-        st.tuples(st.just("lose"), st.just(0)),
         st.tuples(st.just("open again"), st.just(0)),
     ),
     max_size=25,
 )
 
 
-def _take(crystals: Crystals, step: str, value: str | int, root: Path, embedder: BagOfWords) -> None:
-    near, number = crystals.vectors.nearest, int(value) if isinstance(value, int) else 0
-    assert near.file is not None
-    if step == "write":
-        kind = Kind.GOAL if "noon" in str(value) else Kind.FACT
-        crystals.upsert([_note(str(value), session="s" if "ferry" in str(value) else "", kind=kind)])
-    elif step == "embed":
-        crystals.vectors.embed_pending(embedder, number)
-    elif step == "file":
-        for _ in range(number):
-            near.write_file(lambda: None)
-    elif step == "cut off":
-        good, system = near.file, FaultySystem(root / "crystals", number, Fault.TORN_CRASH)
-        near.file = VectorFile(good.path, Disk(good.path.parent, system))
-        with suppress(PowerCut):
-            write_file(crystals)
-        near.file.close()
-        near.file = good
-    elif step == "remove":
-        ids = [row[0] for row in crystals.connection.execute("SELECT id FROM crystals ORDER BY key")]
-        crystals.remove(ids[-1 - number :][:1])  # the latest ones: their rows are given again
-    elif step == "lose":
-        near.file.path.unlink(missing_ok=True)
-    else:
-        near.file.close()
-
-
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(taken=steps)
-@example(taken=[("write", "canary"), ("embed", 1), ("file", 1), ("lose", 0)])
-@example(taken=[("write", "cluster"), ("embed", 1), ("write", "canary"), ("file", 1), ("lose", 0)])
-def test_after_any_steps_the_file_answers_as_state_db_does(taken: list[tuple[str, str | int]]) -> None:
+@given(taken=steps, asks=st.booleans())
+@example(taken=[("write", "canary"), ("embed", 1), ("remove", 0), ("write", "ferry"), ("embed", 1)], asks=False)
+@example(taken=[("write", "cluster"), ("embed", 1), ("tell", 1), ("write", "canary"), ("embed", 1)], asks=True)
+def test_after_any_steps_the_nearest_are_those_of_an_exact_search(
+    taken: list[tuple[str, str | int]], *, asks: bool
+) -> None:
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder)) as crystals:
-        embedder = EMBEDDER
+        embedder, index = EMBEDDER, ListIndex()
         for step, value in taken:
-            if step == "model":
-                embedder = BagOfWords(str(value), WIDTH)
+            number = int(value) if isinstance(value, int) else 0
+            if step == "write":
+                kind = Kind.GOAL if "noon" in str(value) else Kind.FACT
+                crystals.upsert([_note(str(value), session="s" if "ferry" in str(value) else "", kind=kind)])
+            elif step == "embed":
+                crystals.vectors.embed_pending(embedder, number)
+            elif step == "tell":
+                index.tell(crystals, number)
+            elif step == "remove":  # the latest ones: their rows are given again
+                ids = [row[0] for row in crystals.connection.execute("SELECT id FROM crystals ORDER BY key")]
+                crystals.remove(ids[-1 - number :][:1])
+            elif step == "drop":
+                crystals.vectors.drop()
+                index = ListIndex()
+            elif step == "model":
+                embedder, index = BagOfWords(str(value), WIDTH), ListIndex()
                 crystals.vectors.use_model(embedder.name)
             else:
-                _take(crystals, step, value, Path(folder), embedder)
-            agrees(crystals)
+                crystals.vectors.close()
+            agrees(crystals, embedder, index if asks and index.vectors else None)
         crystals.vectors.embed_pending(embedder, FEW)
-        write_file(crystals)
-        agrees(crystals)
-        if stored(crystals):
-            assert filed(crystals) == stored(crystals)
+        crystals.vectors.drop()
+        assert crystals.vectors.waiting()[0] == 0
+        assert crystals.vectors.vector_count() == crystals.count()
+        agrees(crystals, embedder)
 
 
-@pytest.mark.parametrize("fault", [Fault.CRASH, Fault.TORN_CRASH])
-@pytest.mark.parametrize("kept", list(Bytes))
-def test_whatever_a_disk_kept_of_a_batch_that_was_cut_off_nothing_is_missed(
-    tmp_path: Path, fault: Fault, kept: Bytes
+@pytest.mark.parametrize(("k", "listed"), [(3, 2), (3, 100), (60, 2)])
+def test_a_filter_that_lets_little_pass_is_answered_from_far_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k: int, listed: int
 ) -> None:
-    (start := tmp_path / "start").mkdir()
-    with opened(start) as crystals:
-        fill(crystals, 4)
-        gone = _note(f"{WORDS[3]} {WORDS[0]} 3")
-        crystals.remove([gone.id])
-        crystals.upsert(_note(f"late ferry {number}") for number in range(5))
+    monkeypatch.setattr("state.stores.crystals.nearest._LISTED_UP_TO", listed)
+    monkeypatch.setattr("state.stores.crystals.nearest._MORE", 1)
+    monkeypatch.setattr("state.stores.crystals.nearest._TIMES", 2)
+    monkeypatch.setattr("state.stores.crystals.nearest._ROWS_AT_ONCE", 7)
+    with opened(tmp_path) as crystals:
+        fill(crystals, 90)
+        crystals.upsert(_note(f"quartz {number}", kind=Kind.GOAL) for number in range(5))
         crystals.vectors.embed_pending(EMBEDDER, FEW)
-    for call in range(60):
-        root = shutil.copytree(start, tmp_path / f"{fault.name}-{kept.name}-{call}")
-        system = FaultySystem(root / "crystals", call, fault)
-        with opened(root, Disk(root / "crystals", system)) as crystals, suppress(PowerCut):
-            write_file(crystals)
-        image = system.image(tmp_path / f"image-{call}", Names.SYNCED, kept)
-        shutil.rmtree(root / "crystals")
-        shutil.copytree(image, root / "crystals")
-        with opened(root) as crystals:
-            agrees(crystals)
-            write_file(crystals)
-            agrees(crystals)
-            assert filed(crystals) == stored(crystals)
-        if not system.met:
-            return
-    raise AssertionError("there is no end of calls")
+        agrees(crystals)
+        found = crystals.vectors.nearest.to(EMBEDDER.embed(["canary"]), k, "crystals.kind = ?", ["goal"])[0]
+        assert len(found) == min(k, 5)
 
 
-def _live(folder: str, number: int) -> None:
-    """Write, embed, file and remove until somebody kills this process."""
-    nearest.FILED_FROM, nearest._BATCH = 1, 3
-    with opened(Path(folder)) as crystals:
-        while True:
-            number += 1
-            crystals.upsert([_note(f"{WORDS[number % 8]} {WORDS[number // 8 % 8]} {number}")])
-            crystals.vectors.embed_pending(EMBEDDER, 1)
-            crystals.vectors.nearest.write_file(lambda: None)
-            if number % 3 == 0:
-                rows = crystals.connection.execute("SELECT id FROM crystals ORDER BY key DESC LIMIT 2").fetchall()
-                crystals.remove([row[0] for row in rows])
+def test_where_an_index_is_to_be_asked_and_there_is_none_the_latest_are_compared(tmp_path: Path) -> None:
+    with opened(tmp_path) as crystals:
+        fill(crystals, 20)
+        crystals.vectors.nearest.latest = 5
+        assert set(crystals.vectors.nearest.to(EMBEDDER.embed(["canary"]), FEW)[0]) == {16, 17, 18, 19, 20}
 
 
-def _embedded(crystals: Crystals) -> set[tuple[int, str]]:
-    rows = crystals.connection.execute("SELECT key, id FROM crystals JOIN vectors ON crystal = key")
-    return {(int(key), id_) for key, id_ in rows}
-
-
-@pytest.mark.parametrize("life", range(3))
-def test_a_process_that_is_killed_leaves_a_file_that_answers_as_state_db_does(tmp_path: Path, life: int) -> None:
+@pytest.mark.parametrize("wrong", ["of others", "other cosines"])
+def test_an_index_that_answers_what_is_not_so_is_asked_no_more(tmp_path: Path, wrong: str) -> None:
     with opened(tmp_path) as crystals:
         fill(crystals)
-    process = multiprocessing.get_context("forkserver").Process(target=_live, args=(str(tmp_path), 100 * life))
-    process.start()
-    with opened(tmp_path) as crystals:
-        reading = 0
-        while reading < 5 + 3 * life or crystals.newest() < 8 + life:  # it is read meanwhile
-            assert process.is_alive()
-            before = _embedded(crystals)
-            found = crystals.vectors.nearest.to(EMBEDDER.embed(["canary cluster"]), FEW)[0]
-            assert {key for key, _ in before & _embedded(crystals)} <= found.keys()
-            reading += 1
-        os.kill(process.pid or 0, signal.SIGKILL)
-        process.join()
-        agrees(crystals)
-        write_file(crystals)
-        agrees(crystals)
-        assert filed(crystals) == stored(crystals)
+        index = ListIndex()
+        index.tell(crystals)
+        known = list(index.vectors.items())
+        index.vectors = (
+            {f"{number:064}": vector for number, (_, vector) in enumerate(known)}
+            if wrong == "of others"
+            else {id_: known[number - 1][1] for number, (id_, _) in enumerate(known)}
+        )
+        agrees(crystals, index=index)
+        assert index.failed
 
 
-def test_a_reader_in_another_place_sees_what_is_filed_meanwhile(tmp_path: Path) -> None:
-    with opened(tmp_path) as owner, opened(tmp_path) as reader:
-        fill(owner)
-        assert reader.vectors.nearest.is_filed()
-        agrees(reader)
-        owner.upsert(_note(f"late harbour {number}") for number in range(9))
-        owner.vectors.embed_pending(EMBEDDER, FEW)
-        agrees(reader)
-        write_file(owner)
-        agrees(reader)
-        owner.remove([_note("late harbour 3").id])
-        agrees(reader)
-        write_file(owner)
-        agrees(reader)
-        assert filed(reader) == stored(owner)
+# --- what becomes of the file
 
 
-def test_the_vector_of_what_is_removed_leaves_the_file(tmp_path: Path) -> None:
-    with opened(tmp_path) as crystals:
-        fill(crystals)
-        file = tmp_path / "crystals" / NAME
-        vector = crystals.vectors.of([_note("canary canary 0").id]).popitem()[1].tobytes()
-        assert vector in file.read_bytes()
-        crystals.remove([_note("canary canary 0").id])
-        write_file(crystals)
-        assert vector not in file.read_bytes()
+def _gone(path: Path) -> None:
+    path.unlink()
 
 
-def _garbage(path: Path) -> None:
-    path.write_bytes(os.urandom(9_000))
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
 
 
-def _half_a_header(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:20])
+def _noise(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(3).bytes(path.stat().st_size))
 
 
-def _without_its_end(path: Path) -> None:
-    os.truncate(path, 4_096 + 3 * WIDTH * 4)
+def _noise_in_the_vectors(path: Path) -> None:
+    with path.open("r+b") as file:
+        content = file.read()
+        place = content.index(EMBEDDER.embed(["canary canary 0"])[0].tobytes())
+        file.seek(place)
+        file.write(b"\xff" * 4 * WIDTH)
 
 
-def _of_another_width(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[16:20] = (1 << 20).to_bytes(4, "little")
-    path.write_bytes(content)
+def _pages_torn(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(65_536)
+        file.write(b"\x55" * (path.stat().st_size - 65_536))
+
+
+def _half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _another_width(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE vectors SET vector = x'0000803f' WHERE key = 3")
+
+
+def _another_program(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE vectors (key, vector)")
 
 
 def _a_link(path: Path) -> None:
     path.rename(path.with_name("elsewhere"))
-    path.symlink_to(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
 
 
 def _a_fifo(path: Path) -> None:
@@ -284,77 +223,125 @@ def _a_fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
-@pytest.mark.parametrize(
-    "harm", [Path.unlink, _garbage, _half_a_header, _without_its_end, _of_another_width, _a_link, _a_fifo]
-)
+def _of_another_workspace(path: Path) -> None:
+    (path.parent / "other").mkdir()
+    with opened(path.parent / "other") as other:
+        other.upsert(_note(f"quartz {number}") for number in range(8))
+        other.vectors.embed_pending(EMBEDDER, FEW)
+    for side in ("", "-wal", "-shm"):
+        path.with_name(f"{path.name}{side}").unlink(missing_ok=True)
+    shutil.copy(path.parent / "other" / NAME, path)
+
+
+KINDS = (
+    _gone, _emptied, _noise, _noise_in_the_vectors, _pages_torn, _half, _another_width, _another_program, _a_link,
+    _a_folder, _a_fifo, _of_another_workspace,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("spoil", KINDS)
 @pytest.mark.parametrize("is_open", [False, True])
-def test_a_file_that_is_harmed_is_passed_over_and_made_anew(
-    tmp_path: Path, harm: Callable[[Path], None], *, is_open: bool
+def test_a_file_that_is_harmed_costs_nothing_but_time(
+    tmp_path: Path, spoil: Callable[[Path], None], *, is_open: bool
 ) -> None:
     with opened(tmp_path) as crystals:
         fill(crystals)
-        if is_open and harm in (_garbage, _half_a_header, _without_its_end):
+        # Under SQLite's feet it is undefined.
+        if not is_open or spoil in (_noise, _noise_in_the_vectors, _pages_torn, _half, _emptied):
+            crystals.vectors.close()
+        spoil(tmp_path / NAME)
+        kept = (tmp_path / "elsewhere").read_bytes() if spoil is _a_link else b""
+        crystals.vectors.nearest.to(EMBEDDER.embed(["canary"]), 3)  # by words alone, perhaps; nothing is raised
+        crystals.vectors.cosines(EMBEDDER.embed(["canary"])[0], range(9))
+        crystals.vectors.embed_pending(EMBEDDER, FEW)
+        agrees(crystals)
+        assert crystals.vectors.waiting()[0] == 0
+        assert crystals.vectors.vector_count() == 8
+        assert spoil is not _a_link or (tmp_path / "elsewhere").read_bytes() == kept
+
+
+@pytest.mark.parametrize("copied", ["vectors.db", "state.db"])
+def test_what_was_copied_back_from_an_earlier_time_is_noticed_and_what_is_right_of_it_kept(
+    tmp_path: Path, copied: str
+) -> None:
+    with opened(tmp_path) as crystals:
+        fill(crystals)
+    shutil.copy(tmp_path / copied, tmp_path / "old")
+    with opened(tmp_path) as crystals:
+        crystals.remove([row[0] for row in crystals.connection.execute("SELECT id FROM crystals WHERE key > 6")])
+        crystals.upsert(_note(f"quartz {number}") for number in range(8))
+        crystals.vectors.embed_pending(EMBEDDER, 4)
+        crystals.vectors.embed_pending(EMBEDDER, FEW)
+    shutil.copy(tmp_path / "old", tmp_path / copied)
+    embedder = BagOfWords(width=WIDTH)
+    with opened(tmp_path) as crystals:
+        crystals.vectors.embed_pending(embedder, FEW)
+        agrees(crystals)
+        assert len(embedder.texts) < crystals.count()
+
+
+def _live(folder: str, number: int) -> None:
+    """A life of writing and embedding, until it is killed."""
+    with opened(Path(folder)) as crystals:
+        for turn in range(10_000):
+            crystals.upsert([_note(f"{WORDS[turn % 8]} {number} {turn}")])
+            crystals.vectors.embed_pending(EMBEDDER, 1 + turn % 3)
+            if turn % 5 == 4:
+                last = crystals.connection.execute("SELECT id FROM crystals ORDER BY key DESC LIMIT 1").fetchone()
+                crystals.remove([last[0]])
+            if turn % 7 == 6:
+                crystals.vectors.drop()
+
+
+@pytest.mark.parametrize("life", range(3))
+def test_a_process_that_is_killed_leaves_what_an_exact_search_agrees_with(tmp_path: Path, life: int) -> None:
+    context = multiprocessing.get_context("fork")
+    for number in range(3):
+        process = context.Process(target=_live, args=(str(tmp_path), number))
+        process.start()
+        process.join(0.15 + 0.05 * life)
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        with opened(tmp_path) as crystals:
             agrees(crystals)
-        file = crystals.vectors.nearest.file
-        assert file is not None
-        if not is_open:
-            file.close()
-        harm(file.path)
-        if not is_open or harm in (_half_a_header, _without_its_end):
-            assert not crystals.vectors.nearest.is_filed()
-        crystals.upsert([_note("late quartz")])
-        crystals.vectors.embed_pending(EMBEDDER, FEW)
-        write_file(crystals)
-        file.close()
-        write_file(crystals)
-        agrees(crystals)
-        assert filed(crystals) == stored(crystals)
+            crystals.vectors.embed_pending(EMBEDDER, FEW)
+            agrees(crystals)
 
 
-@pytest.mark.parametrize("copied", ["state.db", f"crystals/{NAME}"])
-def test_what_was_copied_back_from_an_earlier_time_is_noticed(tmp_path: Path, copied: str) -> None:
-    root = tmp_path / "w"
-    root.mkdir()
-    with opened(root) as crystals:
-        fill(crystals)
-    shutil.copy(root / copied, tmp_path / "earlier")
-    with opened(root) as crystals:
-        crystals.remove([_note(f"{WORDS[number]} canary {number}").id for number in range(4, 8)])
-        crystals.upsert(_note(f"late ferry {number}") for number in range(12))
-        crystals.vectors.embed_pending(EMBEDDER, FEW)
-        write_file(crystals)
-    shutil.copy(tmp_path / "earlier", root / copied)
-    with opened(root) as crystals:
-        assert not crystals.vectors.nearest.is_filed()
-        agrees(crystals)
-        write_file(crystals)
-        assert filed(crystals) == stored(crystals)
+def test_a_reader_in_another_process_sees_what_is_written_and_dropped_meanwhile(tmp_path: Path) -> None:
+    with opened(tmp_path) as writer, opened(tmp_path) as reader:
+        reader.vectors.may_write = False
+        fill(writer)
+        agrees(reader)
+        writer.remove([_note("canary canary 0").id])
+        writer.vectors.drop()
+        agrees(reader)
+        shutil.rmtree(tmp_path / NAME, ignore_errors=True)
+        (tmp_path / NAME).unlink(missing_ok=True)
+        writer.vectors.embed_pending(EMBEDDER, FEW)
+        agrees(reader)
 
 
-def test_without_a_file_a_large_store_compares_the_latest_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nearest, "COMPARED", 3)
+def test_what_is_dropped_leaves_no_byte_of_its_vector(tmp_path: Path) -> None:
     with opened(tmp_path) as crystals:
-        crystals.vectors.nearest.file = None
         fill(crystals)
-        index = ListIndex()
-        near, asked = crystals.vectors.nearest, EMBEDDER.embed(["canary"])
-        assert set(near.to(asked, FEW)[0]) == {6, 7, 8}
-        assert set(near.to(asked, FEW, "crystals.kind <> ?", ["goal"])[0]) <= set(range(1, 9))
-        assert len(near.to(asked, FEW, "crystals.kind <> ?", ["goal"])[0]) == 3
-        crystals.vectors.index_pending(index, 4)
-        assert set(near.to(asked, FEW, index=index)[0]) == {1, 2, 3, 4, 6, 7, 8}
+        vector = EMBEDDER.embed(["canary canary 0"])[0].tobytes()
+        crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        crystals.remove([_note("canary canary 0").id])
+        crystals.vectors.drop()
+        assert not any(vector in path.read_bytes() for path in tmp_path.glob(f"{NAME}*"))
+        agrees(crystals)
 
 
-def test_rows_far_apart_are_not_filed(tmp_path: Path) -> None:
-    with opened(tmp_path) as crystals:
+def test_a_disk_that_takes_no_vectors_has_them_wait(tmp_path: Path) -> None:
+    (tmp_path / "index").write_text("no folder")
+    with closing(open_database(tmp_path / "state.db")) as connection:
+        crystals = Crystals(connection, tmp_path / "index" / NAME)
         crystals.upsert([_note("canary")])
-        crystals.connection.execute("PRAGMA foreign_keys = OFF")
-        crystals.connection.execute("UPDATE crystals SET key = 1 << 40")
-        crystals.connection.execute("UPDATE to_embed SET crystal = 1 << 40")
-        crystals.vectors.embed_pending(EMBEDDER, FEW)
-        write_file(crystals)
-        assert not crystals.vectors.nearest.is_filed()
-        agrees(crystals)
-        assert not any((tmp_path / "crystals").iterdir())
+        with pytest.raises(Exception, match="index"):
+            crystals.vectors.embed_pending(EMBEDDER)
+        assert crystals.vectors.waiting() == (1, 0)
+        Disk(tmp_path).remove(tmp_path / "index")
+        assert crystals.vectors.embed_pending(EMBEDDER) == 1
+        crystals.vectors.close()

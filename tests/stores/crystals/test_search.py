@@ -246,7 +246,7 @@ def test_only_what_passes_the_filter_is_found(
     crystals.upsert([_note("canary", **passes)])
     embedder, index = BagOfWords(), ListIndex()
     crystals.vectors.embed_pending(embedder, 1_000)
-    crystals.vectors.index_pending(index, 1_000)
+    index.tell(crystals, 1_000)
     searcher = {
         "lexical": Searcher(crystals),
         "exact": Searcher(crystals, embedder),
@@ -267,11 +267,11 @@ def test_a_session_filter_finds_what_was_repeated_there(crystals: Crystals) -> N
 
 
 @pytest.mark.parametrize("filters", [filters for filters, _ in FILTERED])
-def test_a_filter_reads_neither_every_crystal_nor_every_vector(crystals: Crystals, filters: Filters) -> None:
+def test_a_filter_reads_not_every_crystal(crystals: Crystals, filters: Filters) -> None:
     crystals.upsert(_note(f"canary cluster {number}", session="t", position=number) for number in range(50))
     embedder, index = BagOfWords(), ListIndex()
     crystals.vectors.embed_pending(embedder, 1_000)
-    crystals.vectors.index_pending(index, 1_000)
+    index.tell(crystals, 1_000)
     statements: list[str] = []
     crystals.connection.set_trace_callback(statements.append)
     Searcher(crystals, embedder, index).search("canary cluster", NOW, filters=filters)
@@ -279,24 +279,23 @@ def test_a_filter_reads_neither_every_crystal_nor_every_vector(crystals: Crystal
     steps = [
         step["detail"]
         for statement in statements
-        if statement.startswith(("SELECT", "WITH")) and ("crystals" in statement or "vectors" in statement)
+        if statement.startswith(("SELECT", "WITH")) and "crystals" in statement
         for step in crystals.connection.execute(f"EXPLAIN QUERY PLAN {statement}")
     ]
-    assert any("vectors" in step for step in steps)
-    scans = [step for step in steps if step.startswith(("SCAN crystals", "SCAN vectors"))]
+    scans = [step for step in steps if step.startswith("SCAN crystals")]
     assert [step for step in scans if "COVERING INDEX" not in step] == []
 
 
 def test_what_passes_a_filter_is_found_behind_many_that_are_nearer(
     crystals: Crystals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("state.stores.crystals.nearest.COMPARED", 5)  # too many pass to be compared one by one
+    monkeypatch.setattr("state.stores.crystals.nearest._LISTED_UP_TO", 5)  # too many pass to be compared one by one
     monkeypatch.setattr("state.stores.crystals.nearest._ASKED_FOR", 160)
     crystals.upsert(_note(f"canary cluster {number}") for number in range(100))
     crystals.upsert(_note(f"canary in the far north {number}", kind=Kind.GOAL) for number in range(30))
     embedder, index = BagOfWords(), ListIndex()
     crystals.vectors.embed_pending(embedder, 1_000)
-    crystals.vectors.index_pending(index, 1_000)
+    index.tell(crystals, 1_000)
     crystals.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")  # only the vectors can find them
     searcher = Searcher(crystals, embedder, index)
     found = searcher.search("canary cluster", NOW, limit=30, filters=Filters(kind=Kind.GOAL))
@@ -310,7 +309,7 @@ def test_what_the_index_has_not_been_told_is_found_all_the_same(crystals: Crysta
     embedder, index = BagOfWords(), ListIndex()
     crystals.upsert([_note("lunch at noon")])
     crystals.vectors.embed_pending(embedder)
-    crystals.vectors.index_pending(index)
+    index.tell(crystals)
     crystals.upsert([_note("canary drained")])
     crystals.vectors.embed_pending(embedder)
     crystals.connection.execute("DELETE FROM words_idx")  # so that only the vectors can find it
@@ -322,7 +321,7 @@ def test_what_the_index_still_holds_of_a_removed_crystal_is_not_found(crystals: 
     embedder, index = BagOfWords(), ListIndex()
     crystals.upsert([_note("canary drained"), _note("canary")])
     crystals.vectors.embed_pending(embedder)
-    crystals.vectors.index_pending(index)
+    index.tell(crystals)
     crystals.remove([_note("canary drained").id])
     assert _texts(Searcher(crystals, embedder, index).search("canary drained", NOW)) == ["canary"]
 
@@ -331,7 +330,7 @@ def _kept(crystals: Crystals) -> tuple[BagOfWords, ListIndex]:
     embedder, index = BagOfWords(), ListIndex()
     crystals.upsert(_note(f"note {number} on the cluster") for number in range(30))
     crystals.vectors.embed_pending(embedder)
-    crystals.vectors.index_pending(index)
+    index.tell(crystals)
     return embedder, index
 
 

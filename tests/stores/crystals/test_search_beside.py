@@ -12,7 +12,8 @@ from state.crystals.crystal import Origin
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.database.connection import memory_database
-from state.stores.vectors.chroma import open_index
+from state.stores.vectors.chroma import VectorIndex
+from state.stores.vectors.index_folder import new_build
 from tests.stores.crystals.test_search import NOW, _note, _texts, sentences
 from tests.support.in_memory import BagOfWords
 
@@ -49,9 +50,13 @@ def test_the_same_is_found_through_chromadb(crystals: Crystals, tmp_path: Path) 
     crystals.upsert(_note(f"note {number} on the cluster", session="s", position=number) for number in range(50))
     crystals.upsert([_note("The canary was drained", session="s", position=50)])
     crystals.vectors.embed_pending(embedder, 100)
-    index, _ = open_index(tmp_path / "crystals", "crystals", crystals.vectors)
+    index = VectorIndex(new_build(tmp_path))
     try:
-        crystals.vectors.index_pending(index, 100)
+        keys, vectors = crystals.vectors.unindexed()
+        assert vectors is not None
+        known = list(crystals.by_keys(keys).values())
+        index.add([one.id for one in known], vectors, [one.text for one in known], [{"kind": "fact"} for _ in known])
+        crystals.vectors.indexed(keys, [])
         through_index = Searcher(crystals, embedder, index).search("canary drained", NOW)
         exact = Searcher(crystals, embedder).search("canary drained", NOW)
     finally:

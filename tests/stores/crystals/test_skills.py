@@ -28,7 +28,7 @@ def crystals(tmp_path: Path) -> Iterator[Crystals]:
 def test_the_same_words_in_three_sessions_are_one_crystal_and_a_skill(crystals: Crystals) -> None:
     crystals.upsert(replace(TASK, session=session) for session in "abc")
     assert crystals.count() == 1
-    (skill,) = Skills(crystals.connection).known(5)
+    (skill,) = Skills(crystals.connection, crystals.vectors).known(5)
     assert (skill.occurrences, skill.sessions) == (3, 3)
 
 
@@ -36,7 +36,7 @@ def test_one_task_that_is_searched_often_is_no_skill(crystals: Crystals) -> None
     crystals.upsert([TASK])
     for hour in range(40):
         crystals.touch([TASK.id], AT + timedelta(hours=hour))
-    skills = Skills(crystals.connection)
+    skills = Skills(crystals.connection, crystals.vectors)
     assert skills.refresh() == 0
     assert skills.known(5) == []
 
@@ -45,14 +45,14 @@ def test_notes_of_one_day_are_one_session(crystals: Crystals) -> None:
     note = replace(TASK, session="", origin=Origin.SCRATCH)
     again = replace(note, text="Write the changelog before each release, as always")
     crystals.upsert([note, again])
-    skills = Skills(crystals.connection)
+    skills = Skills(crystals.connection, crystals.vectors)
     assert skills.known(5) == []
     crystals.upsert([replace(note, text=f"{TASK.text} again", created_at=AT + timedelta(days=1))])
     assert [skill.sessions for skill in skills.known(5)] == [2]
 
 
 def test_they_are_found_anew_only_when_tasks_were_added(crystals: Crystals) -> None:
-    skills = Skills(crystals.connection)
+    skills = Skills(crystals.connection, crystals.vectors)
     assert skills.refresh() is None
     crystals.upsert([TASK, replace(TASK, text="A fact", kind=Kind.FACT)])
     assert skills.refresh() == 0
@@ -89,6 +89,6 @@ def test_a_skill_is_found_in_notes_in_nine_languages(crystals: Crystals, languag
         Crystal(text, Origin.SCRATCH, AT + timedelta(days=day), salience(text, Trust.AGENT).kind)
         for day, text in enumerate(DEEDS[language])
     )
-    (skill,) = Skills(crystals.connection).known(5)
+    (skill,) = Skills(crystals.connection, crystals.vectors).known(5)
     assert skill.sessions >= 2
     assert skill.pattern.rstrip(".。") in {text.rstrip(".。") for text in DEEDS[language]}

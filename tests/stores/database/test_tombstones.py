@@ -155,8 +155,9 @@ def test_no_question_holds_it_until_it_is_lifted(connection: sqlite3.Connection,
 
 def test_no_skill_is_named_after_it(connection: sqlite3.Connection) -> None:
     task = Crystal("Draw up the weekly sales report", Origin.SESSION, AT, kind=Kind.TASK_PATTERN)
-    Crystals(connection).upsert(replace(task, session=session) for session in "abcd")
-    skills = Skills(connection)
+    crystals = Crystals(connection)
+    crystals.upsert(replace(task, session=session) for session in "abcd")
+    skills = Skills(connection, crystals.vectors)
     (skill,) = skills.known(9)
     TombstoneStore(connection).block(Target.of(skill.pattern), AT)
     assert skills.known(9) == []

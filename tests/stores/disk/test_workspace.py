@@ -11,7 +11,7 @@ from state.stores.disk.workspace import Workspace, init_workspace, open_workspac
 def test_a_new_workspace_has_its_folders_and_nobody_else_may_look(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "new" / "agent")
     assert workspace.scratch.parent.is_dir()
-    for folder in (workspace.state, workspace.segments, workspace.retired, workspace.crystals):
+    for folder in (workspace.state, workspace.segments, workspace.retired, workspace.index):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert open_workspace(workspace.root) == workspace
 

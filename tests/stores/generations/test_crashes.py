@@ -42,7 +42,9 @@ def test_a_bring_up_that_is_cut_off_anywhere_is_made_right_by_the_next(folder_st
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
         there = tmp_path / f"{fault.name}{fail_at}"
         generations.bring_up(there, first)
-        (there / ".dreamd" / "crystals" / "vectors.f32").write_text("x")
+        (there / ".dreamd" / "index" / "vectors.db").write_text("x")
+        (there / ".dreamd" / "index" / "chroma-1").mkdir()
+        (there / ".dreamd" / "index" / "chroma-1" / "chroma.sqlite3").write_text("a text")
         system = FaultySystem(there, fail_at, fault)
         with suppress(DreamdError, PowerCut):
             generations.bring_up(there, second, system)
@@ -51,7 +53,7 @@ def test_a_bring_up_that_is_cut_off_anywhere_is_made_right_by_the_next(folder_st
             assert contents(there) == (old if copy.number == 1 else contents(here))
         generations.bring_up(there, second)
         assert contents(there) == contents(here)
-        assert files(there) == {*contents(here), ".dreamd/generation.json"}
+        assert files(there) == {*contents(here), ".dreamd/generation.json", ".dreamd/index/vectors.db"}
         shutil.rmtree(there)
         return system
 

@@ -42,7 +42,7 @@ def test_a_generation_comes_up_elsewhere_as_it_was_put(objects: Objects, here: P
 
 def test_what_is_this_machines_alone_is_in_no_generation(objects: Objects, here: Path, tmp_path: Path) -> None:
     secret = "hunter2-hunter2"
-    for name in ("originals.jsonl", "lock", "fence", ".originals.jsonl.1-a.dreamd-tmp", "crystals/vectors.f32"):
+    for name in ("originals.jsonl", "lock", "fence", ".originals.jsonl.1-a.dreamd-tmp", "index/vectors.db"):
         (here / ".dreamd" / name).write_text(secret)
     outside = tmp_path / "outside"
     outside.write_text(secret)
@@ -113,7 +113,7 @@ def test_of_the_next_generation_only_what_changed_is_fetched(
     _, first = generations.put(here, None, 1, 1, NOW)
     generations.bring_up(there, first)
     (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
-    (there / ".dreamd" / "crystals" / "vectors.f32").write_text("made from state.db")
+    (there / ".dreamd" / "index" / "vectors.db").write_text("made from state.db")
     (there / ".dreamd" / "lock").write_text("held")
     before = {path: path.stat().st_ino for path in there.rglob("*")}
     _, second = generations.put(here, first, 2, 1, NOW)
@@ -123,7 +123,8 @@ def test_of_the_next_generation_only_what_changed_is_fetched(
     write_rows(here, ["one more"])
     _, third = generations.put(here, second, 3, 1, NOW)
     generations.bring_up(there, third)
-    assert not (there / ".dreamd" / "crystals" / "vectors.f32").exists()  # it was made from another state.db
+    # Compared with state.db by whoever opens it.
+    assert (there / ".dreamd" / "index" / "vectors.db").read_text() == "made from state.db"
     assert (there / ".dreamd" / "lock").read_text() == "held"
     assert contents(there) == contents(here)
 

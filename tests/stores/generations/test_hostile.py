@@ -76,8 +76,8 @@ def hostile(objects: Objects, key: str, change: Callable[[dict[str, Any]], objec
 @pytest.mark.parametrize(
     "name",
     ["../out", "/etc/out", "a/../../out", "", ".", "..", "a//b", "a/", "a\0b", ".dreamd/lock",
-     ".dreamd/generation.json", ".dreamd/state.db-wal", ".dreamd/state.db-journal", ".dreamd/crystals/vectors.f32",
-     ".dreamd/crystals", ".dreamd", ".dreamd/incoming/0", "MEMORY.md/x", "x" * 300, "y/" * 3000 + "z"],
+     ".dreamd/generation.json", ".dreamd/state.db-wal", ".dreamd/state.db-journal", ".dreamd/index/vectors.db",
+     ".dreamd/index", ".dreamd", ".dreamd/incoming/0", "MEMORY.md/x", "x" * 300, "y/" * 3000 + "z"],
 )  # fmt: skip
 def test_no_name_leads_out_of_the_folder_or_to_what_is_the_machines(
     folder_store: Objects, put: tuple[str, Manifest], tmp_path: Path, name: str
@@ -129,7 +129,7 @@ def test_no_link_in_the_folder_is_followed(folder_store: Objects, put: tuple[str
     outside = make_folder(tmp_path / "outside")
     (outside / "crystals").mkdir()
     before = contents(outside)
-    for name in (".dreamd", "memory", "MEMORY.md", ".dreamd/incoming", ".dreamd/crystals", ".dreamd/history"):
+    for name in (".dreamd", "memory", "MEMORY.md", ".dreamd/incoming", ".dreamd/index", ".dreamd/history"):
         there = tmp_path / name.replace("/", "-")
         there.mkdir()
         if name.startswith(".dreamd/"):
