@@ -233,9 +233,10 @@ def fill(store: Store, workload: Workload, crystals: int) -> None:
 def _write(store: Store, crystals: list[Crystal], model: str, vectors: "NDArray[np.float32]") -> None:
     # Written as `CrystalVectors.embed_pending` would, but for the model.
     ids = [crystal.id for crystal in crystals]
-    with transaction(store.crystals.connection):
+    with transaction(store.crystals.connection) as connection:
         store.crystals.upsert(crystals)
         store.crystals.mark_dreamt(ids, 0)
+        connection.execute("DELETE FROM to_compare")  # earlier passes did that
     store.crystals.vectors.use_model(model)
     keys = store.crystals.keys(ids)
     store.crystals.vectors.keep([(keys[id_], id_) for id_ in ids], model, vectors)

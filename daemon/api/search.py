@@ -42,7 +42,7 @@ def look(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTER
     absorb_notes(store, now)
     embedder = store.embedder()
     if embedder is not None:
-        # Of a large ingestion, or when the index was lost, the newest only: the rest is found by words until then.
+        # Of a large ingestion, or a lost index, the newest only: the rest is found by its words until then.
         store.crystals.vectors.settle()
         is_much = store.crystals.vectors.waiting()[0] > EMBED_BATCH
         store.crystals.vectors.embed_pending(embedder, _NEWEST if is_much else EMBED_BATCH)

@@ -5,7 +5,7 @@ Neither knows of filters: a filter is asked about the best, or, when it lets lit
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from state.errors import StorageError
@@ -28,6 +28,9 @@ _ASKED_TIMES, _ASKED_FOR = 3, 2_400
 _VECTORS_AT_ONCE = 64
 # A block that fits the processor's cache is compared three times as fast as one that does not.
 _ROWS_AT_ONCE = 512
+# A command keeps so many vectors in its memory, 30 MB.
+_KEPT_UP_TO = 20_000
+_ALL = "key > 0"
 _MORE, _TIMES = 50, 8
 _SAME = 1e-2  # between two ways to compute a cosine
 _LISTED = "IN (SELECT value FROM json_each(?))"
@@ -57,6 +60,7 @@ class Nearest:
         self._connection = connection
         self._reading = reading
         self.latest: int | None = None
+        self._kept: tuple[tuple[str, str, int], list[tuple[NDArray[np.int64], NDArray[np.float32]]]] | None = None
 
     def to(
         self,
@@ -82,7 +86,7 @@ class Nearest:
         if is_listed:
             where, given = f"key {_LISTED}", [json.dumps(listed)]
         else:
-            where, given = f"key > {max(0, newest - self.latest) if self.latest is not None else 0}", []
+            where, given = _ALL if self.latest is None else f"key > {newest - self.latest}", []
         found: list[dict[int, float]] = []
         for first in range(0, len(vectors), _VECTORS_AT_ONCE):
             several = vectors[first : first + _VECTORS_AT_ONCE]
@@ -96,10 +100,8 @@ class Nearest:
 
         def ask(file: sqlite3.Connection) -> _Compared:
             keys, near = [np.empty(0, np.int64)], [np.empty((len(vectors), 0), np.float32)]
-            cursor = file.execute(f"SELECT key, vector FROM vectors WHERE {where}", given)
-            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-                block = matrix([row[1] for row in rows])
-                keys.append(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+            for some, block in self._blocks(file, where, given, 1 if len(vectors) == 1 else 8):
+                keys.append(some)
                 near.append(cosines(block, vectors[0])[None] if len(vectors) == 1 else vectors @ block.T)
             every, found = np.concatenate(keys), np.concatenate(near, axis=1)
             if not np.all(np.abs(found) <= 1 + _SAME):
@@ -107,6 +109,31 @@ class Nearest:
             return [(every, one) for one in found]
 
         return self._reading(ask) or [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in vectors]
+
+    def _blocks(
+        self, file: sqlite3.Connection, where: str, given: Sequence[object], times: int
+    ) -> "Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]":
+        """Rows with their vectors, so many at once as the processor's cache holds, or as many times that.
+
+        A command asks some forty times in a dream: it keeps what it has read for as long as nobody writes.
+        """
+        import numpy as np
+
+        mark = (where, *file.execute("SELECT token, written FROM about").fetchone())
+        if self._kept is not None and self._kept[0] == mark:
+            yield from self._kept[1]
+            return
+        blocks: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
+        left = _KEPT_UP_TO if where == _ALL and self.latest is None else 0
+        cursor = file.execute(f"SELECT key, vector FROM vectors WHERE {where}", given)
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE * times):
+            block = np.fromiter((row[0] for row in rows), np.int64, len(rows)), matrix([row[1] for row in rows])
+            left -= len(rows)
+            if left >= 0:
+                blocks.append(block)
+            yield block
+        if where == _ALL:
+            self._kept = (mark, blocks) if left >= 0 else None
 
     def _passing(
         self,

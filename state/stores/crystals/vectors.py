@@ -243,9 +243,7 @@ class CrystalVectors:
         with transaction(self._connection) as connection:
             file = self._settled()
             keys = json.dumps([key for key, _ in crystals])
-            there = dict(
-                connection.execute(f"SELECT key, id FROM crystals WHERE key IN ({_LISTED})", (keys,)).fetchall()
-            )
+            there = dict(map(tuple, connection.execute(_IDS, (keys,))))
             kept = [
                 (key, model, id_, vector.astype("<f4").tobytes())
                 for (key, id_), vector in zip(crystals, vectors, strict=True)
