@@ -13,7 +13,7 @@ from state.document.document import Block, parse
 from state.document.merge import with_lines_of
 from state.document.pointer import parse_pointer
 from state.dream import Dream
-from state.errors import NotFoundError, StorageError
+from state.errors import DocumentError, NotFoundError, StorageError
 from state.stores.database.meta import Meta
 from state.stores.disk.swap import change_text
 from state.stores.git.reading import Found, Reading, note_git, reading
@@ -46,7 +46,10 @@ def settle_document(store: Store) -> None:
     """
     store.check()
     connection = store.crystals.connection
-    read, meta = reading(store.workspace, connection), Meta(connection)
+    try:
+        read, meta = reading(store.workspace, connection), Meta(connection)
+    except DocumentError:  # whoever needs its text says what is wrong with it
+        return
     if read.found is Found.CHECKOUT and not read.is_known:
         _keep(store, read)
     if read.found in (Found.CHECKOUT, Found.CONFLICT):

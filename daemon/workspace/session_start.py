@@ -193,12 +193,20 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
 def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str | None, bool]:
     """What is read in place of what git put into MEMORY.md, and whether that is a conflict.
 
-    A file that is the last version, as nearly all are, is not looked at any further.
+    A file that is the last version, or an edit of what git does not track, is not looked at any further.
     """
+    digest = sha256(memory.encode()).hexdigest()
     query = "SELECT digest FROM versions WHERE cause <> 'found' ORDER BY number DESC LIMIT 1"
     last = connection.execute(query).fetchone()
-    if last is None or not memory.strip() or last["digest"] == sha256(memory.encode()).hexdigest():
+    if last is None or not memory.strip() or last["digest"] == digest:
         return None, False
+    is_known = connection.execute("SELECT 1 FROM versions WHERE digest = ?", (digest,)).fetchone()
+    if not is_known and "<<<<<<<" not in memory:
+        from state.stores.git.repository import git_file
+
+        tracked = git_file(workspace.document)
+        if tracked is None or not tracked.blob:
+            return None, False
     from state.stores.git.reading import Found, reading
 
     try:

@@ -89,6 +89,8 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
     """Say what became of a file that is not the last version."""
     lineage = Lineage(connection)
     own = lineage.text(version)
+    if not own:  # with its text gone nothing tells an edit from anything else
+        return Reading(Found.EDITED, file, file, version)
     if is_conflicted(file) and not is_conflicted(own):
         problem = f"MEMORY.md has git's conflict markers; until they are gone version {version} is used"
         return Reading(Found.CONFLICT, own, file, version, problem=problem)
