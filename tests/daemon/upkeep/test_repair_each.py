@@ -137,7 +137,7 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
     "a torn record": ("history", written(".dreamd/history/000002.json", b'{"number": 2, "id": "half')),
     "a merging nobody takes up": ("history", written(".dreamd/history/000002.merging", b"{}")),
     "a displaced save": ("history", written(".MEMORY.md.displaced", b"# Working Memory State\n\n- a save\n")),
-    "crystals is a file": ("folders", a_file(".dreamd/crystals")),
+    "index is a file": ("folders", a_file(".dreamd/index")),
     "history is a file": ("folders", a_file(".dreamd/history")),
 }
 

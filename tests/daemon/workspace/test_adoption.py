@@ -272,7 +272,7 @@ def test_a_fifo_is_never_waited_for(tmp_path: Path, name: str) -> None:
         assert store.lineage.last_version() == 1
 
 
-@pytest.mark.parametrize("name", ["history", "segments", "index", "checkpoints"])
+@pytest.mark.parametrize("name", ["segments", "index", "checkpoints"])
 def test_a_folder_that_is_a_link_is_not_adopted(tmp_path: Path, name: str) -> None:
     copy = cloned(made(tmp_path / "mine"), tmp_path / "copy")
     shutil.rmtree(copy.state / name)
