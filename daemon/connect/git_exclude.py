@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state.stores.disk.disk import TEMPORARY, Disk
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import STATE_FOLDER, Workspace
 from state.stores.disk.worktree import Checkout, checkout_of
 
 _BEGIN, _END = (
@@ -37,7 +37,8 @@ def written_by_init(workspace: Workspace) -> list[Path]:
     """Return what dreamd writes in a workspace's folder; folders only if the owner keeps nothing in them."""
     notes, transcripts = workspace.scratch.parent, workspace.root / "transcripts"
     own_notes = any(path != workspace.scratch and TEMPORARY not in path.name for path in _entries(notes))
-    written = [workspace.document, workspace.backup, workspace.scratch if own_notes else notes, workspace.state]
+    written = [workspace.document, workspace.backup, workspace.scratch if own_notes else notes]
+    written.append(workspace.root / STATE_FOLDER)
     return [*written, *([] if any(not path.is_symlink() for path in _entries(transcripts)) else [transcripts])]
 
 
@@ -79,6 +80,13 @@ def take_back(folder: Path, paths: Iterable[Path]) -> Excluded:
         kept = b"".join(line for line in lines if line not in gone)
         disk.write_atomic(file, (_BEGIN + kept + _END if kept else b"") + _without_block(content), 0o644)
     return Excluded(_shown(checkout, file), tuple(os.fsdecode(line.strip(b"/\n")) for line in gone))
+
+
+def tracks(path: Path) -> bool:
+    """Return whether the repository around this file has it, or anything in this folder, in its index."""
+    checkout = checkout_of(path.parent)
+    name = os.fsencode(path.relative_to(checkout.top)) if checkout is not None else b""
+    return checkout is not None and _Tracked(checkout).holds(name)
 
 
 class _Tracked:

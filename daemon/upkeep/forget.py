@@ -218,10 +218,10 @@ def _erase_history(store: Store, erasure: Erasure, traces: Counter[str]) -> None
                 (committed.digest, committed.characters, committed.number, committed.digest),
             )
     patterns = Patterns(erasure.sought, ids=erasure.renamed)
+    traces["transcripts"] += unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
     traces["originals"] += Originals(workspace, disk).erase(lambda one: erasure.holds(one.text))
-    traces["transcripts"] += unvouch(workspace, erasure.holds)
     traces["checkpoints"] += _files_holding(workspace.checkpoints, patterns)
     files.empty_folder(disk, workspace.checkpoints)
     if erasure.renamed:

@@ -13,7 +13,6 @@ from daemon.workspace.block_wishes import BlockStatus, block_statuses, wishes_pa
 from daemon.workspace.database_facts import DatabaseFacts, read_facts
 from state.document.document import parse
 from state.scratch import HEADER, PendingCount
-from state.stores.disk.disk import Disk
 from state.stores.disk.stamp import Stamp, StampedValue
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import BootstrapReceipt, path_of, receipts
@@ -90,7 +89,7 @@ class WorkspaceFiles:
         return found
 
     def _document(self) -> str:
-        content = Disk(self._workspace.root).read_optional(self._workspace.document) or b""
+        content = self._workspace.disk().read_optional(self._workspace.document) or b""
         return content.decode(errors="replace")
 
     def _standing(self) -> list[str]:

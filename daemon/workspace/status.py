@@ -18,7 +18,6 @@ from daemon.workspace.files import WorkspaceFiles
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
-from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -144,6 +143,8 @@ def status(
     files: WorkspaceFiles | None = None,
 ) -> Status:
     """The status now; `service` is what the daemon adds. Raises StorageError when state.db cannot be read."""
+    with storage_errors(workspace.root):
+        workspace.root.stat()  # the state outlives a folder that was moved away or deleted
     files = files or WorkspaceFiles(workspace)
     facts = files.facts(now)
     pending, characters, unreadable = _read(files, now)
@@ -259,7 +260,7 @@ def _blocks(files: WorkspaceFiles, now: datetime) -> tuple[tuple[BlockStatus, ..
 def _has_interrupted_commit(workspace: Workspace) -> bool:
     """Whether a commit was cut off while it wrote MEMORY.md; False when that cannot be read."""
     try:
-        return Disk(workspace.root).displaced(workspace.document) is not None
+        return workspace.disk().displaced(workspace.document) is not None
     except DreamdError:
         return False
 
@@ -277,11 +278,6 @@ def _is_forgetting(owner: Holder | None, service: ServiceStatus | None) -> bool:
 def _problems(
     workspace: Workspace, facts: DatabaseFacts, pending: Pending, owner: Holder | None, *, forgetting: bool
 ) -> Iterator[Problem]:
-    if workspace.foreign:
-        yield Problem(
-            "you neither made nor adopted this memory, so it is only read",
-            f"'dreamd init --trust {workspace.root}' shows what it brings and makes it yours",
-        )
     with storage_errors(workspace.state):
         is_open = bool(workspace.state.stat().st_mode & 0o077)
     if is_open:

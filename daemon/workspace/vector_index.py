@@ -115,7 +115,7 @@ class Indexing:
         self._filer: Thread | None = None
         self._closed = False
         # What stands in somebody else's workspace is not mapped into the memory of this process.
-        self.file = None if workspace.foreign else VectorFile(workspace.crystals / NAME)
+        self.file = VectorFile(workspace.crystals / NAME)
 
     @property
     def is_open(self) -> bool:
@@ -182,7 +182,6 @@ class Indexing:
 
     def drop(self) -> None:
         """Delete the files, whose old pages keep what was in them; both are made anew by whoever needs them next."""
-        from state.stores.disk.disk import Disk
         from state.stores.erasing.files import empty_folder
 
         for thread in (self._builder, self._filer):
@@ -192,7 +191,7 @@ class Indexing:
             self._release_index()
             if self.file is not None:
                 self.file.close()
-            empty_folder(Disk(self._workspace.root), self._workspace.crystals)
+            empty_folder(self._workspace.disk(), self._workspace.crystals)
 
     def close(self) -> None:
         """Release the files; a build in progress is given up, and started again by whoever opens the index next.

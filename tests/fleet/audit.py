@@ -16,7 +16,7 @@ from typing import Any
 
 from state.document.document import SectionName, parse
 from state.errors import DreamdError
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
@@ -177,7 +177,7 @@ def workspace(
     if manifest.number != row["generation"]:
         yield f"generation {row['generation']} is a manifest of {manifest.number}"
     generations.bring_up(folder, manifest)
-    here = Workspace(folder)
+    here = contained(folder)
     yield from _notes(here, known, ledger, wanted, seen)
     yield from _document(here)
     yield from _history(here, seen)

@@ -35,7 +35,7 @@ from state.scratch import decode as scratch_text
 from state.scratch import parse_notes, render_note
 from state.stores.backup.manifest import DATABASE
 from state.stores.database.connection import open_database
-from state.stores.disk.workspace import init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.repair.check import damage_of, log_of
 from state.stores.repair.pages import read_pages
 from state.stores.repair.rebuild import build
@@ -187,7 +187,7 @@ def _transcript(content: bytes, room: Path) -> None:
 
 
 def _journal(content: bytes, room: Path) -> None:
-    workspace = init_workspace(room / "w")
+    workspace = init_workspace(contained(room / "w"))
     (workspace.history / "000001.json").write_bytes(content)
     with working(workspace.root) as store:
         store.journal.recover()

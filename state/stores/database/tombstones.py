@@ -19,7 +19,7 @@ from state.forgetting.matching import RUN_WORDS, Target, parts, readings, runs
 from state.forgetting.placed_words import Span, placed_words
 from state.forgetting.respelt import Row, is_respelt, respelt, rows
 from state.forgetting.tombstones import NOTHING, Runs, Tombstones
-from state.stores.database.connection import open_unmigrated, require_ours, to_text, transaction
+from state.stores.database.connection import open_unmigrated, to_text, transaction
 from state.stores.database.meta import Meta
 from state.text.escapes import unescaped
 
@@ -169,7 +169,6 @@ def tombstones_in(database: Path) -> Tombstones:
     """The tombstones in this state.db, read without its lock; none when it cannot be read."""
     if database.exists():
         with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
-            require_ours(connection, database)
             return TombstoneStore(connection).tombstones()
     return NOTHING
 

@@ -7,6 +7,7 @@ another file has the database's name, or SQLite would write its pages into that;
 database before, by another rename. Until the last rename the old database stands, with all that was in it.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable
@@ -131,7 +132,7 @@ def name_again(disk: Disk, path: Path, second: Path) -> None:
         try:
             disk.system.link(path, second)
         except OSError as error:
-            if error.errno not in NO_SUCH_CALL:
+            if error.errno not in (*NO_SUCH_CALL, errno.EXDEV):
                 raise
             disk.write_new(second, path.read_bytes())
         second.chmod(0o600)
