@@ -1,6 +1,7 @@
 """A workspace for tests of working memory: open, without a model of embeddings, at a time that stands still."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,9 +26,9 @@ SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
 
 @contextmanager
-def working(root: Path, *, redact: bool = True) -> Iterator[Store]:
+def working(root: Path, *, redact: bool = True, environment: Mapping[str, str] = os.environ) -> Iterator[Store]:
     """The stores of the workspace at this place, which is made if it is not there."""
-    workspace = init_workspace(root)
+    workspace = init_workspace(root, environment)
     config = Config(secrets=SecretsSection(redact=redact))
     with open_exclusive(
         workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))
