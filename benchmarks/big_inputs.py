@@ -17,8 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from daemon.workspace.adoption import init_workspace
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 
 _PIECE = 1 << 20
 _WORDS = "kettle bicycle garden window piano ladder carpet lamp fence clock stove door".split()
@@ -75,7 +74,7 @@ def prose(file: BinaryIO, size: int) -> None:
 
 def in_workspace(folder: Path, does: Callable[[Workspace], None]) -> None:
     """In a new workspace, removed afterwards."""
-    workspace = init_workspace(folder / "w")
+    workspace = init_workspace(contained(folder / "w"))
     try:
         does(workspace)
     finally:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.document import parse
 from state.dream import Reason
 from state.scratch import Note
+from state.stores.disk.workspace import contained, init_workspace
 
 PARAPHRASES = Path(__file__).parents[1] / "tests/daemon/dream/paraphrases.txt"
 NOTES_PER_DREAM = 5
@@ -34,7 +34,7 @@ def lines_by_fact(seed: int, folder: Path) -> dict[int, list[str]]:
     shuffled = [chance.sample(wordings, len(wordings)) for wordings in facts()]
     rounds = [chance.sample(said, len(said)) for said in zip(*shuffled, strict=True)]
     notes = [text for said in rounds for text in said]
-    workspace = init_workspace(folder)
+    workspace = init_workspace(contained(folder))
     with open_exclusive(workspace, Config(), "benchmark") as store:
         for at in range(0, len(notes), NOTES_PER_DREAM):
             for text in notes[at : at + NOTES_PER_DREAM]:

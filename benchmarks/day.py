@@ -211,6 +211,7 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
     """The service over so many new workspaces, with this time."""
     os.environ |= {
         "XDG_STATE_HOME": str(place / "state"),
+        "XDG_DATA_HOME": str(place / "data"),
         "XDG_RUNTIME_DIR": str(place),
         "OPENAI_API_KEY": "none",
         "ORT_DISABLE_TELEMETRY": "1",

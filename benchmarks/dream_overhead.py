@@ -157,10 +157,10 @@ def timed(store: "Store") -> TimedEmbedder:
 def prepared(folder: Path, workload: Workload, size: int) -> "Workspace":
     """A workspace with so many crystals, and a MEMORY.md at its budget."""
     from daemon.config.settings import Config
-    from daemon.workspace.adoption import init_workspace
     from daemon.workspace.stores import open_exclusive
+    from state.stores.disk.workspace import contained, init_workspace
 
-    workspace = init_workspace(folder / f"{size}")
+    workspace = init_workspace(contained(folder / f"{size}"))
     with open_exclusive(workspace, Config(), "benchmark") as store:
         fill(store, workload, size)
         first = store.lineage.last_version()

@@ -16,11 +16,11 @@ from typing import Any
 
 from daemon.config.settings import Config, DreamSection, LimitsSection, ModelSection
 from daemon.dream.run import Mode, dream_now
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.document.document import parse
 from state.dream import Reason
 from state.scratch import Note
+from state.stores.disk.workspace import contained, init_workspace
 
 LIVES = Path(__file__).parents[1] / "tests" / "lives"
 # Models of these windows are given MEMORY.md of 8,000, 4,000 and 2,000 characters.
@@ -52,7 +52,7 @@ def lived(
     model: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Store]:
     """Open a workspace in which these notes were noted, with a dream at the end of each day."""
-    workspace = init_workspace(folder)
+    workspace = init_workspace(contained(folder))
     limits = LimitsSection(tokens_per_day=10**9, tokens_per_dream=10**9, usd_per_day=1e9)
     config = Config(dream=DreamSection(context_window=context_window), model=ModelSection(**model), limits=limits)
     with open_exclusive(workspace, config, "a benchmark") as store:

@@ -27,7 +27,7 @@ from daemon.config.settings import Config
 from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views.table import PAGES
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
@@ -53,7 +53,7 @@ def main() -> None:
     with home(None) as place:
         os.environ |= environment(place)
         root = (arguments.folder or place) / "memory"
-        workspace = adopt(Workspace(root)) if root.exists() else init_workspace(root)
+        workspace = init_workspace(root)
         fill(workspace, arguments.crystals, arguments.dreams)
         with daemon(place, [workspace], DREAMD_HTTP__PORT=str(PORT)) as running:
             running.settle()

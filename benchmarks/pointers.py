@@ -21,10 +21,10 @@ from typing import Any
 from benchmarks.workload import BEGINNING, Workload
 from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.crystals.crystal import Crystal, Origin
 from state.document.pointer import FIRST, candidates, choose
+from state.stores.disk.workspace import contained, init_workspace
 from state.text.words import content_terms, terms
 from state.trust import Trust
 
@@ -44,7 +44,7 @@ def main() -> None:
     random.Random(given.seed).shuffle(sessions)
     with (
         tempfile.TemporaryDirectory() as folder,
-        open_exclusive(init_workspace(Path(folder)), Config(), "benchmark") as store,
+        open_exclusive(init_workspace(contained(Path(folder))), Config(), "benchmark") as store,
     ):
         early: list[Crystal] = []
         while sum(map(worth_a_line, early)) < given.lines and sessions:

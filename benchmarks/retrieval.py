@@ -32,7 +32,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
 from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
-from state.stores.disk.workspace import init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 
@@ -147,7 +147,7 @@ def _turn(turn: dict[str, str], at: datetime, session: int, position: int) -> Cr
 @contextmanager
 def opened(conversation: Conversation, embedder: Embedder, folder: Path) -> Iterator[Workspace]:
     """The conversation in a database with words and vectors, and in ChromaDB."""
-    stored = init_workspace(folder)
+    stored = init_workspace(contained(folder))
     connection = open_database(stored.database)
     crystals = Crystals(connection, stored.index / NAME)
     crystals.upsert(conversation.crystals)

@@ -29,7 +29,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
 from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
-from state.stores.disk.workspace import init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.vectors.chroma import VectorIndex
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Filled:
 def filled(folder: Path, size: int) -> Iterator[Filled]:
     """The store in the folder, brought to this size."""
     folder.mkdir(parents=True, exist_ok=True)
-    workspace = init_workspace(folder)
+    workspace = init_workspace(contained(folder))
     connection = open_database(workspace.database)
     crystals, embedder, workload = Crystals(connection, workspace.index / NAME), Prepared(), Workload(SEED)
     for start in range(crystals.count(), size, _BATCH):

@@ -18,6 +18,7 @@ from threading import Event, Thread
 from typing import Any
 
 from daemon.api.client import Client
+from daemon.config.paths import data_folder
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace
 
@@ -68,6 +69,9 @@ def environment(place: Path, **variables: str) -> dict[str, str]:
     runtime.mkdir(exist_ok=True)
     own = {
         "XDG_STATE_HOME": str(place / "state"),
+        "XDG_DATA_HOME": str(place / "data"),
+        # The embedding model may lie in one of these.
+        "XDG_DATA_DIRS": f"{data_folder(os.environ).parent}:/usr/local/share:/usr/share",
         "XDG_RUNTIME_DIR": str(runtime),
         "XDG_CONFIG_HOME": str(place / "none"),
         "DREAMD_HTTP__PORT": "0",

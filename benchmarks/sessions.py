@@ -23,11 +23,10 @@ from benchmarks.serving import home, machine, percentile
 from benchmarks.workload import Workload
 from daemon import sessions
 from daemon.config.settings import Config
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, open_owned
 from daemon.workspace.vector_index import Embedding, Index
 from state.errors import DreamdError
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.vectors.embedder import Unavailable
 
 SEED = 7
@@ -215,7 +214,7 @@ def main() -> None:
     workload = Workload(SEED)
     print(machine())
     with home(given.folder) as place:
-        workspace = init_workspace(place / "workspace")
+        workspace = init_workspace(contained(place / "workspace"))
         print(f"{f'milliseconds, {given.items:,} items':38}{'p50':>10}{'p95':>10}{'worst':>10}")
         with open_exclusive(
             workspace, Config(), "benchmark", embedding=Embedding.given(Unavailable("not measured"))

@@ -62,12 +62,12 @@ def live(change: Change, folder: Path, embedding: "Embedding") -> Outcome:
     """Two dreams in a new workspace, and a search."""
     from daemon.config.settings import Config
     from daemon.dream.run import Mode, dream_now
-    from daemon.workspace.adoption import init_workspace
     from daemon.workspace.stores import open_exclusive, utc_now
     from state.dream import Reason
     from state.scratch import Note
+    from state.stores.disk.workspace import contained, init_workspace
 
-    workspace = init_workspace(folder)
+    workspace = init_workspace(contained(folder))
     with open_exclusive(workspace, Config(), "a benchmark", embedding=embedding) as store:
         for fact in change.facts:
             store.segments.append(Note(text=fact, at=utc_now() - timedelta(days=1)))

@@ -37,7 +37,7 @@ class ConfigError(UsageError):
 
 
 class ForeignError(DreamdError):
-    """The workspace was made by somebody else and has not been adopted by this user: it is only read."""
+    """A folder has the id of a workspace that is not this user's, or of which it is a copy: nothing of it is used."""
 
     code = "NOT_ADOPTED"
     http_status = 403

@@ -73,10 +73,10 @@ class DaemonApi(Protocol):
     def status(self) -> DaemonStatus:
         """The daemon, and the status of every workspace that can be read."""
 
-    def register(self, root: Path, *, trust: bool = False) -> str:
+    def register(self, root: Path) -> str:
         """Keep the workspace at this root from now on, also after a restart, and return its name.
 
-        `trust`: the caller has made or adopted it. Raises UsageError, and ForeignError for somebody else's workspace.
+        Raises UsageError, and ForeignError for somebody else's workspace.
         """
 
     def unregister(self, name: str) -> None:

@@ -267,12 +267,11 @@ def _line(store: Store, line: str, old: Mapping[str, str]) -> str:
 
 
 def _cited(store: Store, ids: Iterable[str]) -> dict[str, Cited]:
-    """These crystals; a foreign workspace says of their trust what it likes."""
+    """These crystals."""
     wanted = set(ids)
     cited = {one: Cited(one, "", "", "", None) for one in wanted}
     for crystal in store.crystals.get(wanted):
-        trust = Trust.WEB if store.workspace.foreign else crystal.trust
-        cited[crystal.id] = Cited(crystal.id, crystal.text, trust.value, crystal.speaker, crystal.created_at)
+        cited[crystal.id] = Cited(crystal.id, crystal.text, crystal.trust.value, crystal.speaker, crystal.created_at)
     return cited
 
 
@@ -299,10 +298,10 @@ def _diff(store: Store, record: Dream, number: int | None) -> str:
 def _clean(store: Store, record: Dream) -> frozenset[str]:
     """The lines that certainly hold no secret: those that dreams wrote, of what was redacted before they had it.
 
-    What the owner may have written is not among them, nor is anything of a foreign workspace. To redact these once
+    What the owner may have written is not among them. To redact these once
     more would take most of the time.
     """
-    if store.workspace.foreign or record.cause != _DREAM:
+    if record.cause != _DREAM:
         return frozenset()
     lives = (store.lineage.life(death.id) for death in record.deaths)
     gone = {life.text for life in lives if life is not None and life.trust is not Trust.OWNER}

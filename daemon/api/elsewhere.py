@@ -14,9 +14,8 @@ from state.document.document import parse
 from state.dream import Decision
 from state.errors import DreamdError
 from state.scratch import Note
-from state.stores.database.connection import open_unmigrated, require_ours
+from state.stores.database.connection import open_unmigrated
 from state.stores.database.tombstones import tombstones_in
-from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Change, Changes
 from state.stores.history.segments import Segments
@@ -53,7 +52,6 @@ def global_changes(workspace: Workspace, wanted: str, environment: Mapping[str, 
         own = _global(workspace, environment)
         if own is not None and own.database.exists():
             with open_unmigrated(own.database) as connection:
-                require_ours(connection, own.database)
                 found = Changes(connection).open()
             for one in found:
                 if one.decision is Decision.WAITING and wanted in normalise(one.change.operation.text):
@@ -79,7 +77,6 @@ def _memory(root: Path, environment: Mapping[str, str]) -> str:
     """MEMORY.md of a workspace of this user's, folded; empty when it cannot be read."""
     with suppress(DreamdError, OSError):
         own = open_workspace(root, environment)
-        own.require_own()
-        content = Disk(own.root).read_optional(own.document) or b""
+        content = own.disk().read_optional(own.document) or b""
         return normalise(content[:_LOOKED_AT].decode(errors="replace"))
     return ""

@@ -60,7 +60,6 @@ class Absence(StrEnum):
     UNCERTAIN = "not kept"
     CRYSTAL = "crystal"
     FORGOTTEN = "forgotten"
-    FOREIGN = "foreign"
     ELSEWHERE = "another workspace"
     UNKNOWN = "unknown"
 
@@ -93,9 +92,6 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
 
     Raises NotFoundError when no bootstrap of this session is known.
     """
-    if store.workspace.foreign:
-        what = "this memory was made by somebody else, so no agent is given any of it"
-        return Answer((Reason(Absence.FOREIGN, what, "adopt it with 'dreamd init --trust'"),), 0, None)
     receipt = next((one for one in receipts(store.workspace) if session in ("", one.session)), None)
     if receipt is None and session:
         raise NotFoundError("no bootstrap of this session is known", "leave it out, and the last one is meant")

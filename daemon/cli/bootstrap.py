@@ -12,7 +12,7 @@ from daemon.observability.printable import safe
 from daemon.workspace.session_start import session
 from state.agents import TRIED, agent_called, reader_of
 from state.bootstrap import Bootstrap, budget_for
-from state.errors import DreamdError, UsageError
+from state.errors import DreamdError, ForeignError, UsageError
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import leave_receipt
 
@@ -30,8 +30,8 @@ _LONGEST_MESSAGE = 1 << 16
 
 # What an agent's hook answers where the memory is somebody else's: nothing of it, and no name from it.
 _FOREIGN = Bootstrap(
-    "dreamd: the memory in this folder was made by somebody else and is not shown. Its owner adopts it with "
-    "'dreamd init --trust' in the folder.\n",
+    "dreamd: this folder says that it has a memory of somebody else's, or is a copy, so none is shown. "
+    "'dreamd status' in the folder says what its owner can do.\n",
     (),
     0,
     truncated=False,
@@ -73,11 +73,13 @@ def run(arguments: "argparse.Namespace") -> int:
 
     What somebody else made is no agent's memory. Raises ForeignError then, but for a hook, which says so in one line.
     """
-    workspace = workspace_of(arguments)
-    if workspace.foreign and arguments.format == "hook":
+    try:
+        workspace = workspace_of(arguments)
+    except ForeignError:
+        if arguments.format != "hook":
+            raise
         sys.stdout.write(_formatted(_FOREIGN, "hook"))
         return 0
-    workspace.require_own()
     agent = agent_called(arguments.agent or "")
     reader, window = reader_of(agent), arguments.context_window
     if window is None:

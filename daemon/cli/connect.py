@@ -12,7 +12,6 @@ from daemon.connect import record
 from daemon.connect.agent import Agent, Place, Scope, State
 from daemon.connect.agents.table import AGENTS, agent_of, installed
 from daemon.connect.check import check
-from daemon.connect.git_exclude import Excluded, keep_out, take_back
 from daemon.connect.plan import Backup, Plan, carry_out, to_connect
 from daemon.connect.record import Record
 from daemon.workspace.adoption import init_global_workspace
@@ -20,6 +19,7 @@ from daemon.workspace.stores import utc_now
 from state.codec import plain as as_json
 from state.errors import DreamdError, NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
+from state.stores.git.exclude import Excluded, keep_out, take_back
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,7 @@
 """Check everything and say what to do; with --repair, make a broken workspace work again.
 
-Nothing that can still be read is lost by a repair, and what is replaced is kept in .dreamd/broken/. Exit status of a
-repair: 0 mended, 1 something is wrong that it cannot mend, 3 there was nothing to mend.
+Nothing that can still be read is lost by a repair, and what is replaced is kept in broken/ of the state folder. Exit
+status of a repair: 0 mended, 1 something is wrong that it cannot mend, 3 there was nothing to mend.
 """
 
 import argparse
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import named_folder, takes_folder, workspace_of
 from daemon.cli.terminal import out, say, show_json
+from daemon.config.paths import data_folder
 from state.errors import NothingToDoError, UsageError
+from state.stores.disk.places import id_in
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -106,8 +108,8 @@ def _show_repair(done: "Repair") -> None:
 
 def _reopen_state_folder(arguments: argparse.Namespace) -> None:
     """Restore the owner's permissions on the state folder, without which nothing else can be examined."""
-    folder = named_folder(arguments)
-    state = folder / ".dreamd" if folder is not None else None
+    number = id_in(named_folder(arguments) or Path.cwd())
+    state = data_folder(os.environ) / number if number is not None else None
     if state is None or not state.is_dir() or state.is_symlink() or os.access(state, os.R_OK | os.W_OK | os.X_OK):
         return
     if state.stat().st_uid == os.geteuid():

@@ -7,7 +7,7 @@ from pathlib import Path
 from daemon.cli.init import keep, show_next_steps
 from daemon.cli.parsing import config_of, named_folder, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, working
-from daemon.workspace.adoption import adopt
+from daemon.workspace.adoption import open_workspace
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         here = os.path.realpath(folder) == os.path.realpath(Path.cwd())
         done = import_archive(arguments.file, folder)
-    workspace = _adopted(Workspace(Path(done.workspace)))
+    workspace = open_workspace(Path(done.workspace))
     if done.missing:
         say(f"notice: {counted(len(done.missing), 'version')} had no record: they can be neither shown nor restored")
     if done.foreign:
@@ -67,15 +67,6 @@ def _folder(arguments: argparse.Namespace) -> Path:
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return Path.cwd() / (name or "workspace")
-
-
-def _adopted(workspace: Workspace) -> Workspace:
-    """This user's from now on. The workspace stands, whatever the user's own folder fails with."""
-    try:
-        return adopt(workspace)
-    except DreamdError as error:
-        say(f"notice: it is not yours yet ({error}); run 'dreamd init --trust {workspace.root}'")
-        return workspace
 
 
 def _kept(workspace: Workspace, *, wanted: bool) -> bool:

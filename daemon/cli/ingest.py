@@ -145,7 +145,6 @@ def _link_and_dream(arguments: "argparse.Namespace") -> None:
         raise UsageError("--hook learns on stdin what to read", "leave out PATH and --found")
     hook = parse_hook(sys.stdin.buffer.read())
     workspace, globs = workspace_of(arguments), transcripts(arguments.config, os.environ)
-    workspace.require_own()
     if hook.transcript is not None and hook.transcript.exists():  # a session in which nothing was said has none
         link(workspace, hook.transcript, globs)
     if (hook.ends_session or hook.ends_turn) and not _left_to_daemon(workspace, hook):

@@ -26,7 +26,6 @@ _KILO = 1_000
 def run_found(arguments: argparse.Namespace) -> int:
     """Show it; take it in where a person agrees, or with `--yes`. 1 when nothing of it could be read."""
     workspace = workspace_of(arguments)
-    workspace.require_own()
     agents = {agent_of(str(name)).name for name in arguments.paths}
     found = [one for one in existing_memory(workspace, os.environ) if not agents or not agents.isdisjoint(one.agents)]
     found = _said_to_be_own(found, arguments.mine, workspace)

@@ -4,7 +4,6 @@ import argparse
 import os
 import shlex
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -15,26 +14,33 @@ from daemon.workspace.adoption import (
     init_global_workspace,
     init_workspace,
     linked_worktree,
-    open_workspace,
     require_project,
     shared_folder,
+    workspace_at,
 )
-from state.errors import DreamdError, ForeignError, UnknownWorkspaceError
+from state.errors import DreamdError, UnknownWorkspaceError
 from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
 from state.stores.disk.worktree import Worktree
 from state.stores.vectors.embedder import MISSING, is_there
 
 if TYPE_CHECKING:
-    from daemon.connect.git_exclude import Excluded
+    from daemon.config.settings import Config
+    from state.stores.git.exclude import Excluded
+
+_MOST_SHOWN, _LONGEST_SHOWN = 20, 200
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Where."""
     parser.add_argument(
-        "--trust",
+        "--mine", action="store_true", help="a MEMORY.md that is there holds your own words, whoever brought it"
+    )
+    parser.add_argument(
+        "--resume",
         action="store_true",
-        help="adopt a workspace that somebody else made, or that came from another machine: shows what it brings",
+        help="go on with your memory of this folder: it was moved between disks, copied while the old one is gone, or"
+        " made again",
     )
     parser.add_argument(
         "--no-daemon", action="store_true", help="no daemon shall look after it; one that does lets it go"
@@ -60,23 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
     tree = None if arguments.separate or arguments.everywhere else linked_worktree(named)
     shared = shared_folder(named) if tree is not None else None
     folder = shared or named
-    known = os.path.lexists(Workspace(folder).state)
+    known = workspace_at(folder) is not None
     if not known and not arguments.here and not arguments.everywhere:
         require_project(folder)
-    make = init_global_workspace if arguments.everywhere else partial(init_workspace, folder)
-    try:
-        workspace = make()
-    except ForeignError:
-        _adopt(open_workspace(folder), arguments)
-        workspace = make()
-    from daemon.ingest.seed import migrate
-    from daemon.workspace.stores import open_exclusive, utc_now
-
-    seeded = None
-    if present_holder(workspace) is None:  # else its owner does this before the first dream
-        with open_exclusive(workspace, config, "dreamd init") as store:
-            seeded = migrate(store, utc_now())
-        show_notices(store.notices)
+    aside = None if known or arguments.resume else _set_aside(folder, arguments)
+    resume = arguments.resume
+    workspace = init_global_workspace() if arguments.everywhere else init_workspace(folder, resume=resume)
+    seeded = _seeded(workspace, aside, config)
     kept = keep(workspace, wanted=not arguments.no_daemon)
     excluded = _exclude_from_git(workspace, in_git=arguments.in_git)
     if arguments.json:
@@ -99,8 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     if excluded.names:
         out(f"kept out of git by {excluded.file}: {', '.join(excluded.names)}")
     if seeded is not None:
-        made, backup = counted(seeded, "crystal"), workspace.backup.name
-        out(f"MEMORY.md: {made} made of it; the file is as it was, and {backup} is a copy of it")
+        _show_seeded(workspace, aside, seeded)
     from daemon.cli.ingest_found import offer
 
     offer(workspace)
@@ -118,7 +113,7 @@ def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> "Excluded":
 
     `in_git`: but for MEMORY.md, which the owner wants to track.
     """
-    from daemon.connect.git_exclude import Excluded, keep_out, take_back, written_by_init
+    from state.stores.git.exclude import Excluded, keep_out, take_back, written_by_init
 
     written = written_by_init(workspace)
     try:
@@ -151,27 +146,43 @@ def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
     _offer_to_connect(workspace)
 
 
-def _adopt(foreign: Workspace, arguments: argparse.Namespace) -> None:
-    """Show what it brings and make it this user's. Raises ForeignError without `--trust`, and for a person's no."""
-    from daemon.upkeep.takeover import contents_of, take_over_workspace
+def _set_aside(folder: Path, arguments: argparse.Namespace) -> Path | None:
+    """Show a MEMORY.md that may have come with the folder, and rename it unless the person says that it is theirs."""
+    from daemon.cli.found_memory import found_in
+    from daemon.ingest.seed import set_aside
 
-    found = contents_of(foreign)
-    say(f"{found.root} was made by somebody else, or for another user or machine. It brings:")
-    kinds = ", ".join(f"{count:,} from {trust}" for trust, count in found.crystals.items()) or "none"
-    say(f"  MEMORY.md of {found.characters:,} characters, {counted(found.version, 'version')}; crystals: {kinds}")
-    say(f"  {counted(found.notes, 'pending note')}, {counted(found.sessions, 'session')}")
-    left_out = {"proposal": found.proposals, "interrupted dream": found.unfinished, "stored answer": found.answers}
-    if any(left_out.values()):
-        say("  left out: " + ", ".join(counted(number, what) for what, number in left_out.items() if number))
-    for what, names in (("leads out, and is not followed", found.outside), ("no file, never opened", found.odd)):
-        for name in names:
-            say(f"  {name}: {what}")
-    for problem in found.problems:
-        say(f"  problem: {problem}")
-    # A person at a terminal is asked; a script has said so by `--trust`.
-    if not arguments.trust or not (arguments.json or not can_ask() or agreed("Is this memory yours?")):
-        foreign.require_own()
-    take_over_workspace(foreign)
+    lines = found_in(folder) if folder.is_dir() and not arguments.mine else ()
+    if not lines:
+        return None
+    say(f"{folder / 'MEMORY.md'} was there before, and may be somebody else's:")
+    for line in lines[:_MOST_SHOWN]:
+        say(f"  {line[:_LONGEST_SHOWN]}")
+    if len(lines) > _MOST_SHOWN:
+        say(f"  … and {counted(len(lines) - _MOST_SHOWN, 'line')} more")
+    if not arguments.json and can_ask() and agreed("Are these your own words?"):
+        return None
+    return set_aside(folder)
+
+
+def _seeded(workspace: Workspace, aside: Path | None, config: "Config") -> int | None:
+    """Take in the MEMORY.md that was there; how many crystals were made of it, None where nothing was due."""
+    from daemon.ingest.seed import migrate, take_in
+    from daemon.workspace.stores import open_exclusive, utc_now
+
+    if present_holder(workspace) is not None:  # its owner does this before the first dream
+        return None
+    with open_exclusive(workspace, config, "dreamd init") as store:
+        seeded = take_in(store, aside) if aside is not None else migrate(store, utc_now())
+    show_notices(store.notices)
+    return seeded
+
+
+def _show_seeded(workspace: Workspace, aside: Path | None, seeded: int) -> None:
+    made, backup = counted(seeded, "crystal"), workspace.backup.name
+    if aside is None:
+        out(f"MEMORY.md: {made} made of it; the file is as it was, and {backup} is a copy of it")
+    else:
+        out(f"MEMORY.md: {made} made of it, as a stranger's word; the file is {aside.name} now")
 
 
 def keep(workspace: Workspace, *, wanted: bool) -> bool:
@@ -192,7 +203,7 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
         return False
     if client is not None:
         with suppress(NoDaemonError):
-            client.post("/v1/workspaces", {"path": str(workspace.root), "trust": True})
+            client.post("/v1/workspaces", {"path": str(workspace.root)})
             return True
     add(registry_path(os.environ), workspace.root)
     return False

@@ -23,7 +23,7 @@ from daemon.process.systemd_unit import Placed, Sandbox
 from state.errors import DreamdError, UsageError
 
 # Where the system's service keeps its things, and where it listens: its unit says the same.
-_PLACES = {"XDG_STATE_HOME": "/var/lib", "DREAMD_SOCKET": "/run/dreamd/dreamd.sock"}
+_PLACES = {"XDG_STATE_HOME": "/var/lib", "XDG_DATA_HOME": "/var/lib", "DREAMD_SOCKET": "/run/dreamd/dreamd.sock"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,6 @@ def _bridge(arguments: "argparse.Namespace", wire: BufferedWriter) -> "Bridge | 
         return None
     try:
         client, workspace = daemon(), workspace_of(arguments)
-        workspace.require_own()
         name = kept_name(client, workspace) if client is not None else None
     except DreamdError:  # each call says so: the workspace may be there by then
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import named_folder, plain_arguments, takes_workspace, workspace_of
 from daemon.config.layers import redaction
-from daemon.workspace.adoption import init_global_workspace
+from daemon.workspace.adoption import has_global_workspace, init_global_workspace
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
@@ -77,9 +77,8 @@ def _warn(workspace: Workspace, arguments: "argparse.Namespace", note: Note) -> 
 
 def _makes_global(arguments: "argparse.Namespace") -> bool:
     """Whether there was no global workspace yet; now there is one."""
-    root = named_folder(arguments)
-    assert root is not None
-    if Workspace(root).state.exists() and not workspace_of(arguments).foreign:
+    named_folder(arguments)  # which says so when another one is named too
+    if has_global_workspace():
         return False
     init_global_workspace()
     return True

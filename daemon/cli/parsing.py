@@ -14,9 +14,10 @@ from daemon.workspace.adoption import (
     require_project,
     shared_folder,
     shared_workspace,
+    workspace_at,
 )
 from state.errors import UsageError
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import SCRATCH, Workspace
 
 if TYPE_CHECKING:
     import argparse
@@ -193,11 +194,19 @@ def workspace_for_dream(arguments: "argparse.Namespace") -> Workspace:
     if arguments.everywhere:
         return workspace_of(arguments)
     named = named_folder(arguments) or Path.cwd()
-    new = Workspace(shared_folder(named) or named)
-    if new.root.is_dir() and not new.state.exists() and (new.document.is_file() or new.scratch.is_file()):
-        require_project(new.root)
-        return init_workspace(new.root)
+    root = shared_folder(named) or named
+    has_memory = any((root / name).is_file() for name in ("MEMORY.md", SCRATCH))
+    if has_memory and workspace_at(root) is None and not _found_in(root):
+        require_project(root)
+        return init_workspace(root)
     return workspace_of(arguments)
+
+
+def _found_in(root: Path) -> bool:
+    """Return whether its memory may be somebody else's, and 'dreamd init' is to show it first."""
+    from daemon.cli.found_memory import found_in
+
+    return bool(found_in(root))
 
 
 def config_of(arguments: "argparse.Namespace") -> "Config":

@@ -186,7 +186,6 @@ def _by_text(caller: "Caller", waiting: Waiting, arguments: argparse.Namespace) 
 
 def _new_file(workspace: "Workspace", text: str) -> Path:
     """A new file with this text for this user alone, where a forgetting finds it."""
-    workspace.require_own()
     with storage_errors(workspace.state):
         handle, name = tempfile.mkstemp(".txt", "review-", workspace.state)
         with os.fdopen(handle, "w", encoding="utf-8") as file:

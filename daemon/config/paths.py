@@ -28,6 +28,7 @@ _OF_THE_SYSTEM = frozenset(
 
 
 state_folder = user_folder.state_folder
+data_folder = user_folder.data_folder
 home = user_folder.home
 make_private_folder = user_folder.make_private_folder
 
@@ -65,9 +66,7 @@ def registry_path(environment: Mapping[str, str]) -> Path:
 
 def global_root(environment: Mapping[str, str]) -> Path:
     """The folder of the person's global workspace: dreamd/global in $XDG_DATA_HOME, else in ~/.local/share."""
-    named = environment.get("XDG_DATA_HOME", "")
-    data = Path(named) if named.startswith("/") else home(environment) / ".local" / "share"
-    return data / "dreamd" / "global"
+    return data_folder(environment) / "global"
 
 
 def is_global(root: Path, environment: Mapping[str, str]) -> bool:

@@ -149,6 +149,17 @@ def exclude(path: Path, root: Path) -> bool:
     return _is_line(real) and _write(path, {real, str(root)}, b"!", b"!" + os.fsencode(real))
 
 
+def rename(path: Path, old: Path, new: Path) -> None:
+    """Write the new path of a workspace that was moved in the place of the old one, if that is there."""
+    if not path.exists() or not _is_line(str(new)):
+        return
+    disk = Disk(path.parent)
+    with disk.locked(path, _HEADER):
+        lines = disk.read_bytes(path).splitlines()
+        moved = {mark + os.fsencode(old): mark + os.fsencode(new) for mark in (b"", b"!")}
+        disk.write_atomic(path, b"".join(moved.get(line.strip(), line) + b"\n" for line in lines))
+
+
 def _write(path: Path, names: set[str], mark: bytes, line: bytes) -> bool:
     """Replace the lines of a workspace by this one; False when it is there already."""
     make_private_folder(path.parent)
@@ -183,7 +194,7 @@ def resolve(entry: Entry, home: Path) -> EntryTarget:
     """What the entry names now.
 
     A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, and finds the folders that have been
-    workspaces before (they hold `.dreamd`). What is gone, or cannot be meant, is a problem.
+    workspaces before (they have `.dreamd`). What is gone, or cannot be meant, is a problem.
     """
     if entry.origin == _CONFIGURED:
         return _configured(entry.text, home)
@@ -229,7 +240,7 @@ def _configured(text: str, home: Path) -> EntryTarget:
     if not path.startswith("/") or "\0" in path:
         return EntryTarget(problem=wrong)
     if _is_glob(path):
-        paths = [name for name in sorted(glob(path)) if os.path.isdir(os.path.join(name, STATE_FOLDER))]  # noqa: PTH112, PTH118, PTH207 - Path.glob knows no absolute globs
+        paths = [name for name in sorted(glob(path)) if os.path.lexists(os.path.join(name, STATE_FOLDER))]  # noqa: PTH118, PTH207 - Path.glob knows no absolute globs
         return EntryTarget(tuple(Path(os.path.realpath(name)) for name in paths), problem=None if paths else wrong)
     root = Path(os.path.realpath(path))
     return EntryTarget((root,)) if os.path.isdir(root) else EntryTarget(missing=root, problem=wrong)  # noqa: PTH112 - see above

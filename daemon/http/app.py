@@ -76,7 +76,6 @@ class Registration(OperationRequest):
     """A workspace for the daemon to keep."""
 
     path: str = Field(min_length=1, max_length=_MOST_PATH, description="Its root, absolute")
-    trust: bool = Field(default=False, description="The caller has made or adopted it: the daemon's user does too")
 
 
 def application(
@@ -181,9 +180,7 @@ class _Handlers:
         _require_json(request)
         registration = from_json(Registration, await request.body())
         root = _absolute(registration.path)
-        return _json(
-            encode({"name": await self._workers.run(lambda: self._api.register(root, trust=registration.trust))})
-        )
+        return _json(encode({"name": await self._workers.run(lambda: self._api.register(root))}))
 
     async def unregister(self, request: "Request") -> "Response":
         name = str(request.path_params["workspace"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from daemon.workspace.adoption import vouch, vouched
 from daemon.workspace.scan import files
 from state.errors import UsageError
-from state.stores.disk.disk import Disk, leads_elsewhere
+from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
@@ -65,15 +65,14 @@ def _no_hook(problem: str) -> UsageError:
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) -> Path:
     """Put a link to the transcript into the workspace, unless one is there; its path.
 
-    Raises ForeignError in a workspace that somebody else made, UsageError when the transcript is no file, and when
+    Raises UsageError when the transcript is no file, and when
     none of the globs (sources.transcripts; None: those of everybody) finds the link; it is there then, for the day on
     which one does.
     """
-    workspace.require_own()
     if not transcript.is_file():
         raise UsageError(f"{transcript} is no file", "check what the hook was given as transcript_path")
     folder = workspace.root / FOLDER
-    Disk(workspace.root).make_folder(folder, 0o755)  # one that leads elsewhere is refused
+    workspace.disk().make_folder(folder, 0o755)  # one that leads elsewhere is refused
     # Two agents may have given their sessions one name.
     digest = hashlib.sha256(os.fsencode(transcript)).hexdigest()[:6]
     other = f"{transcript.stem}-{digest}{transcript.suffix}"

@@ -1,7 +1,14 @@
-"""Seed: a MEMORY.md from before dreamd is backed up and made into crystals, once."""
+"""Seed: a MEMORY.md that was there before the workspace: the owner's own is backed up and made into crystals, once.
 
+One that may have come with the folder is a stranger's text: it leaves MEMORY.md, and search shows it as that.
+"""
+
+import os
 from datetime import datetime
+from pathlib import Path
 
+from daemon.ingest.existing_memory import belonging
+from daemon.ingest.memory_files import absorb_memory_file
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
@@ -9,6 +16,9 @@ from state.document.document import parse
 from state.document.seed import seed_crystals
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import SCRATCH
+from state.trust import Trust
 
 _FLAG = "seed_migrated"
 
@@ -31,3 +41,24 @@ def migrate(store: Store, now: datetime) -> int | None:
         store.crystals.upsert(crystals)
         Meta(connection).put(_FLAG, to_text(now))
     return len(crystals)
+
+
+def set_aside(root: Path) -> Path | None:
+    """Rename a stranger's MEMORY.md, and the notes beside it; return where MEMORY.md is now. None: there was none.
+
+    Before there is a workspace: no kill leaves them where they would be the owner's.
+    """
+    disk, aside = Disk(root), None
+    for path in (root / "MEMORY.md", root / SCRATCH):
+        if path.exists():
+            free = path.with_name(f"{path.name}.seed-backup")
+            while os.path.lexists(free):
+                free = free.with_name(f"{free.name}-earlier")
+            disk.rename(path, free)
+            aside = aside or free
+    return aside
+
+
+def take_in(store: Store, aside: Path) -> int:
+    """Make crystals of a stranger's MEMORY.md, which search shows as that; return how many."""
+    return absorb_memory_file(store, aside, Trust.WEB, belonging(store.workspace, os.environ)).crystals

@@ -143,7 +143,6 @@ class Calls:
     ) -> Any:  # noqa: ANN401 - the operation's reply
         """The operation's reply. Raises what it raises."""
         workspace = self._find()
-        workspace.require_own()  # an agent never reads a memory that somebody else made
         if operation is working_memory_note:
             with LocalAccess(workspace, self._config or Config(), COMMAND) as access:
                 reply = operation.run(access, request)

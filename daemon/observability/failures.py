@@ -67,7 +67,7 @@ def _as_dreamd_error(error: Exception) -> DreamdError:
     if isinstance(error, sqlite3.Error):
         from state.stores.database.connection import explained
 
-        return explained(error, Path("a database in .dreamd"))
+        return explained(error, Path("a database of dreamd"))
     if isinstance(error, UnicodeDecodeError):
         return UsageError(f"byte {error.start} of what was read is not UTF-8", "give UTF-8 text")
     return DreamdError(f"a defect: {type(error).__name__}: {error}", f"{_DEBUG}=1 shows where, please report it")

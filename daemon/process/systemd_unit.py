@@ -159,7 +159,7 @@ def system_unit(installed: Installation, account: str, workspaces: Iterable[Path
         command=_command(installed.command),
         folders=_folders(folders),
         account=f"User={account}\nRemoveIPC=yes\nStateDirectory=dreamd\nStateDirectoryMode=0700",
-        environment="Environment=HOME=%S/dreamd XDG_STATE_HOME=%S XDG_CONFIG_HOME=%E"
+        environment="Environment=HOME=%S/dreamd XDG_STATE_HOME=%S XDG_DATA_HOME=%S XDG_CONFIG_HOME=%E"
         " DREAMD_SOCKET=%t/dreamd/dreamd.sock",
         paths="\n".join(paths),
         target="multi-user.target",

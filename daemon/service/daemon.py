@@ -37,7 +37,7 @@ from daemon.service.roster import ManagedWorkspace, Roster
 from daemon.service.schedule import Action, upcoming
 from daemon.service.scheduler import Scheduler, log_failure
 from daemon.service.watcher import Change
-from daemon.workspace.adoption import adopt, open_workspace
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
@@ -154,13 +154,9 @@ class Daemon:
                     statuses.append(self._status(managed.keeper))
         return DaemonStatus(self.info(), tuple(statuses))
 
-    def register(self, root: Path, *, trust: bool = False) -> str:
+    def register(self, root: Path) -> str:
         """Keep the workspace with this root from now on, also after a restart; its name."""
-        workspace = open_workspace(root)
-        if trust:
-            workspace = adopt(workspace)
-        workspace.require_own()
-        return self._roster.add(workspace).name
+        return self._roster.add(open_workspace(root)).name
 
     def unregister(self, name: str) -> None:
         """Keep it no more, until it is registered again."""

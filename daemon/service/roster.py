@@ -17,6 +17,7 @@ from daemon.config.settings import Config
 from daemon.observability import logs
 from daemon.service.keeper import Keeper
 from daemon.service.watcher import Change, Watcher
+from daemon.workspace.adoption import workspace_at
 from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.status import Problem
 from daemon.workspace.vector_index import Embedding
@@ -195,7 +196,7 @@ class Roster:
     def look_up(self, entry: Entry) -> None:
         """Put what the entry names into the roster, and take out what no entry names any longer."""
         named = self._listing.look_up(entry)
-        with_notes = {root for root in named.roots if WorkspaceFiles(Workspace(root)).appended_at() is not None}
+        with_notes = {root for root in named.roots if _has_notes(root)}
         with self._looked_up:
             for root in self._listing.record(entry, named):
                 try:
@@ -287,7 +288,6 @@ class Roster:
         log = logs.get(workspace=managed.name)
         try:
             workspace = self._open_workspace(managed.root)
-            workspace.require_own()
             if managed.keeper is None:
                 on_failure = partial(_log_failure, managed.name)
                 managed.keeper = Keeper(workspace, managed.name, self._config, self._embedding, on_failure)
@@ -316,3 +316,9 @@ class Roster:
 
 def _log_failure(name: str, what: str, error: Exception) -> None:
     logs.get(workspace=name).error(f"{what}_failed", error=error)
+
+
+def _has_notes(root: Path) -> bool:
+    """Return whether notes wait in a workspace, which is then opened first."""
+    workspace = workspace_at(root)
+    return workspace is not None and WorkspaceFiles(workspace).appended_at() is not None

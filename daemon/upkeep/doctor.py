@@ -14,7 +14,6 @@ from daemon.workspace.stores import folders, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.document.merge import is_conflicted
 from state.errors import BusyError, DreamdError
-from state.stores.disk.disk import Disk
 from state.stores.disk.lock import present_holder
 from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import Workspace
@@ -51,14 +50,6 @@ def examine(
     yield finding
     yield from _model(config, look_up)
     yield from _readable(service(), "service")
-    if workspace.foreign:
-        yield Finding(
-            "owner",
-            Level.PROBLEM,
-            f"{workspace.root}: you neither made nor adopted this memory, so it is only read, and not looked into",
-            f"'dreamd init --trust {workspace.root}' shows what it brings and makes it yours",
-        )
-        return
     closed = list(_files(workspace))
     yield from closed
     is_read = all(one.about != "MEMORY.md" or one.level is not Level.PROBLEM for one in closed)
@@ -176,7 +167,7 @@ def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
 
 
 def _document(workspace: Workspace) -> Iterator[Finding]:
-    disk = Disk(workspace.root)
+    disk = workspace.disk()
     content = disk.read_optional(workspace.document)
     elsewise = f"move it away and run 'dreamd restore', or {REPAIR}"
     try:

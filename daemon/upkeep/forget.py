@@ -216,10 +216,10 @@ def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
     """Erase the targets in the other files of the state folder; drop checkpoints and index."""
     workspace, disk = store.workspace, store.disk
     patterns = Patterns(erasure.sought, ids=erasure.renamed)
+    traces["transcripts"] += unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
     traces["originals"] += Originals(workspace, disk).erase(lambda one: erasure.holds(one.text))
-    traces["transcripts"] += unvouch(workspace, erasure.holds)
     for folder in (workspace.checkpoints, workspace.copies):
         traces[folder.name] += _files_holding(folder, patterns)
     files.empty_folder(disk, workspace.checkpoints)

@@ -19,7 +19,6 @@ from typing import Any
 from daemon.ingest.agent_hooks import is_trusted
 from daemon.ingest.existing_memory import existing_files
 from daemon.ingest.transcripts import transcript_files
-from daemon.workspace.adoption import transcript_list
 from daemon.workspace.blocks import wished_files
 from daemon.workspace.stores import Store
 from state.document.document import parse
@@ -183,10 +182,10 @@ def lines_with(content: bytes, erasure: Erasure) -> int:
 def all_files(store: Store) -> Iterator[Path]:
     """Every file in which dreamd writes."""
     workspace = store.workspace
-    for path in (workspace.document, workspace.backup, workspace.scratch, transcript_list(workspace)):
+    for path in (workspace.document, workspace.backup, workspace.scratch):
         if path.is_file():
             yield path
-    yield from (path for path in sorted(below(workspace.state)) if path.is_file() and not path.is_symlink())
+    yield from files.of_state(workspace)
     for folder in (workspace.root, workspace.scratch.parent):
         yield from (path for path in folder.glob(f".*{files.TEMPORARY}*") if path.is_file())
 

@@ -5,12 +5,14 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from daemon.config.paths import data_folder
 from daemon.upkeep.export import require_record
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import folders
 from state.errors import DreamdError, StorageError, UsageError
 from state.stores.backup.database import rebuilt
@@ -19,12 +21,14 @@ from state.stores.backup.reading import Archive, open_archive, refused
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk, is_same_file
+from state.stores.disk.places import new_id
 from state.stores.disk.syscalls import System, storage_errors
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained
 from state.stores.history.former_records import take_in_records
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.segments import Segments
+from state.stores.repair.moving_out import expect
 
 _ASIDE = ".dreamd-import-"
 _INCOMING = "incoming.db"
@@ -49,8 +53,10 @@ class Imported:
     foreign: int = 0
 
 
-def import_archive(file: Path, folder: Path, system: System | None = None) -> Imported:
+def import_archive(file: Path, folder: Path, system: System | None = None, *, moves_out: bool = True) -> Imported:
     """Make the folder, which is new or empty, the workspace that was exported into this file.
+
+    Its state moves out into the user's data folder, or stays in this one, as a fleet has it.
 
     Raises UsageError for a folder that holds something, ArchiveError for a file that is not what `dreamd export`
     writes, StorageError when the disk fails; the folder is then as it was.
@@ -59,12 +65,26 @@ def import_archive(file: Path, folder: Path, system: System | None = None) -> Im
     with open_archive(file) as archive:
         _require_space(archive, root.parent)
         with _aside(root.parent, system or System()) as (aside, disk):
-            workspace = Workspace(aside)
+            workspace = contained(aside)
             foreign = _unpack(archive, workspace, disk)
             imported = replace(_checked(archive, workspace, root), foreign=foreign)
             _sync(workspace, disk, mode)
-            _publish(disk, aside, root)
+            with _expected(aside, root) if moves_out else nullcontext():
+                _publish(disk, aside, root)
+    if moves_out:
+        open_workspace(root)
     return imported
+
+
+@contextmanager
+def _expected(aside: Path, root: Path) -> Iterator[None]:
+    """Write down that the state of the folder moves out when it is in its place; not where it does not get there."""
+    place = expect(aside, new_id(), root, os.environ)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(data_folder(os.environ) / place.id, ignore_errors=True)
+        raise
 
 
 def _place_for(folder: Path) -> tuple[Path, int]:
@@ -189,7 +209,7 @@ def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
         lineage, crystals = Lineage(connection), Crystals(connection)
         dreams = {version.number: version.dream for version in lineage.versions(lineage.last_version())}
         _require_records(archive, workspace, dreams)
-        disk = Disk(workspace.root)
+        disk = workspace.disk()
         memory = Memory(workspace, disk, crystals, lineage, Segments(workspace, disk), lambda: None)
         take_in_records(workspace, disk, crystals, memory)
         return Imported(

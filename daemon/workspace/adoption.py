@@ -1,56 +1,68 @@
-"""Adoption: which workspaces this user made or took over.
+"""Adoption: which folders are this user's workspaces, and where their state lies.
 
-A workspace that came with a repository or on a shared disk is somebody else's. What makes one this user's lies in the
-user's own state folder, where no workspace can put it:
-
-    $XDG_STATE_HOME/dreamd/adopted/<digest of the root>/mark         the workspace's number, and its root
-                                                        transcripts  files outside it that its owner named, one a line
-                                                        dream.log    what the last dream said that a hook began
+Nothing that dreamd obeys lies in a project. Its state is in the user's data folder, and the row there says which
+folder is meant (`state.stores.disk.places`); that folder has the id in the file `.dreamd`. So a folder that was moved
+or renamed is known again, what `git clean` took is written again, and what came with a repository is nobody's.
 """
 
 import os
-import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from daemon.config.paths import global_root, is_everybodys, make_private_folder, registry_path, state_folder
-from state.errors import DreamdError, StorageError, UsageError
+from daemon.config.paths import data_folder, global_root, is_everybodys, make_private_folder, registry_path
+from state.errors import DreamdError, ForeignError, StorageError, UsageError
 from state.stores.disk import workspace as workspaces
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import storage_errors
-from state.stores.disk.workspace import STATE_FOLDER, Workspace
+from state.stores.disk.places import Place, all_places, id_in, new_id, read_place, write_id, write_place
+from state.stores.disk.syscalls import access_to
+from state.stores.disk.workspace import STATE_FOLDER, Workspace, is_read_only
 from state.stores.disk.worktree import Worktree, worktree_at
 
-try:
-    from _sha256 import sha256  # type: ignore[import-not-found]  # hashlib loads OpenSSL, for every `dreamd note`
-except ImportError:
-    from hashlib import sha256
-
-_NUMBER = re.compile(rb"[0-9a-f]{32}")
-_MARK, _TRANSCRIPTS, _DREAM_LOG = "mark", "transcripts", "dream.log"
-# git leaves out a folder that says so itself, whatever repository the workspace is in.
-_IGNORE = ".gitignore", b"*\n"
+# Files of the state: transcripts outside the workspace that its owner named, one a line; and what the last dream said
+# that a hook began.
+_TRANSCRIPTS, _DREAM_LOG = "transcripts", "dream.log"
+_ANOTHERS = f"{STATE_FOLDER}-of-another"
+_LOCK, _MOVING = ".lock", ".moving"
 
 
 def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """The workspace whose root is this folder, `foreign` when this user neither made nor adopted it.
+    """Return this user's workspace whose root is this folder.
 
-    Raises UsageError when there is none (yet), StorageError when this user cannot write in it.
+    Raises UsageError when there is none (yet), ForeignError where one of somebody else's, or a copy, may be meant,
+    StorageError when this user cannot write in it. On a file system that is read-only it is opened, and whoever
+    writes in it gets the error.
     """
-    return _known(workspaces.open_workspace(folder), environment)
+    if not folder.exists():
+        raise UsageError(f"{folder} does not exist", f"check the path or run 'dreamd init {folder}'")
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is a file", "name the folder of the workspace")
+    workspace = _Lookup(environment).at(Path(os.path.realpath(folder)))
+    if workspace is None:
+        raise UsageError(f"{folder} is no workspace yet", f"run 'dreamd init {folder}'")
+    for path in (workspace.state, workspace.root):
+        if not os.access(path, os.W_OK | os.X_OK) and not is_read_only(path):
+            raise StorageError(f"{path} is not writable by this user", access_to(path))
+    return workspace
+
+
+def workspace_at(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace | None:
+    """Return the workspace of this user's whose root is this folder; None where there is none, or it is damaged."""
+    with suppress(DreamdError):
+        return _Lookup(environment).at(Path(os.path.realpath(folder)))
+    return None
 
 
 def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """The workspace of this folder, or of the nearest one above it that has one, `foreign` or not. Raises UsageError.
+    """Return the workspace of this folder, or of the nearest one above it that has one. Raises UsageError.
 
-    A linked git worktree without one has that of its main checkout, if it is this user's. One in the home folder, or
-    in a folder of the system, is that of this folder alone: nothing below it has it by accident.
+    A linked git worktree without one has that of its main checkout. One in the home folder, or in a folder of the
+    system, is that of this folder alone: nothing below it has it by accident.
     """
-    here = Path(os.path.realpath(start))
+    here, lookup = Path(os.path.realpath(start)), _Lookup(environment)
     for folder in (here, *here.parents):
-        if _has_workspace(folder) and (folder == here or not is_everybodys(folder, environment)):
+        if (folder == here or not is_everybodys(folder, environment)) and lookup.at(folder) is not None:
             return open_workspace(folder, environment)
         tree = worktree_at(folder)
         if tree is not None and (shared := _of_main(tree, here, environment)) is not None:
@@ -59,17 +71,17 @@ def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> 
 
 
 def shared_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace | None:
-    """The workspace that a folder of a linked worktree shares with the main checkout; None where it shares none.
+    """Return the workspace that a folder of a linked worktree shares with the main checkout; None: it shares none.
 
     It shares none when it, or a folder above it in the worktree, has one of its own.
     """
-    tree = linked_worktree(folder)
+    tree = linked_worktree(folder, environment)
     return _of_main(tree, Path(os.path.realpath(folder)), environment) if tree is not None else None
 
 
 def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Where the workspace is, or would be, that a folder of a linked worktree shares; None where it shares none."""
-    tree = linked_worktree(folder)
+    """Return where the workspace is, or would be, that a folder of a linked worktree shares; None: it shares none."""
+    tree = linked_worktree(folder, environment)
     if tree is None:
         return None
     here = Path(os.path.realpath(folder))
@@ -79,13 +91,15 @@ def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> 
     return inside if inside is not None and not is_everybodys(inside, environment) else None
 
 
-def linked_worktree(folder: Path) -> Worktree | None:
-    """The linked worktree that a folder is in; None without one, and where a workspace inside of it is nearer."""
-    here = Path(os.path.realpath(folder))
+def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -> Worktree | None:
+    """Return the linked worktree that a folder is in; None without one, and where a workspace in it is nearer."""
+    here, lookup = Path(os.path.realpath(folder)), _Lookup(environment)
     for above in (here, *here.parents):
-        if _has_workspace(above):
-            return None
-        if (tree := worktree_at(above)) is not None:
+        tree = worktree_at(above)
+        with suppress(ForeignError, StorageError):
+            if lookup.at(above) is not None:
+                return None
+        if tree is not None:
             return tree
     return None
 
@@ -101,114 +115,222 @@ def require_project(folder: Path, environment: Mapping[str, str] = os.environ) -
 
 
 def open_global_workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
-    """The person's global workspace. Raises UsageError when there is none yet."""
-    root = global_root(environment)
-    if not _has_workspace(root):
+    """Return the person's global workspace. Raises UsageError when there is none yet."""
+    if not has_global_workspace(environment):
         raise UsageError("there is no global workspace yet", "run 'dreamd init --global'")
-    return open_workspace(root, environment)
+    return open_workspace(global_root(environment), environment)
+
+
+def has_global_workspace(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the person has a global workspace, whatever may be wrong with it."""
+    root = global_root(environment)
+    return os.path.lexists(root / STATE_FOLDER) or workspace_at(root, environment) is not None
 
 
 def init_global_workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Make the person's global workspace, or return it; of several processes at once one makes it.
+    """Make the person's global workspace, or return it; of several processes at once one makes it."""
+    make_private_folder(global_root(environment))
+    return init_workspace(global_root(environment), environment)
 
-    Raises as `init_workspace` does. One whose making was cut off holds nothing yet, and is this person's.
+
+def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *, resume: bool = False) -> Workspace:
+    """Make the folder a workspace of this user's, or return the one that it is; of several at once one makes it.
+
+    `resume`: with the state of the workspace that it was before it was copied or made again.
+    Raises UsageError and StorageError.
     """
-    root, folder = global_root(environment), state_folder(environment)
-    make_private_folder(root)
-    make_private_folder(folder)
-    new = Workspace(root)
-    with Disk(folder).locked(folder / "global.lock", b""):
-        if _has_workspace(root) and not any(map(os.path.lexists, (new.database, new.document, new.scratch))):
-            return adopt(workspaces.init_workspace(root), environment)
-        return init_workspace(root, environment)
+    root = Path(os.path.realpath(folder))
+    if root.exists() and not root.is_dir():
+        raise UsageError(f"{root} is a file", "name the folder of the workspace")
+    with registering(environment) as data:
+        known = None
+        with suppress(ForeignError):
+            known = _Lookup(environment).at(root) if not resume else None
+        if known is not None:
+            return workspaces.init_workspace(known)
+        number = _resumed(root, data) if resume else new_id()
+        workspace = workspaces.init_workspace(Workspace(root, data / number))
+        _put_aside(root)
+        write_place(data, Place.of(number, root))
+        write_id(workspace)
+        return workspace
 
 
-def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Make the folder a workspace of this user's, or return the one that it is.
-
-    Raises ForeignError for a workspace that somebody else made, UsageError and StorageError as the store does.
-    """
-    real = Path(os.path.realpath(folder))
-    if os.path.lexists(real / STATE_FOLDER):
-        known = open_workspace(real, environment)
-        known.require_own()
-    return adopt(workspaces.init_workspace(folder), environment)
+@contextmanager
+def registering(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Hold the user's data folder for whoever gives a workspace its place; yield that folder."""
+    data = data_folder(environment)
+    make_private_folder(data)
+    with Disk(data).locked(data / _LOCK, b""):
+        yield data
 
 
-def adopt(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Mark the workspace as this user's, and its state folder as nothing for git; doing it again is harmless."""
-    disk = Disk(workspace.root)
-    name, content = _IGNORE
-    if not os.path.lexists(workspace.state / name):  # what somebody put there, a link as well, stays as it is
-        with suppress(FileExistsError):
-            disk.write_new(workspace.state / name, content)
-    with suppress(FileExistsError):
-        disk.write_new(workspace.identity, os.urandom(16).hex().encode() + b"\n")
-    number = _number(workspace)
-    if number is None:  # somebody else's file, which tells nothing apart
-        disk.remove(workspace.identity)
-        return adopt(workspace, environment)
-    own = own_folder(workspace, environment)
-    make_private_folder(own)
-    Disk(own).write_atomic(own / _MARK, _mark(number, workspace))
-    return replace(workspace, foreign=False)
-
-
-def own_folder(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
-    """The user's own folder for a workspace, for facts that no workspace may state itself."""
-    digest: str = sha256(os.fsencode(workspace.root)).hexdigest()[:40]
-    return _all(environment) / digest
-
-
-def transcript_list(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
+def transcript_list(workspace: Workspace) -> Path:
     """The file that lists the transcripts outside the workspace which its owner named."""
-    return own_folder(workspace, environment) / _TRANSCRIPTS
+    return workspace.state / _TRANSCRIPTS
 
 
-def dream_log(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
+def dream_log(workspace: Workspace) -> Path:
     """The file of what the last dream said that a hook began without a daemon; it changes when one begins."""
-    return own_folder(workspace, environment) / _DREAM_LOG
+    return workspace.state / _DREAM_LOG
 
 
-def vouched(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+def vouched(workspace: Workspace) -> frozenset[str]:
     """The files outside the workspace that its owner named, links followed: their text may be learnt."""
-    listed = transcript_list(workspace, environment)
+    listed = transcript_list(workspace)
     content = Disk(listed.parent).read_optional(listed) or b""
     return frozenset(os.fsdecode(line) for line in content.split(b"\n") if line)
 
 
-def vouch(workspace: Workspace, transcript: Path, environment: Mapping[str, str] = os.environ) -> None:
+def vouch(workspace: Workspace, transcript: Path) -> None:
     """Record that the owner, or an agent's hook, has named this file (links followed)."""
-    workspace.require_own()
     real = os.path.realpath(transcript)
-    if Path(real).is_relative_to(workspace.root) or "\n" in real or real in vouched(workspace, environment):
+    if Path(real).is_relative_to(workspace.root) or "\n" in real or real in vouched(workspace):
         return
-    listed = transcript_list(workspace, environment)
-    make_private_folder(listed.parent)
+    listed = transcript_list(workspace)
     Disk(listed.parent).append_locked(listed, os.fsencode(real) + b"\n", b"")
 
 
-def unvouch(workspace: Workspace, holds: Callable[[str], bool], environment: Mapping[str, str] = os.environ) -> int:
+def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> int:
     """Remove the files from the list whose names `holds` accepts; returns how many."""
-    known = vouched(workspace, environment)
+    known = vouched(workspace)
     kept = sorted(name for name in known if not holds(name))
     if len(kept) < len(known):
-        listed = transcript_list(workspace, environment)
+        listed = transcript_list(workspace)
         Disk(listed.parent).write_atomic(listed, b"".join(os.fsencode(name) + b"\n" for name in kept))
     return len(known) - len(kept)
 
 
-def _has_workspace(folder: Path) -> bool:
-    return os.path.isdir(folder / STATE_FOLDER)  # noqa: PTH112 - Path.is_dir may raise here
+class _Lookup:
+    """Looks folders up, all with one reading of the registry; it is read only for a folder that says nothing."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._data = data_folder(environment)
+        self._by_path: dict[Path, list[Place]] | None = None
+
+    def at(self, root: Path) -> Workspace | None:
+        """Return the workspace with this root; None where there is none. Raises ForeignError, StorageError."""
+        place, number = self._place(root), id_in(root)
+        if place is not None and not place.incoming:
+            return self._in_place(place, root)
+        if place is not None and place.is_folder(root):
+            return self._moved_out(root)
+        if number is not None or os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - Path.is_dir may raise here
+            if self._is_old(root):
+                return self._moved_out(root)
+            raise ForeignError(
+                f"{root / STATE_FOLDER} is of a memory that is not yours, so nothing of it is used",
+                f"'dreamd init {root}' makes the folder a workspace of your own, and shows what is in MEMORY.md",
+            )
+        return None
+
+    def _place(self, root: Path) -> Place | None:
+        """Return the row of the id that the folder says, else that of the folder itself."""
+        number = id_in(root)
+        place = read_place(self._data, number) if number is not None else None
+        return place or next((one for one in self._of_path(root) if one.is_folder(root)), None)
+
+    def _is_old(self, root: Path) -> bool:
+        from state.stores.repair.moving_out import own_number  # once in the life of a workspace
+
+        return own_number(root, self._environment) is not None
+
+    def _moved_out(self, root: Path) -> Workspace:
+        """Return the workspace, whose state lies in the folder yet, when that has moved out; one process does it."""
+        from state.stores.repair.moving_out import expect, move_out, own_number
+
+        make_private_folder(self._data)
+        with Disk(self._data).locked(self._data / _MOVING, b""):
+            self._by_path = None
+            place = self._place(root)
+            if place is None and (number := own_number(root, self._environment)) is not None:
+                place = expect(root, number, root, self._environment)
+            if place is None or not place.incoming:
+                return open_workspace(root, self._environment)
+            return move_out(place, self._environment)
+
+    def _in_place(self, place: Place, root: Path) -> Workspace:
+        workspace = Workspace(root, self._data / place.id)
+        if place.is_folder(root):
+            if place.path != root and not place.is_folder(place.path):
+                self._follow(place, root)
+            write_again(workspace)
+            return workspace
+        if place.path == root:  # the disk was numbered anew, or the folder came back out of a backup
+            with suppress(StorageError):
+                write_place(self._data, Place.of(place.id, root))
+            return workspace
+        if id_in(place.path) == place.id:
+            raise ForeignError(
+                f"{root} is a copy of {place.path}, whose memory it would share",
+                f"work on in {place.path}, or 'dreamd init {root}' gives the copy a memory of its own",
+            )
+        raise ForeignError(
+            f"{root} holds the id of a memory of yours that was in {place.path}",
+            f"'dreamd init --resume {root}' if you moved it here, 'dreamd init {root}' for a memory of its own",
+        )
+
+    def _follow(self, place: Place, root: Path) -> None:
+        """Write down where the folder is now; where nothing may be written, the next one does it."""
+        from daemon.config.registry import rename
+        from state.stores.git.exclude import keep_out_again
+
+        with suppress(StorageError):
+            write_place(self._data, replace(place, path=root))
+            rename(registry_path(self._environment), place.path, root)
+            keep_out_again(Workspace(root, self._data / place.id), place.path)
+
+    def _of_path(self, root: Path) -> list[Place]:
+        if self._by_path is None:
+            self._by_path = {}
+            for place in all_places(self._data):
+                self._by_path.setdefault(place.path, []).append(place)
+        return self._by_path.get(root, [])
+
+
+def write_again(workspace: Workspace) -> None:
+    """Write the id and MEMORY.md into the folder if `git clean` took them; not over anything else of that name."""
+    if os.path.lexists(workspace.root / STATE_FOLDER):
+        return
+    with suppress(StorageError):  # a folder that is read-only is known by its row alone
+        disk = workspace.disk()
+        disk.make_folder(workspace.scratch.parent)
+        if not os.path.lexists(workspace.document):
+            from state.stores.history.lineage import last_text
+
+            if text := last_text(workspace.database):
+                disk.write_atomic(workspace.document, text.encode(), 0o644)
+        write_id(workspace)
+
+
+def _resumed(root: Path, data: Path) -> str:
+    """Return the id of the state with which this folder goes on. Raises UsageError."""
+    number = id_in(root)
+    places = [one for one in all_places(data) if one.id == number or (number is None and one.path == root)]
+    for place in places:
+        if place.path != root and id_in(place.path) == place.id:
+            raise UsageError(f"{root} is a copy, and {place.path} goes on with that memory", "move it back, or away")
+    if number is not None and (data / number / "state.db").exists():
+        return number
+    if len(places) != 1:
+        raise UsageError(f"no memory of yours was in {root}", f"'dreamd init {root}' makes a new one")
+    return places[0].id
+
+
+def _put_aside(root: Path) -> None:
+    """Rename a folder `.dreamd` that somebody else's dreamd has made, which is not looked at."""
+    if os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - Path.is_dir may raise here
+        free = (f"{_ANOTHERS}{end}" for end in ("", *(f"-{count}" for count in range(2, 100))))
+        Disk(root).rename(root / STATE_FOLDER, root / next(name for name in free if not os.path.lexists(root / name)))
 
 
 def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Workspace | None:
-    """The workspace that the main checkout has in the corresponding folder or above it, if it is this user's."""
+    """The workspace that the main checkout has in the corresponding folder or above it."""
     start = _folder_in_main(tree, folder)
     for above in (start, *start.parents) if start is not None else ():
-        if _has_workspace(above) and not is_everybodys(above, environment):
-            is_foreign = _known(Workspace(above), environment).foreign  # asked first: of those nothing else is said
-            return None if is_foreign else open_workspace(above, environment)
+        if not is_everybodys(above, environment) and workspace_at(above, environment) is not None:
+            return open_workspace(above, environment)
     return None
 
 
@@ -229,48 +351,3 @@ def _advice(here: Path, environment: Mapping[str, str]) -> str:
     if is_everybodys(here, environment):
         return "run 'dreamd init' in the folder of a project, or use --global for what is true everywhere"
     return "run 'dreamd init' in the folder of MEMORY.md"
-
-
-def _known(workspace: Workspace, environment: Mapping[str, str]) -> Workspace:
-    _take_over_registered(environment)
-    number, own, mark = _number(workspace), own_folder(workspace, environment), None
-    with suppress(StorageError):  # a mark that cannot be read marks nothing; adopting says what is in the way
-        mark = Disk(own).read_optional(own / _MARK)
-    return replace(workspace, foreign=number is None or mark != _mark(number, workspace))
-
-
-def _take_over_registered(environment: Mapping[str, str]) -> None:
-    """Adopt all workspaces of the user's registry, once, where no workspace has a mark yet."""
-    every, registry = _all(environment), registry_path(environment)
-    if every.exists() or not registry.exists():
-        return
-    make_private_folder(every)
-    from daemon.config.registry import known  # needed once in the life of a state folder
-
-    for root in known(registry):
-        with suppress(DreamdError):  # it is gone, or cannot be written: adopted by hand, when it is back
-            adopt(workspaces.open_workspace(root), environment)
-
-
-def _all(environment: Mapping[str, str]) -> Path:
-    return state_folder(environment) / "adopted"
-
-
-def _mark(number: bytes, workspace: Workspace) -> bytes:
-    return number + b"\n" + os.fsencode(workspace.root) + b"\n"
-
-
-def _number(workspace: Workspace) -> bytes | None:
-    """The number in the workspace; None when the file is missing or holds something else."""
-    with storage_errors(workspace.identity):
-        try:
-            fd = os.open(workspace.identity, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            content = os.read(fd, 64).rstrip(b"\n")
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
-    return content if _NUMBER.fullmatch(content) else None

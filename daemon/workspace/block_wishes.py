@@ -1,21 +1,14 @@
 """Block wishes: in which files the owner wants a block of MEMORY.md, and how these files are now.
 
-What is wished lies in the user's own folder for the workspace, where no workspace can put it:
-
-    $XDG_STATE_HOME/dreamd/adopted/<digest of the root>/blocks.json
-
-Of the lines that were written it has digests alone. Of a workspace that was put in the place of another nothing is
-wished.
+What is wished lies in blocks.json of the state folder, out of reach of the project. Of the lines that were written it
+has digests alone.
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from daemon.config.paths import make_private_folder
-from daemon.workspace.adoption import own_folder
 from state.codec import decode, encode
 from state.document.agent_block import ReadBlock, code_of, ids_of, read_block
 from state.document.agent_caps import CAPS
@@ -112,34 +105,28 @@ class BlockStatus:
     advice: str = ""
 
 
-def wishes_path(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
+def wishes_path(workspace: Workspace) -> Path:
     """The file of the wishes."""
-    return own_folder(workspace, environment) / "blocks.json"
+    return workspace.state / "blocks.json"
 
 
-def wishes_of(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Wishes:
-    """What is wished; nothing of somebody else's workspace, or one that came into the place of another.
-
-    Raises StorageError when it cannot be read.
-    """
-    path = wishes_path(workspace, environment)
-    if workspace.foreign or not path.exists():
+def wishes_of(workspace: Workspace) -> Wishes:
+    """What is wished. Raises StorageError when it cannot be read."""
+    path = wishes_path(workspace)
+    if not path.exists():
         return Wishes()
-    found = decode(Wishes, Disk(path.parent).read_bytes(path), str(path))
-    return found if found.key == key_of(workspace) else Wishes()
+    return decode(Wishes, workspace.disk().read_bytes(path), str(path))
 
 
 def keep_wishes(workspace: Workspace, wishes: Wishes, disk: Disk | None = None) -> None:
     """Write down what is wished. `disk`: whose calls to use."""
     path = wishes_path(workspace)
-    make_private_folder(path.parent)
-    Disk(path.parent, disk.system if disk else None).write_atomic(path, encode(wishes).encode())
+    workspace.disk(disk.system if disk else None).write_atomic(path, encode(wishes).encode())
 
 
 def key_of(workspace: Workspace) -> str:
     """The number that tells this workspace from any other."""
-    content = Disk(workspace.root).read_optional(workspace.identity) or b""
-    return content.decode("ascii", "replace").strip()
+    return workspace.state.name
 
 
 def file_of(workspace: Workspace, wish: Wish) -> Path:
@@ -181,9 +168,9 @@ def block_in(content: bytes | None, wishes: Wishes, code: str = "") -> BlockFile
     return BlockFile(content, parts, block, base, changed=True)
 
 
-def block_statuses(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> tuple[BlockStatus, ...]:
+def block_statuses(workspace: Workspace) -> tuple[BlockStatus, ...]:
     """How each wished file is now. Raises StorageError when the wishes cannot be read."""
-    wishes = wishes_of(workspace, environment)
+    wishes = wishes_of(workspace)
     return tuple(_status(workspace, wishes, wish) for wish in wishes.files)
 
 

@@ -66,7 +66,6 @@ def wish(store: Store, path: Path, agent: str) -> str:
     A file that is not there is made. Doing it again is harmless, and changes the agent. Raises UsageError for a file
     that is no agent's, ConflictError for one with a block of another memory, and what the disk fails with.
     """
-    store.workspace.require_own()
     if agent not in CAPS:
         raise UsageError(f"there is no agent {agent!r}", f"name one of {', '.join(CAPS)}")
     name = resolved(store.workspace, path)

@@ -1,8 +1,6 @@
 """Database facts: the part of a workspace's status that is in state.db, read without the lock."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,7 +8,7 @@ from daemon.config.settings import day_start
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import StorageError
-from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated, require_ours
+from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
@@ -59,7 +57,7 @@ def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
     if not path.exists():
         return DatabaseFacts()
     try:
-        with _opened(workspace) as connection:
+        with open_unmigrated(path) as connection:
             schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
             if schema > SCHEMA_VERSION:
                 raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
@@ -67,19 +65,6 @@ def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
             return _facts(connection, now, schema) if schema else DatabaseFacts()
     except sqlite3.Error as error:
         raise explained(error, path) from error
-
-
-@contextmanager
-def _opened(workspace: Workspace) -> Iterator[sqlite3.Connection]:
-    if workspace.foreign:
-        from state.stores.backup.database import open_untrusted  # late: only a foreign workspace needs it
-
-        with closing(open_untrusted(workspace.database)) as connection:
-            yield connection
-        return
-    with open_unmigrated(workspace.database) as connection:
-        require_ours(connection, workspace.database)
-        yield connection
 
 
 def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> DatabaseFacts:

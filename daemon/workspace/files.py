@@ -14,7 +14,6 @@ from daemon.workspace.database_facts import DatabaseFacts, read_facts
 from state.document.document import parse
 from state.document.merge import is_conflicted
 from state.scratch import HEADER, PendingCount
-from state.stores.disk.disk import Disk
 from state.stores.disk.stamp import Stamp, StampedValue
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import BootstrapReceipt, path_of, receipts
@@ -96,7 +95,7 @@ class WorkspaceFiles:
         return found
 
     def _document(self) -> str:
-        content = Disk(self._workspace.root).read_optional(self._workspace.document) or b""
+        content = self._workspace.disk().read_optional(self._workspace.document) or b""
         return content.decode(errors="replace")
 
     def _standing(self) -> list[str]:

@@ -14,13 +14,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from daemon.config.paths import global_root
-from daemon.workspace.adoption import open_workspace
+from daemon.workspace.adoption import has_global_workspace, open_global_workspace
 from state.agents import Reader
 from state.bootstrap import Bootstrap, bootstrap, budget_for, digest_of, room_taken
 from state.errors import DreamdError
 from state.secrets.policy import Redaction
-from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import STATE_FOLDER, Workspace
+from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Newest, Segments
 
 if TYPE_CHECKING:
@@ -110,13 +109,11 @@ def is_global(workspace: Workspace, environment: Mapping[str, str] = os.environ)
 def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Workspace | None]:
     """MEMORY.md of the person's global workspace, and that workspace; without one, nothing.
 
-    Raises StorageError, UsageError when it cannot be read, ForeignError when somebody else made it.
+    Raises StorageError, UsageError when it cannot be read.
     """
-    root = global_root(environment)
-    if not os.path.lexists(root / STATE_FOLDER):
+    if not has_global_workspace(environment):
         return "", None
-    own = open_workspace(root, environment)
-    own.require_own()
+    own = open_global_workspace(environment)
     return _memory(own, []), own
 
 
@@ -167,12 +164,11 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
         return _Facts()
     import sqlite3
 
-    from state.stores.database.connection import open_unmigrated, require_ours
+    from state.stores.database.connection import open_unmigrated
 
     try:
         with open_unmigrated(workspace.database) as connection:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-            require_ours(connection, workspace.database)
             last = connection.execute(
                 "SELECT id, outcome, coalesce(ended_at, started_at) AS at FROM dreams WHERE outcome <> 'skipped'"
                 " ORDER BY started_at DESC LIMIT 1"
@@ -234,7 +230,7 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
 
 def _memory(workspace: Workspace, notices: list[str]) -> str:
     """The workspace's MEMORY.md."""
-    content = Disk(workspace.root).read_optional(workspace.document) or b""
+    content = workspace.disk().read_optional(workspace.document) or b""
     text = content.decode(errors="replace")
     if "\ufffd" in text and "\ufffd".encode() not in content:
         # An agent that gets all but one character is better off than one that gets nothing.

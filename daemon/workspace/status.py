@@ -148,6 +148,8 @@ def status(
     files: WorkspaceFiles | None = None,
 ) -> Status:
     """The status now; `service` is what the daemon adds. Raises StorageError when state.db cannot be read."""
+    with storage_errors(workspace.root):
+        workspace.root.stat()  # the state outlives a folder that was moved away or deleted
     files = files or WorkspaceFiles(workspace)
     facts = files.facts(now)
     pending, characters, unreadable = _read(files, now)
@@ -284,16 +286,11 @@ def _is_forgetting(owner: Holder | None, service: ServiceStatus | None) -> bool:
 def _problems(
     workspace: Workspace, facts: DatabaseFacts, pending: Pending, owner: Holder | None, *, forgetting: bool
 ) -> Iterator[Problem]:
-    if workspace.foreign:
-        yield Problem(
-            "you neither made nor adopted this memory, so it is only read",
-            f"'dreamd init --trust {workspace.root}' shows what it brings and makes it yours",
-        )
     with storage_errors(workspace.state):
         is_open = bool(workspace.state.stat().st_mode & 0o077)
     if is_open:
         yield Problem(f"{workspace.state} is open to other users", f"run 'chmod 700 {workspace.state}'")
-    if not workspace.foreign and (wrong := found_damaged(workspace.database)):
+    if wrong := found_damaged(workspace.database):
         yield Problem(f"state.db was not copied: {wrong}", "run 'dreamd doctor --repair'", "doctor")
     if facts.version and not os.path.lexists(workspace.document):
         advice = f"'dreamd restore {facts.version}' brings it back"

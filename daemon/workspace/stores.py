@@ -217,7 +217,7 @@ def shared(store: Store, config: Config) -> Iterator[Store]:
 
 @contextmanager
 def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
-    """Open the workspace for reading, without its lock: it may have an owner at work, or be somebody else's."""
+    """Open the workspace for reading, without its lock: it may have an owner at work."""
 
     def refuse_write() -> None:
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
@@ -234,7 +234,7 @@ def open_owned(
 
     Close it after use; `embedding` and `indexing` may be shared with other stores of this workspace.
     """
-    disk = Disk(workspace.root)
+    disk = workspace.disk()
     for folder in folders(workspace):  # a copy of a workspace may lack them: copying tools leave empty ones out
         disk.make_folder(folder)
     return _opened(workspace, config, check, embedding, indexing, owned=True)
@@ -263,14 +263,10 @@ def folders(workspace: Workspace) -> tuple[Path, ...]:
 
 
 def _database(workspace: Workspace, *, owned: bool) -> Connection:
-    if not workspace.foreign:
-        is_open = owned or may_write(workspace.database)
-        if is_open:
-            carry_over(workspace.database, workspace.index / NAME)
-        return open_database(workspace.database) if is_open else open_reading(workspace.database)
-    from state.stores.backup.database import open_untrusted
-
-    return open_untrusted(workspace.database)
+    is_open = owned or may_write(workspace.database)
+    if is_open:
+        carry_over(workspace.database, workspace.index / NAME)
+    return open_database(workspace.database) if is_open else open_reading(workspace.database)
 
 
 def _opened(
@@ -282,7 +278,7 @@ def _opened(
     *,
     owned: bool,
 ) -> Store:
-    disk = Disk(workspace.root)
+    disk = workspace.disk()
     connection = _database(workspace, owned=owned)
     crystals, lineage = Crystals(connection, indexing.vectors), Lineage(connection)
     crystals.vectors.may_write = owned

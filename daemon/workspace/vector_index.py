@@ -116,13 +116,12 @@ class Index:
         self._builder: Thread | None = None
         self._closed = False
         self._dropping = False
-        # What stands in somebody else's workspace is not read.
-        self.vectors = None if workspace.foreign else workspace.index / NAME
+        self.vectors = workspace.index / NAME
 
     def prepare(self, crystals: Crystals) -> None:
         """Let these crystals compare no more than the latest where ChromaDB is to be asked; delete old files."""
         crystals.vectors.nearest.latest = LATEST if self._background else None
-        if self.vectors is None or not crystals.vectors.may_write:
+        if not crystals.vectors.may_write:
             return
         with self._opening:
             if self._index is None and not self._is_building():

@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from state.scratch import Note
 from state.stores.history.segments import Segments
+from daemon.workspace.adoption import open_workspace
 from state.stores.disk.workspace import Workspace
-segments = Segments(Workspace(Path(sys.argv[1])))
+segments = Segments(open_workspace(Path(sys.argv[1])))
 for line in Path(sys.argv[2]).read_text().splitlines():
     time.sleep(0.05)
     segments.append(Note(line, datetime.now(UTC), 0.4))

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from daemon.workspace.adoption import adopt
-from state.stores.disk.workspace import Workspace
+from daemon.workspace.adoption import init_workspace
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.invariants import demand
 from tests.chaos.kills import transcript
@@ -74,14 +73,14 @@ def _small(trial: Trial) -> Iterator[Path | None]:
         return
     before = trial.workspace
     try:
-        copy = Workspace(Path(shutil.copytree(before.root, mounted / "agent")).resolve())
-        trial.workspace = adopt(copy, trial.home.environment())
+        root = Path(shutil.copytree(before.root, mounted / "agent"))
+        shutil.rmtree(before.root)
+        trial.workspace = init_workspace(root, trial.home.environment(), resume=True)
         yield mounted
     finally:
-        shutil.rmtree(before.root)
-        shutil.copytree(trial.workspace.root, before.root)
+        shutil.copytree(root, before.root)
         subprocess.run(["umount", "--lazy", str(mounted)], check=True)
-        trial.workspace = before
+        trial.workspace = init_workspace(before.root, trial.home.environment(), resume=True)
 
 
 @contextmanager

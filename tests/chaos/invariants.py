@@ -19,6 +19,7 @@ from tests.chaos.lives import Life
 from tests.chaos.reader import versions
 from tests.chaos.trial import HORMONAL, LostError, Trial
 from tests.support import lived
+from tests.support.copies import all_files
 
 _MOST_DREAMS = 12
 _LATER_SECONDS = 3 * 3600.0
@@ -126,7 +127,7 @@ def _segments(trial: Trial) -> None:
 
 
 def _nothing_left_over(trial: Trial) -> None:
-    left = [str(path) for path in trial.workspace.root.rglob("*") if _is_left_over(path)]
+    left = [str(path) for path in all_files(trial.workspace).values() if _is_left_over(path)]
     demand(not left, f"left over: {left}")
     checkpoints = trial.workspace.checkpoints / "dreams.db"
     if checkpoints.exists():

@@ -1,7 +1,6 @@
 """One run: a workspace of its own, everybody who does something to it, and what they were told."""
 
 import random
-import shutil
 import signal
 import subprocess
 import time
@@ -11,11 +10,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.workspace.adoption import adopt
 from state.stores.disk.workspace import Workspace
 from tests.chaos.harm import NONE, Blow, Harm
 from tests.chaos.lives import Life, Running, living
 from tests.support import lived
+from tests.support.copies import copy_of
 from tests.support.serving import Home
 
 _WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
@@ -206,8 +205,8 @@ def prepared(origin: Path, folder: Path, rng: random.Random, facts: Sequence[str
         limits={"usd_per_day": 1e6, "tokens_per_day": 10**9},
         mcp={"toolsets": ["memory", "sessions", "working_memory", "session_memory"]},
     )
-    root = Path(shutil.copytree(origin, folder / "agent")).resolve()
-    trial = Trial(rng, folder, home, adopt(Workspace(root), home.environment()), tuple(facts))
+    copy = copy_of(origin, folder / "agent", home.environment())
+    trial = Trial(rng, folder, home, copy, tuple(facts))
     if rng.random() < 0.75:
         trial.environment |= WORDS_ONLY
     return trial

@@ -13,7 +13,7 @@ import pytest
 from state.document.document import stamp
 from state.dream import Dream
 from state.errors import StorageError
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import contained
 from tests.support.committing import (
     NEW_NOTES,
     OLD_NOTES,
@@ -78,7 +78,7 @@ def test_a_loss_of_power_during_a_commit_leaves_the_old_version_or_the_new_one(
         for image in images(system, tmp_path / "images"):
             # SQLite synced what it committed; the rest of the folder is what the disk kept.
             shutil.copyfile(workspace.database, image / ".dreamd" / "state.db")
-            (assert_recovers if worlds % 6 else assert_recovers_and_goes_on)(Workspace(image), ready)
+            (assert_recovers if worlds % 6 else assert_recovers_and_goes_on)(contained(image), ready)
             worlds += 1
         shutil.rmtree(tmp_path / "images")
         shutil.rmtree(workspace.root)
@@ -100,7 +100,7 @@ def test_the_harness_notices_a_document_that_is_not_synced_before_the_swap(ready
         store.memory.commit(ready.dream)
     image = system.image(tmp_path / "image", Names.ALL, Bytes.TORN)
     with pytest.raises(AssertionError):
-        assert_old_or_new(Workspace(image), ready)
+        assert_old_or_new(contained(image), ready)
 
 
 def test_a_call_that_fails_anywhere_in_a_dream_loses_nothing(ready: Prepared, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.scratch import Note
 from state.signals.curiosity import Cause
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.segments import Segments
 from state.trust import Trust
 
@@ -56,7 +56,7 @@ def embedding() -> Embedding:
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory, embedding: Embedding) -> Workspace:
     """News of every sort wait for a pass."""
-    workspace = init_workspace(tmp_path_factory.mktemp("origin") / "agent")
+    workspace = init_workspace(contained(tmp_path_factory.mktemp("origin") / "agent"))
     now = utc_now()
     with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
         store.crystals.upsert([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
@@ -75,7 +75,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory, embedding: Embedding) -> Wo
 
 
 def _copy(origin: Workspace, folder: Path) -> Workspace:
-    return Workspace(Path(shutil.copytree(origin.root, folder)).resolve())
+    return contained(Path(shutil.copytree(origin.root, folder)).resolve())
 
 
 def _rest(store: Store) -> None:
@@ -116,7 +116,7 @@ def _pass_that_dies(root: Path, statement: int, count: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         done += 1
 
-    with open_exclusive(Workspace(root), CONFIG, "a pass that dies") as store:
+    with open_exclusive(contained(root), CONFIG, "a pass that dies") as store:
         store.crystals.connection.set_trace_callback(one_more)
         consolidate(store, utc_now())
         store.crystals.connection.set_trace_callback(None)

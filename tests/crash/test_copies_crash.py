@@ -14,7 +14,7 @@ import pytest
 from state.errors import StorageError
 from state.stores.database.copies import KEPT, copies_of, make_copy
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import STATE_FOLDER, Workspace, contained
 from state.stores.repair.check import damage_of
 from tests.support.breaking import assert_works, copied, lived, lost, removed, repaired
 from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images
@@ -43,6 +43,14 @@ def folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(dir=PLACE))
     yield made
     shutil.rmtree(made)
+
+
+def in_itself(workspace: Workspace, folder: Path) -> Workspace:
+    """A copy with its state in its own folder, so that one system sees all that is done to it."""
+    ignore = shutil.ignore_patterns(STATE_FOLDER)
+    copy = contained(Path(shutil.copytree(workspace.root, folder, symlinks=True, ignore=ignore)))
+    shutil.copytree(workspace.state, copy.state, symlinks=True, ignore=shutil.ignore_patterns("place", "lock"))
+    return copy
 
 
 def assert_sound_copies(database: Path) -> None:
@@ -93,7 +101,7 @@ def test_a_copy_that_is_killed_at_any_time_leaves_sound_copies(origin: Workspace
 @pytest.mark.full
 def test_a_restore_that_is_cut_off_at_any_call_is_done_by_the_next(origin: Workspace, folder: Path) -> None:
     def scenario(number: int, fault: Fault) -> FaultySystem:
-        workspace = copied(origin, folder / f"{fault.name} {number}")
+        workspace = in_itself(origin, folder / f"{fault.name} {number}")
         removed(workspace.database, random.Random(number))
         system = FaultySystem(workspace.root, number, fault)
         try:
@@ -102,7 +110,7 @@ def test_a_restore_that_is_cut_off_at_any_call_is_done_by_the_next(origin: Works
             assert system.met
         shutil.rmtree(folder / f"images {number}", ignore_errors=True)
         for root in (*images(system, folder / f"images {number}"), workspace.root):
-            one = copied(Workspace(root), folder / "one") if root != workspace.root else workspace
+            one = in_itself(contained(root), folder / "one") if root != workspace.root else workspace
             repaired(one)
             assert (lost(one).notes, lost(one).said) == ((), ())
             assert repaired(one).mends == ()

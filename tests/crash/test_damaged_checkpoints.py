@@ -11,7 +11,7 @@ import pytest
 
 from daemon.dream.memory import WorkspaceMemory
 from state.errors import DocumentError, DreamdError
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.committing import OLD_NOTES, dreamt, lines, opened
 
 NOTES = ("The cat is called Miez", "The ferry to Oslo leaves at nine")
@@ -25,7 +25,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    workspace = init_workspace(tmp_path / "agent")
+    workspace = init_workspace(contained(tmp_path / "agent"))
     with opened(workspace) as store:
         dreamt(store, *OLD_NOTES)
     with monkeypatch.context() as patch, opened(workspace) as store:

@@ -20,7 +20,7 @@ from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.segments import Segments
@@ -84,7 +84,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """The same workspace, where the note about the port names the line that it replaces."""
     root = prepared(tmp_path_factory.mktemp("edits") / "agent").root
-    with opened(Workspace(root)) as store:
+    with opened(contained(root)) as store:
         store.segments.append(Note(NEW_PORT, utc_now(), 0.8, replaces=PORT))
         dream = dreamt(store, mode=Mode.PROPOSE).dream
         store.ledger.decide(dream.id, "rejected")
@@ -117,7 +117,7 @@ class FaultyInterrupting(FaultySystem):
 
     def exchange(self, one: Path, other: Path, /) -> None:
         if other.name == "MEMORY.md" and self.saves:
-            write(Workspace(self.root), self.saves.pop(0))
+            write(contained(self.root), self.saves.pop(0))
         super().exchange(one, other)
 
 
@@ -290,12 +290,12 @@ def test_a_second_crash_while_recovering_an_edit_loses_nothing(ready: Prepared, 
             if not system.saves:
                 return
 
-    until_taken_out(Workspace((tmp_path / "once").resolve()))
+    until_taken_out(contained((tmp_path / "once").resolve()))
 
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
         root = tmp_path / f"{fault.name}{fail_at}"
         shutil.copytree(tmp_path / "once", root)
-        workspace = Workspace(root.resolve())
+        workspace = contained(root.resolve())
         system = FaultySystem(workspace.root, fail_at, fault)
         with suppress(PowerCut), closing(open_database(workspace.database)) as connection:
             disk = Disk(workspace.root, system)

@@ -14,7 +14,7 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.owner.lines import LineAction
 from state.document.document import SectionName
 from state.errors import DreamdError
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.committing import FURTHER, OLD_NOTES, dreamt, lines, opened
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
 from tests.support.forked import Forked
@@ -33,7 +33,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    workspace = init_workspace(tmp_path_factory.mktemp("lines") / "agent")
+    workspace = init_workspace(contained(tmp_path_factory.mktemp("lines") / "agent"))
     with opened(workspace) as store:
         dreamt(store, *OLD_NOTES)
     return workspace
@@ -101,7 +101,7 @@ def test_a_loss_of_power_leaves_the_old_lines_or_the_new_ones(ready: Workspace, 
         for image in images(system, tmp_path / "images"):
             # SQLite synced what it committed; the rest of the folder is what the disk kept.
             shutil.copyfile(workspace.database, image / ".dreamd" / "state.db")
-            ends[assert_old_or_new(Workspace(image), thorough=sum(ends.values()) % 4 == 0)] += 1
+            ends[assert_old_or_new(contained(image), thorough=sum(ends.values()) % 4 == 0)] += 1
         shutil.rmtree(tmp_path / "images")
         shutil.rmtree(workspace.root)
         return system
@@ -143,7 +143,7 @@ def change_and_die(root: str, statement: int, count: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         done += 1
 
-    with opened(Workspace(Path(root))) as store:
+    with opened(contained(Path(root))) as store:
         store.crystals.connection.set_trace_callback(one_more)
         changed(store)
         store.crystals.connection.set_trace_callback(None)
@@ -153,4 +153,4 @@ def change_and_die(root: str, statement: int, count: str) -> None:
 
 def copied(ready: Workspace, target: Path) -> Workspace:
     shutil.copytree(ready.root, target)
-    return Workspace(target.resolve())
+    return contained(target.resolve())

@@ -12,7 +12,7 @@ import pytest
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store
 from state.errors import StorageError
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from tests.support.committing import (
     FURTHER,
     NEW_NOTES,
@@ -110,7 +110,7 @@ def test_a_database_that_is_full_at_any_page_loses_no_note(ready: Prepared, tmp_
 def restorable(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """Two versions; what a restore of the first one commits is for each test to find out."""
     source = prepared(tmp_path_factory.mktemp("restore") / "agent")
-    with opened(Workspace(source.root)) as store:
+    with opened(contained(source.root)) as store:
         store.memory.commit(source.dream)
         store.ledger.end(source.dream.id, "committed", "", source.dream.at, 3)
     return source
@@ -153,7 +153,7 @@ def test_a_restore_that_is_cut_off_anywhere_happens_whole_or_not_at_all(restorab
 
 
 def test_a_note_that_is_being_written_while_a_dream_begins_is_taken_in_whole(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "agent")
+    workspace = init_workspace(contained(tmp_path / "agent"))
     with opened(workspace) as store, workspace.scratch.open("a", encoding="utf-8") as agent:
         agent.write("- A whole note about Bergen\n- half of a no")
         agent.flush()

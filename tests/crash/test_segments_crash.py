@@ -19,7 +19,7 @@ import pytest
 from state.errors import StorageError
 from state.scratch import Note, render_note
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.segments import Segment, Segments
 from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images, share
 
@@ -81,7 +81,7 @@ def assert_every_note_once(found: list[str], acknowledged: list[str]) -> None:
 
 def assert_recovers(consumer: Consumer, root: Path) -> None:
     """On the disk that the fault left: each note once; recovery can be repeated; a dream consumes the rest."""
-    segments = Segments(Workspace(root), Disk(root, Unsynced()))
+    segments = Segments(contained(root), Disk(root, Unsynced()))
     after = Consumer(segments, list(consumer.decided), list(consumer.acknowledged))
     for _ in range(2):
         after.recover()
@@ -96,7 +96,7 @@ def assert_recovers(consumer: Consumer, root: Path) -> None:
 
 
 def start(tmp_path: Path, fail_at: int, fault: Fault) -> tuple[Consumer, FaultySystem, Path]:
-    workspace = init_workspace(tmp_path / f"{fault.name}{fail_at}")
+    workspace = init_workspace(contained(tmp_path / f"{fault.name}{fail_at}"))
     system = FaultySystem(workspace.root, fail_at, fault)
     return Consumer(Segments(workspace, Disk(workspace.root, system))), system, workspace.root
 
@@ -145,10 +145,10 @@ def test_the_harness_notices_an_append_that_is_not_synced(tmp_path: Path) -> Non
         def fsync(self, fd: int) -> None:
             os.fstat(fd)
 
-    workspace = init_workspace(tmp_path / "root")
+    workspace = init_workspace(contained(tmp_path / "root"))
     system = Forgetful(workspace.root)
     Segments(workspace, Disk(workspace.root, system)).append(Note("alpha", AT))
-    found = [Segments(Workspace(image)).pending_notes() for image in images(system, tmp_path / "images")]
+    found = [Segments(contained(image)).pending_notes() for image in images(system, tmp_path / "images")]
     assert () in found
 
 
@@ -160,8 +160,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from state.scratch import Note
 from state.stores.history.segments import Segments
-from state.stores.disk.workspace import Workspace
-segments = Segments(Workspace(Path(sys.argv[1])))
+from state.stores.disk.workspace import Workspace, contained
+segments = Segments(contained(Path(sys.argv[1])))
 for number in range(int(sys.argv[3])):
     segments.append(Note(f"{sys.argv[2]}-{number}", datetime.now(UTC)))
     print(number, flush=True)
@@ -181,8 +181,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from state.stores.disk.lock import acquire
 from state.stores.history.segments import Segments
-from state.stores.disk.workspace import Workspace
-workspace = Workspace(Path(sys.argv[1]))
+from state.stores.disk.workspace import Workspace, contained
+workspace = contained(Path(sys.argv[1]))
 segments = Segments(workspace)
 with acquire(workspace, "dream", wait_seconds=20), open(sys.argv[2], "ab+") as journal:
     journal.seek(0)
@@ -239,7 +239,7 @@ def consumed_and_pending(workspace: Workspace, journal: Path) -> list[str]:
 
 @pytest.mark.full
 def test_eight_writers_and_a_dreamer_keep_every_note_once(tmp_path: Path) -> None:
-    workspace, journal = init_workspace(tmp_path / "agent"), tmp_path / "journal"
+    workspace, journal = init_workspace(contained(tmp_path / "agent")), tmp_path / "journal"
     writers = [api_writer(workspace, f"api{n}", 500) for n in range(4)]
     writers += [shell_writer(workspace, f"shell{n}", 500) for n in range(4)]
     with running([sys.executable, "-c", DREAM, str(workspace.root), str(journal)]) as (dreamer,):
@@ -257,7 +257,7 @@ def test_eight_writers_and_a_dreamer_keep_every_note_once(tmp_path: Path) -> Non
 @pytest.mark.full
 def test_writers_and_dreamers_that_are_killed_lose_and_double_nothing(tmp_path: Path) -> None:
     rng = random.Random(7)
-    workspace, journal = init_workspace(tmp_path / "agent"), tmp_path / "journal"
+    workspace, journal = init_workspace(contained(tmp_path / "agent")), tmp_path / "journal"
     acknowledged: list[str] = []
     turns = 12
     for turn in range(turns):

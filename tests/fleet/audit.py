@@ -16,7 +16,7 @@ from typing import Any
 
 from state.document.document import SectionName, parse
 from state.errors import DreamdError
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
@@ -176,7 +176,7 @@ def workspace(
     if manifest.number != row["generation"]:
         yield f"generation {row['generation']} is a manifest of {manifest.number}"
     generations.bring_up(folder, manifest)
-    here = Workspace(folder)
+    here = contained(folder)
     yield from _notes(here, known, ledger, wanted, seen)
     yield from _document(here)
     yield from _history(here, seen)
@@ -297,7 +297,7 @@ def _older(generations: Generations, committed: set[str], here: Workspace) -> It
         older = generations.manifest(key)
         folder = here.root.with_name(f"{here.root.name}-{older.number}")
         generations.bring_up(folder, older)
-        then = lived.versions(Workspace(folder)) if Workspace(folder).database.exists() else []
+        then = lived.versions(contained(folder)) if contained(folder).database.exists() else []
         if lost := [row["number"] for row in then if now.get(row["number"]) != tuple(row)]:
             yield f"generation {older.number} ({key}) has the versions {lost}, which the last has not so"
         shutil.rmtree(folder)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.generations.generations import Generations
 from tests.fleet.machines import Fleet, Known, Machine
@@ -54,7 +54,7 @@ class House:
         folder = self.fleet.folder / f"look-{uuid4().hex}"
         generations = Generations(self.fleet.objects(), known.prefix)
         generations.bring_up(folder, generations.manifest(self.row(known)["key"]))
-        return Workspace(folder)
+        return contained(folder)
 
 
 def until(happened: Callable[[], object], seconds: float = 60.0) -> None:

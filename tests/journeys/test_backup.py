@@ -26,15 +26,18 @@ from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
 from daemon.upkeep.import_ import import_archive
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.scratch import Note
+from state.stores.disk.places import all_places
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.stores.vectors.embedder import Unavailable
 from tests.journeys.test_full_disk import filled, limited
 from tests.support import archives, forked, lived
+from tests.support.copies import copy_of
 from tests.support.keeping import copied, one_line
 from tests.support.long_variants import variants
 from tests.support.running import Caller
@@ -111,8 +114,7 @@ def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int
             target = home.folder / f"backup {taken}.tar.gz"
             done = home.client.call(workspace.root, export_archive, Export(process=os.getpid()))
             Path(done.path).rename(target)
-            there = Workspace(home.folder / f"restored {taken}")
-            import_archive(target, there.root)
+            there = open_workspace(Path(import_archive(target, home.folder / f"restored {taken}").workspace))
             assert_clean(there, before, agents.tried)
             shutil.rmtree(there.root)
             target.unlink()
@@ -157,7 +159,7 @@ def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home,
         assert hashlib.sha256((home.folder / "x.tar.gz").read_bytes()).hexdigest() == ended.json["sha256"]
         done = home.dreamd("import", home.folder / "x.tar.gz", home.folder / "there", "--json")
         assert done.json["daemon"] is True
-        there = Workspace(home.folder / "there")
+        there = open_workspace(home.folder / "there", home.environment())
         daemon.until(lambda: daemon.kept(there))
         assert "lighthouses are the theme" in daemon.found(there, "lighthouses")
         assert list(workspace.state.glob(".export*")) == []
@@ -244,7 +246,9 @@ def test_a_full_disk_leaves_no_half_archive_and_no_half_workspace(
     archive: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dreamd = Caller(capsys)
-    here = copied(archive.parent / "here", small / "here")
+    data = str(small / "data")
+    here = copy_of(archive.parent / "here", small / "here", {**os.environ, "XDG_DATA_HOME": data}).root
+    monkeypatch.setenv("XDG_DATA_HOME", data)
     before = lived.everything(here)
     statuses = []
     for kibibytes in (40, 100, 300, 420, 520, 1_500):
@@ -262,7 +266,8 @@ def test_a_full_disk_leaves_no_half_archive_and_no_half_workspace(
     for kibibytes in (8, 600, 1_500):
         ballast = filled(here, leave=kibibytes * 1024)
         one_line(dreamd("import", archive, here, "--no-daemon"), 1, "free some space and try again")
-        assert sorted(small.iterdir()) == [ballast, here]
+        assert sorted(small.iterdir()) == sorted([ballast, here, small / "data"])
+        assert len(list(all_places(small / "data" / "dreamd"))) == 1  # that of the folder before
         assert list(here.iterdir()) == []
         ballast.unlink()
     assert dreamd("import", archive, here, "--no-daemon").status == 0

@@ -137,11 +137,11 @@ def test_permissions_are_told_with_what_to_do_and_lose_nothing(dreamd: Caller, h
     assert examined.status == 1
     for name in ("MEMORY.md ", "notes     "):
         assert f"problem  {name}" in examined.out
-    (here / ".dreamd").chmod(0o500)
-    one_line(unprivileged("bootstrap", here), 1, str(here / ".dreamd"), "not writable", "chmod")
-    one_line(unprivileged("dream", here), 1, str(here / ".dreamd"), "not writable", "chmod")
+    open_workspace(here).state.chmod(0o500)
+    one_line(unprivileged("bootstrap", here), 1, str(open_workspace(here).state), "not writable", "chmod")
+    one_line(unprivileged("dream", here), 1, str(open_workspace(here).state), "not writable", "chmod")
 
-    (here / ".dreamd").chmod(0o700)
+    open_workspace(here).state.chmod(0o700)
     scratch.chmod(0o600)
     document.chmod(0o644)
     assert document.read_bytes() == good

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.workspace.adoption import open_workspace
 from tests.support.keeping import (
     KNOWN,
     PENDING,
@@ -75,7 +76,7 @@ def a_folder(path: Path) -> None:
 def test_a_state_db_that_cannot_be_used_is_named_and_a_repair_brings_everything_back(
     dreamd: Caller, here: Path, spoil: Callable[[Path], None]
 ) -> None:
-    database, memory = here / ".dreamd" / "state.db", (here / "MEMORY.md").read_bytes()
+    database, memory = open_workspace(here).state / "state.db", (here / "MEMORY.md").read_bytes()
     spoil(database)
     content = None if database.is_dir() else database.read_bytes()
 
@@ -102,7 +103,7 @@ def crystals_after_opening(dreamd: Caller, root: Path) -> set[str]:
 
 
 def test_a_state_db_of_a_later_dreamd_is_left_alone(dreamd: Caller, here: Path) -> None:
-    database = here / ".dreamd" / "state.db"
+    database = open_workspace(here).state / "state.db"
     connection = sqlite3.connect(database)
     connection.execute("PRAGMA user_version = 99")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -118,7 +119,7 @@ def test_a_state_db_of_a_later_dreamd_is_left_alone(dreamd: Caller, here: Path) 
 
 def test_a_state_db_of_another_workspace_costs_no_line(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     other = remembering(tmp_path / "other")
-    (other / ".dreamd" / "state.db").replace(here / ".dreamd" / "state.db")
+    (open_workspace(other).state / "state.db").replace(open_workspace(here).state / "state.db")
     works_again(dreamd, here, PENDING)
 
 
@@ -126,7 +127,7 @@ def test_a_state_db_of_another_workspace_costs_no_line(dreamd: Caller, here: Pat
 
 
 def test_a_state_db_that_is_gone_is_said_and_the_copy_is_restored(dreamd: Caller, here: Path) -> None:
-    for file in (here / ".dreamd").glob("state.db*"):
+    for file in open_workspace(here).state.glob("state.db*"):
         file.unlink()
     refused(dreamd, here, ("dream", "search tea"), "state.db: ", "run 'dreamd doctor'")
     assert dreamd("doctor", here, "--repair").status == 0
@@ -135,15 +136,15 @@ def test_a_state_db_that_is_gone_is_said_and_the_copy_is_restored(dreamd: Caller
 
 
 def test_damaged_checkpoints_cost_nothing(dreamd: Caller, here: Path) -> None:
-    for file in (here / ".dreamd" / "checkpoints").glob("dreams.db*"):
+    for file in (open_workspace(here).state / "checkpoints").glob("dreams.db*"):
         file.unlink()
-    (here / ".dreamd" / "checkpoints" / "dreams.db").write_bytes(os.urandom(9_000))
+    (open_workspace(here).state / "checkpoints" / "dreams.db").write_bytes(os.urandom(9_000))
     works_again(dreamd, here, PENDING)
 
 
 @pytest.mark.parametrize("name", ["segments", "segments/retired", "index", "checkpoints"])
 def test_a_folder_that_a_copy_left_out_is_made_again(dreamd: Caller, here: Path, name: str) -> None:
-    folder = here / ".dreamd" / name
+    folder = open_workspace(here).state / name
     folder.rename(here / "gone")
     assert dreamd("note", "-w", here, "written meanwhile").status == 0
     works_again(dreamd, here, PENDING, "written meanwhile")
@@ -157,19 +158,16 @@ def test_the_doctor_names_folders_that_are_missing_or_none(dreamd: Caller, here:
     assert examined.status == 0
     assert f"warning  folders       {here / 'memory'} is missing" in examined.out
     assert dreamd("note", "-w", here, "written").status == 0
-    (here / ".dreamd" / "checkpoints").rename(here / "gone too")
-    (here / ".dreamd" / "checkpoints").write_text("")
-    assert f"problem  folders       {here / '.dreamd' / 'checkpoints'} is no folder" in dreamd("doctor", here).out
+    (open_workspace(here).state / "checkpoints").rename(here / "gone too")
+    (open_workspace(here).state / "checkpoints").write_text("")
+    assert (
+        f"problem  folders       {open_workspace(here).state / 'checkpoints'} is no folder"
+        in dreamd("doctor", here).out
+    )
     refused(
         dreamd, here, ("dream", "search tea"), "checkpoints: a file stands where a folder should be; move it away"
     )
     assert pending(here) == ["written"]
-
-
-def test_a_file_in_the_place_of_the_state_folder_is_named(dreamd: Caller, tmp_path: Path) -> None:
-    (tmp_path / ".dreamd").write_text("")
-    commands = ("note x", "bootstrap", "status", "dream", "search x", "doctor", "feel reward", "mood", "history")
-    refused(dreamd, tmp_path, commands, str(tmp_path / ".dreamd"), "is a file where a folder should be; move it away")
 
 
 # -------------------------------------------------------------------- the lock
@@ -206,7 +204,7 @@ def test_a_holder_that_lives_is_named_and_one_that_is_dead_is_none(
     assert dreamd("note", "-w", here, "written meanwhile").status == 0
     holder.kill()
     holder.wait()
-    assert (here / ".dreamd" / "lock").read_bytes() != b""
+    assert (open_workspace(here).state / "lock").read_bytes() != b""
     works_again(dreamd, here, PENDING, "written meanwhile")
 
 
@@ -219,8 +217,8 @@ def test_a_holder_that_was_stopped_is_not_waited_for(
 
 
 def test_a_lock_file_with_anything_in_it_is_free(dreamd: Caller, here: Path) -> None:
-    (here / ".dreamd" / "lock").write_bytes(b'{"pid": "\xff')
-    (here / ".dreamd" / "fence").write_bytes(b"\xff\xfe")
+    (open_workspace(here).state / "lock").write_bytes(b'{"pid": "\xff')
+    (open_workspace(here).state / "fence").write_bytes(b"\xff\xfe")
     assert dreamd("status", here).status == 0
     works_again(dreamd, here, PENDING)
 

@@ -31,8 +31,15 @@ class Person:
     project: Path
 
     def __call__(self, *words: str | Path, folder: Path | None = None, path: str = "/usr/bin:/bin") -> Ended:
-        state = str(self.home / ".local" / "state")
-        return process(*words, folder=folder or self.project, HOME=str(self.home), XDG_STATE_HOME=state, PATH=path)
+        own = self.home / ".local"
+        return process(
+            *words,
+            folder=folder or self.project,
+            HOME=str(self.home),
+            XDG_STATE_HOME=str(own / "state"),
+            XDG_DATA_HOME=str(own / "share"),
+            PATH=path,
+        )
 
     def connect(self, *words: str, path: str = "/usr/bin:/bin") -> Ended:
         return self("connect", "-w", self.project, "--yes", *words, path=path)
@@ -40,7 +47,7 @@ class Person:
     def files(self) -> dict[str, bytes]:
         """Every file of the home and the project but dreamd's own."""
         every = (path for path in self.home.rglob("*") if path.is_file())
-        own = (".dreamd", "state")
+        own = (".dreamd", "state", "share")
         return {
             str(path.relative_to(self.home)): path.read_bytes()
             for path in every
@@ -236,7 +243,7 @@ def test_without_a_terminal_nothing_is_written_but_with_yes(ada: Person) -> None
     assert ada("connect", "-w", ada.project, "claude-code", "--json").json["changed"] == []
     assert ada("connect", "--user", "claude-code", "--dry-run").status == 0
     assert ada.files() == before
-    assert not (ada.home / ".local" / "share").exists()
+    assert not (ada.home / ".local" / "share" / "dreamd" / "global").exists()
 
 
 def test_what_was_said_once_holds_until_it_is_disconnected(ada: Person) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from daemon.api.operations.notes import TakeNote, working_memory_note
 from daemon.config.registry import add
-from daemon.workspace.adoption import adopt, init_workspace
 from state.errors import DreamdError
+from state.stores.disk.places import PLACE, Place, write_place
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.serving import Daemon, Home, noted, repairs
@@ -44,16 +44,6 @@ def deleted(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def without_state(workspace: Workspace, instead: Callable[[Path], object]) -> None:
-    deleted(workspace.state)
-    instead(workspace.state)
-
-
-def with_state(workspace: Workspace) -> None:
-    workspace.state.unlink()
-    adopt(init_workspace(workspace.root), {"XDG_STATE_HOME": str(workspace.root.parent / "state")})
-
-
 BAD = {
     "garbage": Bad(
         lambda one: one.database.write_bytes(b"this is no database, " * 500),
@@ -62,17 +52,11 @@ BAD = {
         lambda one: one.database.unlink(),
     ),
     "newer": Bad(newer, "written by a newer dreamd (schema 99", "upgrade", lambda one: one.database.unlink()),
-    "file": Bad(
-        lambda one: without_state(one, Path.touch),
-        ".dreamd is a file where a folder should be",
-        "move it away",
-        with_state,
-    ),
-    "elsewhere": Bad(
-        lambda one: without_state(one, lambda path: path.symlink_to("/proc/self/fd")),
-        ".dreamd leads to /proc/",
-        "replace the link by the file itself",
-        with_state,
+    "place": Bad(
+        lambda one: (one.state / PLACE).write_bytes(b""),
+        "so it is not known which folder is meant",
+        "dreamd init --resume",
+        lambda one: write_place(one.state.parent, Place.of(one.state.name, one.root)),
     ),
     "retired": Bad(
         lambda one: one.retired.rename(one.retired.with_name("once")) and one.retired.write_text(""),

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from daemon.config.registry import exclude
+from daemon.workspace.adoption import open_workspace
 from state.stores.disk.lock import acquire, holder
-from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, ScriptedModel
@@ -165,11 +165,11 @@ def test_a_workspace_that_is_made_known_is_kept_after_a_restart(home: Home) -> N
         made = home.folder / "made"
         assert json.loads(home.dreamd("init", made, "--json").out)["daemon"] is True
         assert json.loads(home.dreamd("init", given.root, "--json").out)["daemon"] is True
-        noted(Workspace(made), NOTES)
+        noted(open_workspace(made, home.environment()), NOTES)
         daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
         daemon.terminated()
     with home.serving() as daemon:
-        for workspace in (Workspace(made), given):
+        for workspace in (open_workspace(made, home.environment()), given):
             assert daemon.kept(workspace)["problem"] is None
             lived.assert_once(workspace, NOTES)
         daemon.terminated()

@@ -108,7 +108,7 @@ def test_the_daemon_ticks_a_budget_by_itself_within_its_half_minute(home: Home) 
 
 def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) -> None:
     workspace = home.workspace()
-    with working(workspace.root) as store:
+    with working(workspace.root, environment=home.environment()) as store:
         before = utc_now() - timedelta(hours=2)
         sessions.add(store, "chat", sessions.Draft("The safe is behind the clock", "critical"), before)
         sessions.add(store, "chat", sessions.Draft("It rains", "low"), before)
@@ -130,7 +130,7 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) ->
 
 def test_maintenance_that_fails_is_told_once_in_a_while_and_tried_again(home: Home) -> None:
     workspace = home.workspace()
-    with working(workspace.root) as store:
+    with working(workspace.root, environment=home.environment()) as store:
         sessions.add(
             store, "chat", sessions.Draft("The safe is behind the clock", "critical"), utc_now() - timedelta(hours=2)
         )

@@ -11,15 +11,16 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.ingest.agent_hooks import link
-from daemon.workspace.adoption import init_workspace, own_folder
+from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_exclusive
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
+from tests.support.copies import place_of
 from tests.support.running import Caller
 from tests.support.serving import Home, at_home
 
 OUTSIDE = "The zebra of the other house sleeps in room 7731"
-FOLDERS = (".dreamd", ".dreamd/history", ".dreamd/segments", ".dreamd/checkpoints", ".dreamd/index", "memory")
+FOLDERS = (".dreamd/history", ".dreamd/segments", ".dreamd/checkpoints", ".dreamd/index", "memory")
 FILES = ("MEMORY.md", "memory/scratch.md", ".dreamd/state.db", ".dreamd/lock", ".dreamd/fence", "GENOME.md")
 TOLERATED = ("memory/economics.json", "transcripts", "transcripts/talk.md", "MEMORY.md.seed-backup")
 
@@ -39,7 +40,7 @@ def home() -> Iterator[Home]:
 
 def led_out(workspace: Workspace, name: str) -> Path:
     """This name is a link that leads out of the workspace now; where to."""
-    path, away = workspace.root / name, workspace.root.parent / "away"
+    path, away = place_of(workspace, name), workspace.root.parent / "away"
     target = away / "target"
     if path.exists():
         path.rename(target)
@@ -71,7 +72,7 @@ def test_a_link_that_leads_out_is_not_followed_and_is_named(dreamd: Caller, here
     before = contents(away)
     ended = dreamd("dream", here.root)
     assert ended.status == 1
-    assert str(here.root / name) in ended.err
+    assert str(place_of(here, name)) in ended.err
     assert "replace the link by the file itself" in ended.err or "replace it by the file itself" in ended.err
     for words in (
         ("note", "-w", here.root, "Ada has a kettle"),
@@ -114,7 +115,7 @@ def test_a_link_that_a_hook_made_is_followed_and_so_is_one_to_what_was_ingested(
     text = remembered(here)
     assert ("named zebra" in text, "told zebra woke" in text, "neither" in text) == (True, True, False)
     assert f"dreamd ingest {neither}" in ended.err
-    listed = own_folder(here) / "transcripts"
+    listed = here.state / "transcripts"
     assert stat.S_IMODE(listed.stat().st_mode) == 0o600
     assert str(told) in listed.read_text(encoding="utf-8")
 
@@ -128,14 +129,14 @@ def test_nobody_else_may_read_what_is_kept(dreamd: Caller, tmp_path: Path, umask
         dreamd("note", "-w", root, "Ada repaired the kettle of house 4")
         assert dreamd("dream", root).status == 0
         dreamd("search", "-w", root, "kettle")
-        with open_exclusive(Workspace(root.resolve()), Config(), "a test") as store:
+        with open_exclusive(open_workspace(root.resolve()), Config(), "a test") as store:
             store.embed()
             assert store.crystals.vectors.vector_count()
         dreamd("session", "add", "-w", root, "s", "An item")
-        Segments(Workspace(root.resolve())).take()
+        Segments(open_workspace(root.resolve())).take()
     finally:
         os.umask(before)
-    state = root / ".dreamd"
+    state = open_workspace(root).state
     every = [state, *state.rglob("*"), root / "memory", root / "memory/scratch.md"]
     assert len(every) > 12
     assert [path for path in every if stat.S_IMODE(path.lstat().st_mode) & 0o077] == []

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from state.stores.disk.workspace import Workspace
+from daemon.workspace.adoption import open_workspace
 from state.stores.history.segments import Segments
+from tests.support.copies import copy_of
 from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
 from tests.support.running import Caller, Ended, process
 
@@ -38,10 +39,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def here(origin: Path, small: Path) -> Path:
-    """The workspace alone on the small file system."""
+def here(origin: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspace alone on the small file system, with its state."""
     subprocess.run(["find", str(small), "-mindepth", "1", "-delete"], check=True)
-    return copied(origin, small / "here")
+    copy = copy_of(origin, small / "here", {**os.environ, "XDG_DATA_HOME": str(small / "data")})
+    monkeypatch.setenv("XDG_DATA_HOME", str(small / "data"))
+    return copy.root
 
 
 def filled(root: Path, leave: int) -> Path:
@@ -93,7 +96,7 @@ def test_a_note_that_finds_no_space_is_refused_and_those_before_it_are_kept(drea
 def test_without_any_space_every_command_that_needs_some_says_so(dreamd: Caller, here: Path, command: str) -> None:
     memory = (here / "MEMORY.md").read_bytes()
     ballast = filled(here, leave=0)
-    one_line(dreamd(*command.split(), "-w", here), 1, str(here), FULL)
+    one_line(dreamd(*command.split(), "-w", here), 1, str(here.parent), FULL)
     assert (here / "MEMORY.md").read_bytes() == memory
     assert pending(here) == [PENDING]
     ballast.unlink()
@@ -107,19 +110,21 @@ def test_a_search_without_any_space_answers_or_says_so(dreamd: Caller, here: Pat
     ended = dreamd("search", "tea", "-w", here)
     ballast.unlink()
     if ended.status:
-        one_line(ended, 1, str(here), FULL)
+        one_line(ended, 1, str(here.parent), FULL)
         ended = dreamd("search", "tea", "-w", here)
     assert "tea over coffee" in ended.out
 
 
 @pytest.mark.full
 def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished_later(
-    dreamd: Caller, origin: Path, small: Path, here: Path
+    dreamd: Caller, origin: Path, small: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statuses = []
-    subprocess.run(["rm", "-r", str(here)], check=True)
+    statuses, data = [], str(small / "data")
+    subprocess.run(["rm", "-r", str(here), data], check=True)
     for kibibytes in (8, 150, 250, 300, 400, 700, 1_500):
-        here = copied(origin, small / f"with {kibibytes}")
+        monkeypatch.undo()
+        here = copy_of(origin, small / f"with {kibibytes}", {**os.environ, "XDG_DATA_HOME": data}).root
+        monkeypatch.setenv("XDG_DATA_HOME", data)
         memory = (here / "MEMORY.md").read_bytes()
         ballast = filled(here, leave=kibibytes * 1024)
         ended = dreamd("dream", here)
@@ -133,7 +138,7 @@ def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished
         assert dreamd("note", "-w", here, "with space again").status == 0
         assert dreamd("dream", here).status == 0
         works_again_at_once(dreamd, here)
-        subprocess.run(["rm", "-r", str(here)], check=True)
+        subprocess.run(["rm", "-r", str(here), data], check=True)
     assert set(statuses) == {0, 1}
     assert statuses == sorted(statuses, reverse=True)
 
@@ -175,7 +180,7 @@ def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(dreamd: Caller, o
     one_line(limited(64, "dream", here), 1)
     assert (here / "MEMORY.md").read_bytes() == memory
     assert pending(here) == [PENDING, "y" * 900]
-    assert len(Segments(Workspace(here)).pending_notes()) == 2
+    assert len(Segments(open_workspace(here)).pending_notes()) == 2
     assert dreamd("dream", here).status == 0
     assert PENDING in (here / "MEMORY.md").read_text()
     assert pending(here) == []

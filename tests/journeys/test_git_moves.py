@@ -11,8 +11,6 @@ from daemon.workspace.stores import follow_clock
 from tests.support.repository import Repository, git
 from tests.support.running import Caller
 
-IN_THE_PROJECT = pytest.mark.xfail(strict=True, reason="the memory is in the project")
-
 
 @pytest.fixture(autouse=True)
 def clock() -> Iterator[None]:
@@ -30,7 +28,6 @@ def project(tmp_path: Path, dreamd: Caller, *, tracked: bool) -> Repository:
     return Repository.begun(tmp_path / "project", dreamd, tracked=tracked)
 
 
-@IN_THE_PROJECT
 @pytest.mark.parametrize("opened", [True, False], ids=["dreamt", "asked"])
 def test_clean_takes_nothing(project: Repository, *, opened: bool) -> None:
     project.dream_of("Releases are built on Thursdays")
@@ -43,7 +40,6 @@ def test_clean_takes_nothing(project: Repository, *, opened: bool) -> None:
         project.require_whole()
 
 
-@IN_THE_PROJECT
 @pytest.mark.parametrize("what", ["project", "folder"])
 def test_a_project_that_moves_takes_its_memory_along(
     tmp_path: Path, dreamd: Caller, what: str, *, tracked: bool

@@ -174,9 +174,10 @@ def test_the_shorter_hook_only_asks_for_the_dream(me: Follower) -> None:
 
 
 def test_the_server_of_claude_code_starts_as_it_is_written(cold: Follower) -> None:
-    """With nothing in its environment but what the file and the SDK's client give it."""
+    """With nothing in its environment but this person's HOME, and what the file and the SDK's client give it."""
     server = settings(cold, SERVERS)["mcpServers"]["dreamd"]
     assert (server.pop("type"), server.pop("alwaysLoad")) == ("stdio", True)
+    server["env"]["HOME"] = cold.environment()["HOME"]
     _remembers(cold, StdioServerParameters(**server))
 
 

@@ -64,6 +64,7 @@ exec /lib/systemd/systemd --system --unit=basic.target --log-target=console --sh
 
 _ACCOUNTS = (
     *("setpriv", f"--reuid={ACCOUNT}", "--regid=nogroup", "--clear-groups", "env", "XDG_STATE_HOME=/var/lib"),
+    "XDG_DATA_HOME=/var/lib",
     *("DREAMD_SOCKET=/run/dreamd/dreamd.sock", "HOME=/var/lib/dreamd", sys.executable, "-m", "daemon"),
 )
 # Below these there is memory alone.

@@ -28,8 +28,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from state.scratch import Note
 from state.stores.history.segments import Segments
-from state.stores.disk.workspace import Workspace
-segments = Segments(Workspace(Path(sys.argv[1])))
+from daemon.workspace.adoption import open_workspace
+segments = Segments(open_workspace(Path(sys.argv[1])))
 for number in range(int(sys.argv[3])):
     segments.append(Note(f"{sys.argv[2]} saw event {number}", datetime.now(UTC), 0.4))
 """

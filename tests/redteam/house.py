@@ -1,13 +1,12 @@
 """Where hostile workspaces are tried: a home with secrets, other folders beside, and a good workspace to spoil.
 
 What must never happen is looked for after every command (`Watch`): code has run, a text from outside shows, a byte
-outside (or in a foreign workspace) has changed, a command did not end or ate the memory, a person is told to kill.
+outside has changed, a command did not end or ate the memory, a person is told to kill.
 """
 
 import os
 import re
 import resource
-import shutil
 import signal
 import stat
 import subprocess
@@ -31,6 +30,7 @@ from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.stores.vectors.embedder import Unavailable
+from tests.support.copies import copy_of
 from tests.support.folders import PLACE
 from tests.support.forked import Forked
 
@@ -61,7 +61,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A folder of one test: `home` of the user, `outside` it, `ran` appears when code of a workspace runs."""
+    """A folder of one test: `home` of the user, `outside` it, `ran` appears when code of a folder runs."""
 
     folder: Path
 
@@ -100,6 +100,7 @@ class House:
             "PATH": "/usr/bin:/bin",
             "XDG_RUNTIME_DIR": str(self.folder / "run"),
             "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "XDG_CACHE_HOME": str(self.folder / "no-cache"),
             "OPENAI_API_KEY": "sk-of-a-test",
@@ -181,8 +182,8 @@ def _forgotten(workspace: Workspace) -> None:
 
 
 def put(good: Path, house: House) -> Path:
-    """A copy of it in this house, as it comes with a repository."""
-    return Path(shutil.copytree(good, house.workspace, symlinks=True))
+    """A copy of it in this house, whose user's own it is."""
+    return copy_of(good, house.workspace, house.environment()).root
 
 
 def everything(folder: Path) -> Found:
@@ -244,11 +245,6 @@ class Watch:
 def _differences(before: Found, after: Found) -> list[str]:
     names = sorted(before.keys() | after.keys())
     return [f"{name} changed" for name in names if before.get(name) != after.get(name)]
-
-
-def changes(before: Found, folder: Path) -> list[str]:
-    """What is not as it was below a folder."""
-    return _differences(before, everything(folder))
 
 
 def holding(folder: Path) -> set[str]:

@@ -23,7 +23,7 @@ from daemon.config.paths import global_root, registry_path, state_folder
 from daemon.config.registry import add
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
@@ -92,8 +92,7 @@ class OperatorsHouse:
 
 def _live(root: Path, environment: Mapping[str, str], *texts: str) -> None:
     """A workspace of the operator's that has dreamt, and one more note that waits."""
-    workspace = init_workspace(root)
-    adopt(workspace)
+    workspace = init_workspace(root, environment)
     (root / "GENOME.md").write_text(f"- {canary('genome')}\n", encoding="utf-8")
     with open_exclusive(workspace, Config(), "test", embedding=_WORDS_ONLY) as store:
         for text in texts:

@@ -37,7 +37,7 @@ from state.stores.backup.manifest import DATABASE
 from state.stores.database.connection import open_database
 from state.stores.database.copies import make_copy
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.repair.check import damage_of
 from tests.redteam.mutating import mutated
 from tests.support.archives import exported, forged, lived, members
@@ -185,7 +185,7 @@ def _transcript(content: bytes, room: Path) -> None:
 
 
 def _journal(content: bytes, room: Path) -> None:
-    workspace = init_workspace(room / "w")
+    workspace = init_workspace(contained(room / "w"))
     workspace.history.mkdir()
     (workspace.history / "000001.json").write_bytes(content)
     with working(workspace.root) as store:

@@ -1,4 +1,7 @@
-"""Hostile workspaces of the first kind: under the name of a file or a folder stands something else."""
+"""What a repository may bring into a workspace's folder: something else under a name that is read, and hostile text.
+
+Of the state nothing lies there; what is put where earlier versions kept it is not looked at.
+"""
 
 import os
 import shutil
@@ -17,36 +20,11 @@ FILES = (
     "memory/economics.json",
     "memory/scratch.md",
     "transcripts/talk.md",
-    ".dreamd/id",
-    ".dreamd/lock",
-    ".dreamd/lock.new",
-    ".dreamd/lock.takeover",
-    ".dreamd/fence",
-    ".dreamd/forgotten.json",
-    ".dreamd/bootstraps.jsonl",
-    ".dreamd/state.db",
-    ".dreamd/state.db-wal",
-    ".dreamd/state.db-journal",
-    ".dreamd/checkpoints/dreams.db",
-    ".dreamd/index/vectors.db",
-    ".dreamd/history/000001.json",
-    ".dreamd/history/000003.json",
-    ".dreamd/history/000003.merging",
-    ".dreamd/segments/000009.md",
-    ".dreamd/segments/000009.json",
-    ".dreamd/segments/retired/000001.0.md",
-)
-FOLDERS = (
     ".dreamd",
-    ".dreamd/history",
-    ".dreamd/segments",
-    ".dreamd/segments/retired",
-    ".dreamd/index",
-    ".dreamd/checkpoints",
-    ".dreamd/broken",
-    "memory",
-    "transcripts",
 )
+FOLDERS = ("memory", "transcripts")
+_OBEYED = "\x1b]0;owned\x07\x1b[2J\x1b[31mevil"
+_TERMINAL = f"# {_OBEYED}\n- {_OBEYED}\u202e\u2066 kettle\n- kettle \x9b31m \x08\x08\n"
 Build = Callable[[House, Path], None]
 
 
@@ -164,22 +142,97 @@ def _placed(name: str, kind: Build) -> Build:
     return build
 
 
+def _names(_: House, root: Path) -> None:
+    """Transcripts whose names a terminal, a log or a list would obey."""
+    names = ("new\nline.md", "\x1b[31mred.md", "\udcff\udcfe.md", "-rf.md", "\u202edm.exe.md", "a" * 251 + ".md")
+    for name in names:
+        line = b"A line of \0\n" if name == "-rf.md" else b"A line of text\n"
+        (root / "transcripts" / name).write_bytes(line)
+
+
+def _deep(_: House, root: Path) -> None:
+    """A folder in a folder, deeper than a function may call itself."""
+    before = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(root / "transcripts")
+        for _step in range(1200):
+            os.mkdir("d")  # noqa: PTH102 - the path as a whole is too long to be named
+            os.chdir("d")
+    finally:
+        os.fchdir(before)
+        os.close(before)
+
+
+def _many_links(_: House, root: Path) -> None:
+    """Folders that lead back up, so that there are more ways than can be walked."""
+    for number in range(12):
+        (root / "transcripts" / f"up{number}").symlink_to("..")
+        (root / "transcripts" / f"here{number}").symlink_to(".")
+
+
+def _old_state(house: House, root: Path) -> None:
+    """The state as earlier versions kept it, of somebody who wants it to be obeyed."""
+    old = cleared(root / ".dreamd")
+    for name in ("history", "segments/retired", "crystals", "checkpoints"):
+        (old / name).mkdir(parents=True)
+    for name in ("state.db", "id", "fence", "history/000001.json", "checkpoints/dreams.db"):
+        (old / name).symlink_to(house.secret)
+    os.mkfifo(old / "lock")
+    (old / "segments" / "000001.md").write_text(f"- the {OUTSIDE} of a planted log\n", encoding="utf-8")
+    (old / "transcripts").write_text(f"{house.secret}\n{house.key}\n", encoding="utf-8")
+    (old / "place").write_text(f"1 1 here\n{house.outside}\n", encoding="utf-8")
+    (root / "transcripts" / "listed.md").symlink_to(house.secret)
+
+
+def _modules(house: House, root: Path) -> None:
+    """Places where a daemon might be looked for, and configuration, and code."""
+    (root / "dreamd.sock").write_text("", encoding="utf-8")
+    (root / "config.yaml").write_text(f"sources:\n  transcripts: ['{house.secret}']\n", encoding="utf-8")
+    for name in ("sitecustomize", "daemon", "state", "sqlite3", "json"):
+        (root / f"{name}.py").write_text(f"open({str(house.ran)!r}, 'w')\n", encoding="utf-8")
+
+
+def _written(name: str, content: str | bytes) -> Build:
+    def build(_: House, root: Path) -> None:
+        cleared(root / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    return build
+
+
+TEXTS: dict[str, Build] = {
+    "names that are obeyed": _names,
+    "folders without end": _deep,
+    "folders that lead back": _many_links,
+    "state of earlier versions": _old_state,
+    "configuration and modules inside": _modules,
+    "MEMORY.md: escape sequences": _written("MEMORY.md", _TERMINAL),
+    "scratch.md: escape sequences": _written(
+        "memory/scratch.md", f"# Scratch\n\n- (importance: 0.9) {_OBEYED} kettle\n"
+    ),
+    "scratch.md: NULs and half characters": _written("memory/scratch.md", b"- a\0b\n- \xff\xfe\n- \xed\xa0\x80\n"),
+    "GENOME.md: escape sequences": _written("GENOME.md", _TERMINAL),
+    "economics.json: nested without end": _written("memory/economics.json", b"[" * 100_000),
+    ".dreamd: the id of nobody": _written(".dreamd", "0" * 32 + "\n"),
+    ".dreamd: a path": _written(".dreamd", "../../../etc\n"),
+}
+
+
 def every() -> dict[str, Build]:
-    """Each file and each folder, as each kind of something else."""
+    """Each file and each folder, as each kind of something else; and the texts."""
     found = {f"{name} {kind.__name__}": _placed(name, kind) for name in FILES for kind in IN_FILES}
     found |= {f"{name} {kind.__name__}": _placed(name, kind) for name in FOLDERS for kind in IN_FOLDERS}
-    git = ("MEMORY.md", "memory/scratch.md", "memory", "transcripts/talk.md", "GENOME.md", ".dreamd/fence")
-    return found | {f"{name} into_git": _placed(name, into_git) for name in git}
+    git = ("MEMORY.md", "memory/scratch.md", "memory", "transcripts/talk.md", "GENOME.md", ".dreamd")
+    return TEXTS | found | {f"{name} into_git": _placed(name, into_git) for name in git}
 
 
 def some() -> dict[str, Build]:
     """A part of it in which each name and each kind occurs, some of them several times."""
     found = every()
-    chosen = {}
+    chosen = dict(TEXTS)
     for names, kinds in ((FILES, IN_FILES), (FOLDERS, IN_FOLDERS)):
         for number, name in enumerate(names):
-            for step in (0, 5):
-                label = f"{name} {kinds[(number + step) % len(kinds)].__name__}"
+            for step in (0, 2, 5):
+                label = f"{name} {kinds[(number * 3 + step) % len(kinds)].__name__}"
                 chosen[label] = found[label]
-    worst = ("transcripts all_of_it", "memory/scratch.md sparse", ".dreamd/index outside", "memory outside")
+    worst = ("transcripts all_of_it", "memory/scratch.md sparse", "memory outside")
     return chosen | {name: build for name, build in found.items() if name in worst or name.endswith("into_git")}

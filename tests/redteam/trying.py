@@ -1,31 +1,22 @@
-"""Which hostile workspaces are tried with which commands: a share of both, or with DREAMD_LONG=1 all of both."""
+"""Which hostile folders are tried with which commands: a share of both, or with DREAMD_LONG=1 all of both."""
 
 import json
 import zlib
 from collections.abc import Sequence
 
-from tests.redteam.databases import DATABASES
 from tests.redteam.house import House, Watch, command
 from tests.redteam.places import Build, every, some
-from tests.redteam.records import RECORDS
 from tests.support.long_variants import IS_LONG
 
 Words = tuple[str, ...]
 
 # Of each command; {w} is the workspace, {o} a folder outside.
-READING: tuple[Words, ...] = (
+ALWAYS: tuple[Words, ...] = (
+    ("dream", "{w}"),
     ("status", "-w", "{w}"),
     ("bootstrap", "{w}", "--format", "hook"),
     ("search", "-w", "{w}", "kettle"),
-    ("init", "{w}", "--no-daemon"),
 )
-ADOPTED: tuple[Words, ...] = (
-    ("dream", "{w}"),
-    ("status", "-w", "{w}"),
-    ("bootstrap", "{w}"),
-    ("search", "-w", "{w}", "kettle"),
-)
-TRUST: Words = ("init", "{w}", "--trust", "--no-daemon")
 OTHERS: tuple[Words, ...] = (
     ("status", "-w", "{w}", "--json"),
     ("bootstrap", "{w}"),
@@ -50,13 +41,13 @@ OTHERS: tuple[Words, ...] = (
     ("doctor", "-w", "{w}"),
     ("mcp", "-w", "{w}"),
     ("doctor", "-w", "{w}", "--repair"),
+    ("init", "{w}", "--no-daemon"),
 )
 
 
-def kinds(every_nth: int = 1, start: int = 0) -> dict[str, Build]:
-    """The hostile workspaces by their names; some of them, unless all are wanted."""
-    found = {**RECORDS, **DATABASES, **(every() if IS_LONG else some())}
-    return found if IS_LONG else dict([*found.items()][start::every_nth])
+def kinds() -> dict[str, Build]:
+    """The hostile folders by their names; some of them, unless all are wanted."""
+    return every() if IS_LONG else some()
 
 
 def chosen(kind: str, always: Sequence[Words], others: int = 4) -> list[Words]:

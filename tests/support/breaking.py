@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -17,7 +16,7 @@ from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.repair.run import Repair, repair
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, open_readonly, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
@@ -29,6 +28,7 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.stores.vectors.embedder import Unavailable
+from tests.support.copies import copy_of
 from tests.support.faults import Unsynced
 from tests.support.lived import everything
 
@@ -81,13 +81,13 @@ def _note(store: Store, *texts: str) -> None:
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
-    return adopt(Workspace(Path(shutil.copytree(workspace.root, folder, symlinks=True)).resolve()))
+    return copy_of(workspace.root, folder)
 
 
 def repaired(workspace: Workspace, disk: Disk | None = None, embedding: Embedding = WORDS_ONLY) -> Repair:
     """As the command does it."""
     with acquire(workspace, "a repair") as lock:
-        return repair(workspace, Config(), lock.check, embedding, disk=disk or Disk(workspace.root, Unsynced()))
+        return repair(workspace, Config(), lock.check, embedding, disk=disk or workspace.disk(Unsynced()))
 
 
 def about(done: Repair) -> set[str]:

@@ -18,7 +18,7 @@ from state.dream import HUMAN, Dream, Reason
 from state.scratch import Note
 from state.stores.database.connection import open_unmigrated
 from state.stores.disk.syscalls import System
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.lineage import Lineage
 from state.stores.vectors.embedder import Unavailable
 from tests.support.faults import Unsynced
@@ -47,7 +47,7 @@ class Prepared:
     def copy(self, target: Path) -> Workspace:
         """The same, elsewhere."""
         shutil.copytree(self.root, target)
-        return Workspace(target.resolve())
+        return contained(target.resolve())
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
 
 def prepared(folder: Path) -> Prepared:
     """A first version, a line by the owner's hand, and a second dream that waits."""
-    workspace = init_workspace(folder)
+    workspace = init_workspace(contained(folder))
     with opened(workspace) as store:
         dreamt(store, *OLD_NOTES)
         time.sleep(1.1)  # dreams are not a second apart in life: their stamps differ

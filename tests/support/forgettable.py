@@ -1,7 +1,6 @@
 """A workspace in which a text stands everywhere where dreamd can have put it, and a search for it of its own."""
 
 import json
-import shutil
 import sqlite3
 import unicodedata
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
@@ -30,6 +29,7 @@ from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from tests.support.committing import added
+from tests.support.copies import all_files, copy_of
 from tests.support.faults import PowerCut, Unsynced
 from tests.support.in_memory import BagOfWords
 
@@ -118,7 +118,7 @@ def _sessions(store: Store, secret: str) -> None:
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
-    return adopt(Workspace(Path(shutil.copytree(workspace.root, folder)).resolve()))
+    return copy_of(workspace.root, folder)
 
 
 def forgotten(workspace: Workspace, text: str = SECRET, cut: Cut = Cut.SENTENCES) -> Receipt:
@@ -134,9 +134,9 @@ def bytes_with(workspace: Workspace, text: str) -> list[str]:
         for one in (spelt, spelt.lower(), spelt.casefold(), json.dumps(spelt)[1:-1], json.dumps(spelt.lower())[1:-1]):
             forms |= {one.encode().lower(), one.encode("utf-16-le").lower(), one.encode("utf-16-be").lower()}
     return [
-        str(path.relative_to(workspace.root))
-        for path in sorted(workspace.root.rglob("*"))
-        if path.is_file() and path.stem != "talk" and any(form in path.read_bytes().lower() for form in forms)
+        name
+        for name, path in all_files(workspace).items()
+        if path.stem != "talk" and any(form in path.read_bytes().lower() for form in forms)
     ]
 
 

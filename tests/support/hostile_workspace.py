@@ -8,7 +8,6 @@ another program or a person may have written it there.
 
 import json
 import re
-import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -18,7 +17,7 @@ from pathlib import Path
 from daemon import sessions
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
 from state.codec import encode
@@ -46,6 +45,7 @@ from state.stores.history.originals import Original
 from state.text.words import normalise
 from state.trust import Trust
 from tests.support.committing import added
+from tests.support.copies import copy_of
 from tests.support.forgettable import quick
 from tests.support.hostile_texts import ALL, HostileText
 
@@ -82,7 +82,7 @@ def hostile_workspace(folder: Path, texts: Sequence[HostileText] = ALL) -> Works
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
     """The same below another folder, this user's own."""
-    return adopt(Workspace(Path(shutil.copytree(workspace.root, folder / workspace.root.name)).resolve()))
+    return copy_of(workspace.root, folder / workspace.root.name)
 
 
 def _live(store: Store, texts: Sequence[HostileText], now: datetime) -> None:

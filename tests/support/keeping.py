@@ -1,19 +1,18 @@
 """A workspace with a memory and a pending note, and what has to be true of it whatever goes wrong."""
 
 import re
-import shutil
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_exclusive, open_readonly
 from state.dream import Reason
 from state.scratch import Note
-from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
+from tests.support.copies import copy_of
 from tests.support.running import Caller, Ended
 
 KNOWN = ("Ada prefers tea over coffee in the morning", "The deployment runs on port 8443 behind nginx")
@@ -38,17 +37,17 @@ def remembering(folder: Path) -> Path:
 
 def copied(origin: Path, folder: Path) -> Path:
     """A copy to be spoiled."""
-    return adopt(Workspace(Path(shutil.copytree(origin, folder, symlinks=True)).resolve())).root
+    return copy_of(origin, folder).root
 
 
 def pending(root: Path) -> list[str]:
     """The texts of the notes that no dream has consumed."""
-    return sorted(note.text for note in Segments(Workspace(root)).pending_notes())
+    return sorted(note.text for note in Segments(open_workspace(root)).pending_notes())
 
 
 def crystals(root: Path) -> set[str]:
     """The texts of the long-term memory."""
-    with open_readonly(Workspace(root), Config()) as store:
+    with open_readonly(open_workspace(root), Config()) as store:
         return {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
 
 

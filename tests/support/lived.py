@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName, parse
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
+from tests.support.copies import all_files
 
 
 def rows(workspace: Workspace, query: str, *values: object) -> list[sqlite3.Row]:
@@ -83,9 +85,9 @@ def assert_once(workspace: Workspace, notes: Iterable[str], *, consumed: bool = 
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """Every byte of a folder, but for who holds its lock."""
+    """Every byte of a workspace, but for who holds its lock, and where it is."""
     return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in {"lock", "fence"}
+        name: path.read_bytes()
+        for name, path in all_files(open_workspace(folder)).items()
+        if name != ".dreamd" and path.name not in {"lock", "fence", "place"}
     }

@@ -1,18 +1,18 @@
 """A workspace in which a hundred facts were planted, and what must be so of each whatever dreams did since."""
 
-import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from daemon.config.settings import Config
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_readonly, utc_now
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.text.words import normalise
 from tests.support import lived
+from tests.support.copies import copy_of
 
 _WHO = ("Ada", "Grace", "Linus", "Barbara", "Edsger", "Hedy", "Niklaus", "Radia", "Tove", "Yukihiro")
 _FACTS = {
@@ -83,7 +83,7 @@ def planted(folder: Path) -> Workspace:
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
     """The same, elsewhere, with news that wait for a dream."""
-    copy = adopt(Workspace(Path(shutil.copytree(workspace.root, folder)).resolve()))
+    copy = copy_of(workspace.root, folder)
     noted(copy, NEWS)
     return copy
 

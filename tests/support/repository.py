@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import follow_clock, utc_now
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
@@ -56,7 +57,7 @@ class Repository:
     @property
     def workspace(self) -> Workspace:
         """The workspace."""
-        return Workspace(self.root)
+        return open_workspace(self.root)
 
     def git(self, *words: str | Path, fails: bool = False) -> str:
         """Run git here."""

@@ -63,7 +63,8 @@ def process(
     """A real process in this folder, with these variables and next to no others; `before` is that of `Forked`."""
     places = {"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "PATH": "/usr/bin:/bin"}
     # The embedding model is made once for all.
-    state = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "XDG_CACHE_HOME": str(cache_folder(os.environ).parent)}
+    own = {name: os.environ[name] for name in ("XDG_STATE_HOME", "XDG_DATA_HOME")}
+    state = {**own, "XDG_CACHE_HOME": str(cache_folder(os.environ).parent)}
     ended = forked.run(
         words, stdin=stdin, environment={**places, **state, **environment}, before=before, folder=folder
     )

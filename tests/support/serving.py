@@ -24,7 +24,7 @@ from daemon.api.operations.operation import Nothing, Operation, Request
 from daemon.api.operations.search import Search, memory_search
 from daemon.config.registry import add, name_of
 from daemon.dream.progress import Step
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import Status
 from daemon.workspace.vector_index import cache_folder
 from state.errors import DreamdError
@@ -127,7 +127,7 @@ class Home:
 
     def workspace(self, name: str = "agent", *, known: bool = True) -> Workspace:
         """A new workspace, which the next start of the daemon takes up if it is known."""
-        workspace = adopt(init_workspace(self.folder / name), self.environment())
+        workspace = init_workspace(self.folder / name, self.environment())
         if known:
             add(self.registry, workspace.root)
         return workspace

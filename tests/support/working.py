@@ -1,6 +1,7 @@
 """A workspace for tests of working memory: open, without a model of embeddings, at a time that stands still."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,6 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.sessions.item import Item
-from state.stores.disk.workspace import Workspace
 from state.stores.sessions.sessions import Sessions
 from state.stores.vectors.embedder import Unavailable
 
@@ -26,9 +26,9 @@ SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
 
 @contextmanager
-def working(root: Path, *, redact: bool = True) -> Iterator[Store]:
+def working(root: Path, *, redact: bool = True, environment: Mapping[str, str] = os.environ) -> Iterator[Store]:
     """The stores of the workspace at this place, which is made if it is not there."""
-    workspace = Workspace(root) if (root / ".dreamd").exists() else init_workspace(root)
+    workspace = init_workspace(root, environment)
     config = Config(secrets=SecretsSection(redact=redact))
     with open_exclusive(
         workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))

@@ -1,7 +1,7 @@
 """Operations that read the memory: search, bootstrap, MEMORY.md, where a line comes from, why a thing was missed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -22,7 +22,7 @@ from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
 from state.bootstrap import Bootstrap, budget_for
 from state.crystals.crystal import Kind, Origin
-from state.errors import BusyError, DreamdError, ForeignError, ReadOnlyError
+from state.errors import BusyError, DreamdError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
 from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receipt, receipt_of, receipts
 from state.trust import Trust
@@ -122,17 +122,14 @@ def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
         with access.write() as store:
             asked = (store, request.query, request.limit, request.filters)
             findings = look(*asked) if request.look else recall(*asked, agent=request.agent)
-            left = _archived(access, store, request, findings)
+            left = _archived(store, request, findings)
             reasons = _reasons(store, request, findings)
-    except (BusyError, ForeignError, ReadOnlyError) as why:
+    except (BusyError, ReadOnlyError) as why:
         with access.read() as store:
             store.notice(f"searched as it stands: {why}")
             findings = search(store, request.query, request.limit, request.filters)
-            left = _archived(access, store, request, findings)
+            left = _archived(store, request, findings)
             reasons = _reasons(store, request, findings)
-    if access.workspace.foreign:  # it says of itself what it likes
-        hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in findings.hits]
-        findings = replace(findings, hits=tuple(hits))
     recalled = tuple(_recalled(hit, why) for hit, why in zip(findings.hits, reasons, strict=True))
     return SearchReply(request.query, findings.good, findings.arms, recalled, left)
 
@@ -144,7 +141,7 @@ def _reasons(store: Store, request: Search, findings: Findings) -> Sequence[Sear
     return signals_of(store, findings, utc_now(), request.as_of)
 
 
-def _archived(access: WorkspaceAccess, store: Store, request: Search, findings: Findings) -> tuple[Archived, ...]:
+def _archived(store: Store, request: Search, findings: Findings) -> tuple[Archived, ...]:
     """Of the archive, what is not among the crystals that were found."""
     now, known = utc_now(), {hit.crystal.text for hit in findings.hits}
     left = left_behind(store, request.query, request.limit, request.filters, now) if request.archived else ()
@@ -153,7 +150,7 @@ def _archived(access: WorkspaceAccess, store: Store, request: Search, findings: 
             id=item.id,
             session=item.session,
             text=text,
-            trust=Trust.WEB.value if access.workspace.foreign else trust_of(item).value,
+            trust=trust_of(item).value,
             age_days=max(0.0, (now - item.created_at).total_seconds() / 86_400),
             created_at=item.created_at,
             importance=item.importance,

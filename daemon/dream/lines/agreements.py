@@ -20,7 +20,7 @@ from typing import TypeVar
 from daemon.config.paths import is_global, registry_path
 from daemon.config.registry import known
 from daemon.dream.owner_edits import IMPORTANCE, owner_edits
-from daemon.workspace.adoption import open_workspace
+from daemon.workspace.adoption import open_workspace, workspace_at
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
@@ -32,10 +32,9 @@ from state.document.operations import Action, Operation
 from state.dream import Decision, Evidence, Kind, StagedChange
 from state.errors import DreamdError
 from state.forgetting.known import Known
-from state.stores.database.connection import open_unmigrated, require_ours, transaction
+from state.stores.database.connection import open_unmigrated, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import tombstones_in
-from state.stores.disk.disk import Disk
 from state.stores.disk.stamp import Stamp, is_settled
 from state.stores.disk.workspace import Workspace
 from state.stores.history.lineage import Lineage, match
@@ -71,7 +70,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
     Only in the global workspace, and only when one of the others has changed. What is agreed on no longer waits no
     longer. What cannot be read of the others is left out: nothing of them raises here.
     """
-    if store.workspace.foreign or not is_global(store.workspace.root, environment):
+    if not is_global(store.workspace.root, environment):
         return 0
     meta, began = Meta(store.crystals.connection), time.time_ns()
     stamps = _in_time(lambda: _stamps(store.workspace.root, environment)) or {}
@@ -118,7 +117,8 @@ def _stamps(own: Path, environment: Mapping[str, str]) -> dict[Path, tuple[Stamp
         roots = [root for root in known(registry_path(environment)) if root != own]
     except DreamdError:
         return {}
-    files = {root: (Workspace(root).document, Workspace(root).database) for root in roots}
+    found_there = ((root, workspace_at(root, environment)) for root in roots)
+    files = {root: (there.document, there.database) for root, there in found_there if there is not None}
     found = {
         root: tuple(Stamp.of(str(file)) for file in (document, database, f"{database}-wal"))
         for root, (document, database) in files.items()
@@ -132,7 +132,7 @@ def _read(roots: Iterable[Path], environment: Mapping[str, str]) -> _Others:
     for root in roots:
         try:
             workspace = open_workspace(root, environment)
-            if workspace.foreign or not workspace.database.exists():
+            if not workspace.database.exists():
                 continue
             statements += _by_owner(workspace)
             forgotten.append(tombstones_in(workspace.database))
@@ -146,9 +146,8 @@ def _by_owner(workspace: Workspace) -> Iterator[Statement]:
 
     What was written by hand since its last dream is not known yet: somebody else may have put it there.
     """
-    content = Disk(workspace.root).read_optional(workspace.document, _LONGEST_MEMORY) or b""
+    content = workspace.disk().read_optional(workspace.document, _LONGEST_MEMORY) or b""
     with open_unmigrated(workspace.database) as connection:
-        require_ours(connection, workspace.database)
         current = Lineage(connection).current_lines()
     lines = [(name, block.text) for name, block in parse(content.decode(errors="replace")).lines()]
     known_lines = zip(lines, match(current, lines), strict=True)

@@ -20,7 +20,7 @@ from state.document.seed import split_seed
 from state.dream import RESTORE, CurrentLine, Decision
 from state.stores.history.lineage import Author, match
 from state.text.words import normalise
-from state.trust import Trust, least_trust
+from state.trust import Trust
 
 # More of a line is not shown: no dream writes a longer one. So much more is looked at, as a secret may stand there.
 SHOWN_CHARACTERS = 1_000
@@ -193,8 +193,6 @@ class _Gutter:
         if part.name is SectionName.POINTERS and (parsed := parse_pointer(block.text)) is not None:
             crystal = self.pointers.get(parsed[1], "")
             line = replace(line, keywords=shown(self.store, parsed[1])[0], crystal=crystal)
-        if self.store.workspace.foreign:  # it says of itself what it likes
-            line = replace(line, trust=least_trust([line.trust, Trust.WEB]))
         return replace(line, applied=self.applied.get(block.key) if part.name else None)
 
     def _known(self, line: Line, known: CurrentLine) -> Line:

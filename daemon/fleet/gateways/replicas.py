@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from daemon.observability import logs
 from state.errors import DreamdError, UnreachableError
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.generations.generations import Generations
 from state.stores.history.bootstraps import carry_receipt
 from state.stores.history.segments import Segments
@@ -38,7 +38,7 @@ class Replica:
     """The copy of one workspace. Many may read it, while nobody brings it up."""
 
     def __init__(self, folder: Path) -> None:
-        self.workspace = Workspace(folder)
+        self.workspace = contained(folder)
         self.number = -1  # of its generation; -1: nothing is here
         self.rows: frozenset[int] = frozenset()
         self.bytes = _LEAST_BYTES
@@ -177,7 +177,7 @@ class Replicas:
             generations.bring_up(folder, generations.manifest(standing.generation.key))
         else:
             shutil.rmtree(folder, ignore_errors=True)
-        init_workspace(folder)
+        init_workspace(replica.workspace)
         replica.number, replica.bytes = standing.generation.number, max(_LEAST_BYTES, standing.bytes)
 
     def _append(self, replica: Replica, rows: "list[InboxRow]") -> None:

@@ -29,7 +29,7 @@ from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, S
 from state.fleet.tenant import Tenant
 from state.fleet.workspace import Generation, Place, Worker
 from state.stores.disk.syscalls import storage_errors
-from state.stores.disk.workspace import init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.moments import Moment, Moments
 from state.stores.fleet.places import Places
@@ -98,7 +98,7 @@ def _archive(connections: Connections, config: Config, place: Place, moment: Mom
     if moment.generation.key:
         generations = Generations(connections.objects, place.prefix)
         generations.bring_up(root, generations.manifest(moment.generation.key))
-    workspace = init_workspace(root)
+    workspace = init_workspace(contained(root))
     for row in moment.inbox:
         if row.kind == "note":
             Segments(workspace).append(row.note(), config.secrets.redaction)
@@ -148,7 +148,7 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
     file that is none, NotFoundError, QuotaError, UnreachableError; a workspace that was made for it is gone then.
     """
     root = own / "import"
-    done = import_archive(file, root)  # before anything is made of it
+    done = import_archive(file, root, moves_out=False)  # before anything is made of it
     places = Places(connections.database)
     place, is_new = _empty_place(places, tenant, name)
     try:

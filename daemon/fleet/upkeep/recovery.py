@@ -20,7 +20,7 @@ from daemon.fleet.upkeep.archives import fresh_facts
 from state.errors import BusyError, ConflictError, StorageError
 from state.fleet.workspace import Generation, Place
 from state.scratch import render_note
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.recovery import Newer, Recovery, Row
 from state.stores.generations.generations import Generations, bytes_of
@@ -170,7 +170,7 @@ def _taken(connections: Connections, place: Place, manifest: "Manifest", own: Pa
     root = own / place.handle
     try:
         Generations(connections.objects, place.prefix).bring_up(root, manifest)
-        workspace = Workspace(root)
+        workspace = contained(root)
         logs = [workspace.scratch, *workspace.segments.glob("*.md"), *workspace.retired.glob("*.md")]
         text = "\n".join(one.read_text(encoding="utf-8", errors="replace") for one in logs if one.is_file())
         return tuple(row.id for row in rows if render_note(row.note()) in text)

@@ -26,7 +26,7 @@ from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
 from state.errors import DreamdError, FencedError, UsageError
 from state.fleet.workspace import Generation, InboxRow, Lease
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import contained
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.generations.manifests import made_by
 from state.stores.history.segments import Segments
@@ -88,7 +88,7 @@ class Owned:
         self._erasing = self._before.erasing
         self._paid = Spend()
         self.keeper = Keeper(
-            Workspace(folder), lease.place.handle, around.config, around.embedding, self._log_failure
+            contained(folder), lease.place.handle, around.config, around.embedding, self._log_failure
         )
         self.keeper.alone = self.quiet
 

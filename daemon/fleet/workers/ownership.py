@@ -12,10 +12,9 @@ from weakref import WeakValueDictionary
 
 from daemon.fleet.workers.owned import Owned, Surroundings
 from daemon.observability import logs
-from daemon.workspace.adoption import adopt
 from state.errors import DreamdError, NotKeptError
 from state.fleet.workspace import Lease, Worker
-from state.stores.disk.workspace import init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import ERASURES_KEPT_DAYS
 from state.stores.generations.generations import Generations
@@ -135,8 +134,7 @@ class Ownership:
             write_place(self._objects, lease.place)
         else:
             generations.bring_up(folder, manifest)
-        # What another worker has made is this one's too: the lease says so.
-        adopt(init_workspace(folder))
+        init_workspace(contained(folder))
         owned = Owned(lease, folder, generations, manifest, self._around)
         try:
             owned.open()

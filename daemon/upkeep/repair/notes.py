@@ -13,7 +13,7 @@ from pathlib import Path
 from daemon.upkeep.examine import Finding, Level
 from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.errors import DreamdError
-from state.stores.disk.disk import LONGEST_LOG, Disk
+from state.stores.disk.disk import LONGEST_LOG
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.log_file import changed_rows, write_all
@@ -49,7 +49,7 @@ def misencoded(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("notes", Level.PROBLEM, error.what, error.advice)
         return
     for file in pending:
-        content = BytesIO(Disk(workspace.root).read_optional(file.path, LONGEST_LOG) or b"")
+        content = BytesIO(workspace.disk().read_optional(file.path, LONGEST_LOG) or b"")
         content.seek(file.start)
         rows = sum(row.decode("utf-8", "ignore").encode() != row for row in content)  # of a long log, none is kept
         if rows:

@@ -1,4 +1,4 @@
-"""Quarantine: the folder .dreamd/broken/TIME/ in which a repair keeps what it takes out of a workspace."""
+"""Quarantine: the folder broken/TIME/ of the state in which a repair keeps what it takes out of a workspace."""
 
 import os
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ FOLDER = "broken"
 
 @dataclass(slots=True)
 class Quarantine:
-    """The folder of one repair, made when something first comes into it. `kept` are paths from the root."""
+    """The folder of one repair, made when something first comes into it. `kept` are their paths."""
 
     workspace: Workspace
     disk: Disk
@@ -54,15 +54,15 @@ class Quarantine:
 
     @property
     def folder(self) -> str:
-        """The folder's path from the root; empty when nothing was kept."""
-        return str(self._folder.relative_to(self.workspace.root)) if self._folder is not None else ""
+        """The folder's path; empty when nothing was kept."""
+        return str(self._folder) if self._folder is not None else ""
 
     def _place(self, path: Path) -> Path:
         """A free path for this file in quarantine; its folder is created."""
         if self._folder is None:
             self._folder = self._made()
-        inside = path.relative_to(self.workspace.root)
-        parts = inside.parts[1:] if inside.parts[0] == self.workspace.state.name else inside.parts
+        is_state = path.is_relative_to(self.workspace.state)
+        parts = path.relative_to(self.workspace.state if is_state else self.workspace.root).parts
         folder = self._folder
         for part in parts[:-1]:
             folder /= part
@@ -70,7 +70,7 @@ class Quarantine:
         place = folder / parts[-1]
         while os.path.lexists(place):
             place = place.with_name(f"{place.name}+")
-        self.kept.append(str(place.relative_to(self.workspace.root)))
+        self.kept.append(str(place))
         return place
 
     def _made(self) -> Path:

@@ -97,7 +97,7 @@ def survey(workspace: Workspace, config: Config, check: Callable[[], None], embe
 def _repairing(
     workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, disk: Disk | None
 ) -> RepairContext:
-    disk, now = disk or Disk(workspace.root), utc_now()
+    disk, now = disk or workspace.disk(), utc_now()
     return RepairContext(workspace, config, disk, check, embedding, now, Quarantine(workspace, disk, now))
 
 

@@ -1,7 +1,7 @@
 """Database backup: copies state.db into an archive, and out of one that anybody may have made.
 
 What goes into an archive is a copy of the file without free pages; its full-text indexes are empty. Of what comes out
-of one, or out of a workspace that somebody else made, nothing but rows is taken, into a database that this program
+of one nothing but rows is taken, into a database that this program
 has made: the schema must be that of its version (no trigger, view, index or generated column of its own), and every
 row one that dreamd can read. Which files outside the workspace were read is left out. Full-text indexes are built
 anew.
@@ -62,54 +62,6 @@ def snapshot(database: Path, target: Path) -> int:
                 )
             _require_sound(made, wrong)
     return version
-
-
-def take_over(database: Path, target: Path) -> int:
-    """Write the rows of a state.db that somebody else made into a new one of the current schema.
-
-    Of the old one nothing but rows that dreamd can read is taken: no trigger, no view, no free page. Returns of how
-    many transcripts outside the workspace it said how far they were read; that is left out. Raises StorageError for a
-    database that no dreamd made.
-    """
-
-    def wrong(what: str) -> DreamdError:
-        return StorageError(
-            f"{database}: {plainly(what)}", "move it away to adopt the workspace without what is in it"
-        )
-
-    _rebuild(database, "mode=ro", target, None, wrong)
-    with closing(open_database(target)) as made:
-        return _leave_foreign(made)
-
-
-def open_untrusted(database: Path) -> sqlite3.Connection:
-    """The state.db of a workspace that somebody else made, for reading: nothing is written, not even beside it.
-
-    Rows that are in its log alone are not seen. Without a file it is empty. Raises StorageError unless its tables are
-    the very ones that this dreamd makes.
-    """
-
-    def wrong(what: str) -> DreamdError:
-        return StorageError(f"{database}: {plainly(what)}, so nothing of it is read")
-
-    require_plain(database)
-    exists = database.exists() and database.stat().st_size > 0
-    uri = f"file:{quote(str(database.absolute()))}?mode=ro&immutable=1" if exists else ":memory:"
-    connection = sqlite3.connect(uri, uri=exists, isolation_level=None, check_same_thread=False)
-    try:
-        if not exists:
-            make_schema(connection, SCHEMA_VERSION)
-        _distrust(connection)
-        _version(connection, wrong)
-        _require_schema(connection, SCHEMA_VERSION, wrong)
-        connection.row_factory = sqlite3.Row
-    except sqlite3.Error as error:
-        connection.close()
-        raise wrong(str(error)) from error
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def rebuilt(incoming: Path, target: Path, wanted: int) -> int:

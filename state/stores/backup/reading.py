@@ -37,7 +37,7 @@ from state.stores.backup.manifest import (
 )
 from state.stores.database.connection import SCHEMA_VERSION
 from state.stores.disk.syscalls import storage_errors
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import contained
 
 _MAX_LIST_BYTES = MAX_MEMBERS * 128
 _MAX_MANIFEST_BYTES = MAX_MEMBERS * 256
@@ -171,7 +171,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
 
 def _require_entry(path: Path, entry: _Entry, known: Container[str]) -> None:
     """Return if an archive may have this entry beside those that are known. Raises ArchiveError."""
-    if entry.name != MANIFEST and place(Workspace(Path("/")), entry.name) is None:
+    if entry.name != MANIFEST and place(contained(Path("/")), entry.name) is None:
         raise refused(path, f"{entry.name[:200]!r} is no file of a workspace's")
     if entry.name in known:
         raise refused(path, f"{entry.name} is in it twice")

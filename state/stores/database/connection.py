@@ -94,7 +94,6 @@ def open_database(path: Path) -> sqlite3.Connection:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
             connection.execute("PRAGMA trusted_schema = OFF")
             version = _version(connection, path)
-            require_ours(connection, path)
             _use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
@@ -139,7 +138,6 @@ def open_reading(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             if _version(connection, path) != SCHEMA_VERSION:
                 raise StorageError(f"{path} is of an older dreamd", "run 'dreamd status' where it may be written")
-            require_ours(connection, path)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise explained(error, path) from error
         stack.pop_all()
@@ -254,7 +252,7 @@ def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageE
         return StorageError(f"{path}: the disk is full", "free some space and try again")
     if name.startswith("SQLITE_READONLY"):
         return StorageError(
-            f"{path}: it cannot be written", "make .dreamd and the files in it writable for this user"
+            f"{path}: it cannot be written", f"make {path.parent} and the files in it writable for this user"
         )
     if name == "SQLITE_BUSY":
         return StorageError(f"{path}: another process is writing", "try again")
@@ -271,19 +269,6 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
         message = f"{path}: another program's database"
         raise StorageError(message, _UNHARMED)
     return int(version)
-
-
-def require_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """Return if state.db has been made by dreamd, or holds nothing yet. Raises StorageError.
-
-    A view of somebody else's may have the name of a table and no end; a trigger does more than it was asked for.
-    """
-    with _one_moment(connection):  # another process may be making or migrating it
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        wrong = unlike_schema(connection, version)
-    if wrong:
-        what = f"its schema is not ours ({', '.join(wrong)!r:.60})"
-        raise StorageError(f"{path}: {what}", _UNHARMED)
 
 
 def unlike_schema(connection: sqlite3.Connection, version: int) -> list[str]:
@@ -372,17 +357,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
             if nested:
                 connection.execute("RELEASE inner_step")
         raise
-
-
-@contextmanager
-def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is read in the block is the state of one moment."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if connection.in_transaction:  # SQLite ends it itself after some errors
-            connection.execute("ROLLBACK")
 
 
 def compact(connection: sqlite3.Connection) -> bool:

@@ -1,6 +1,6 @@
 """Copies: two verified copies of state.db, of which `dreamd doctor --repair` restores the last sound one.
 
-    state.db ─quick_check─▶ VACUUM INTO a temporary file ─quick_check─▶ fsync ─rename─▶ .dreamd/copies/000007.db
+    state.db ─quick_check─▶ VACUUM INTO a temporary file ─quick_check─▶ fsync ─rename─▶ copies/000007.db
 
 A damaged state.db is never copied, so it never replaces a sound copy. The file `damaged` in the folder then says what
 was found, until the next copy succeeds.

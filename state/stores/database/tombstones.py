@@ -18,7 +18,7 @@ from state.forgetting.cutting import Span
 from state.forgetting.digests import digest_of_text
 from state.forgetting.known import NOTHING, WHOLE, Known, Row, Target, rows_of
 from state.forgetting.letters import letters_of
-from state.stores.database.connection import open_unmigrated, require_ours, to_text, transaction
+from state.stores.database.connection import open_unmigrated, to_text, transaction
 from state.stores.database.meta import Meta
 
 SALT = "forgotten_salt"
@@ -163,7 +163,6 @@ def tombstones_in(database: Path) -> Known:
     """The tombstones in this state.db, read without its lock; none when it cannot be read."""
     if database.exists():
         with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
-            require_ours(connection, database)
             return TombstoneStore(connection).tombstones()
     return NOTHING
 

@@ -10,7 +10,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -52,7 +52,7 @@ def leads_elsewhere(path: Path, root: Path) -> bool:
     """Whether a link below the root leads into hidden folders or files of it that the path does not name.
 
     Programs obey what they keep there (.git/config, .bashrc), and who writes into a workspace cannot always write
-    there; nor does a link lead out of .dreamd. Of a path that is not below the root nothing is known.
+    there. Of a path that is not below the root nothing is known.
     """
     named, start = os.path.abspath(path), os.path.abspath(root)  # noqa: PTH100 - `..` is taken out, links are not
     if not Path(named).is_relative_to(start):
@@ -77,23 +77,25 @@ def below(folder: Path) -> Iterator[Path]:
 
 
 class Disk:
-    """Durable changes to the files below one folder.
+    """Durable changes to the files below one folder, and to those below `state`, which may lie elsewhere.
 
     A path may be a symbolic link as long as what it leads to is below `root` and not hidden: the change is then made
     there.
     Every method raises StorageError with a line that says what to do, and NotFoundError for a missing file.
     """
 
-    def __init__(self, root: Path, system: System | None = None) -> None:
+    def __init__(self, root: Path, system: System | None = None, state: Path | None = None) -> None:
         self.root = root
+        self.state = state
         self.system = system or System()
 
     def target(self, path: Path) -> Path:
         """The path with every link followed. Raises StorageError when it leaves the folder, or `leads_elsewhere`."""
-        real, root = Path(os.path.realpath(path)), Path(os.path.realpath(self.root))
+        below = self.state if self.state is not None and path.is_relative_to(self.state) else self.root
+        real, root = Path(os.path.realpath(path)), Path(os.path.realpath(below))
         if not real.is_relative_to(root):
             raise StorageError(f"{path} leads to {real}, outside {root}", "replace the link by the file itself")
-        if leads_elsewhere(path, self.root):
+        if leads_elsewhere(path, below):
             raise StorageError(f"{path} leads to {real}, which is not its own", "replace the link by the file itself")
         return real
 
@@ -193,7 +195,12 @@ class Disk:
         """Move a file over another name; both folders are synced, the new one first."""
         real_source, real_target = self.target(source), self.target(target)
         with storage_errors(source):
-            self.system.rename(real_source, real_target)
+            try:
+                self.system.rename(real_source, real_target)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                self._carry(real_source, real_target, self.system.rename)
             self._sync_folder(real_target.parent)
             if real_source.parent != real_target.parent:
                 self._sync_folder(real_source.parent)
@@ -216,11 +223,30 @@ class Disk:
         try:
             self.system.rename_new(source, target)
         except OSError as error:
+            if error.errno == errno.EXDEV:
+                self._carry(source, target, self._place)
+                return
             if error.errno not in NO_SUCH_CALL:
                 raise
             if target.exists():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
             self.system.rename(source, target)
+
+    def _carry(self, source: Path, target: Path, name: Callable[[Path, Path], None]) -> None:
+        """Move a file to another file system: a synced copy gets the name; what is added meanwhile is added there.
+
+        A kill in between leaves it in both places.
+        """
+        with opened(source) as file:
+            with self._synced(target, file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)) as copy:
+                name(copy, target)
+            self.system.unlink(source)
+            while added := file.read():
+                fd = self.system.open(target, os.O_RDWR | os.O_APPEND)
+                try:
+                    self._append(fd, added, target)
+                finally:
+                    os.close(fd)
 
     def remove(self, path: Path) -> None:
         """Delete the file (of a link: the link); one that is not there is removed already."""

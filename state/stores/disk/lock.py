@@ -1,6 +1,6 @@
 """Lock: makes one process the writer of a workspace, with a fencing number that rises with each owner.
 
-The kernel's lock (flock) on `.dreamd/lock` decides, so a holder that dies frees it at once. Its number is one
+The kernel's lock (flock) on the file `lock` decides, so a holder that dies frees it at once. Its number is one
 more than that of every holder before it. A holder that was stopped (SIGSTOP) may be displaced: a new, already
 locked file takes the name `lock`; when the old holder goes on, `check()` tells it that it holds nothing.
 """
@@ -66,6 +66,8 @@ class Lock:
         is_owner = is_owner and _read_fence(self._workspace, self._disk) == self.fence
         if self._fd < 0:  # last: it may be released, and taken by somebody else, while the rest is read
             raise FencedError(f"{self._workspace.root}: the lock was released", "take it again before writing")
+        if not os.path.isdir(self._workspace.root):  # noqa: PTH112 - Path.is_dir may raise here
+            raise FencedError(f"{self._workspace.root} was moved away or deleted", "name the folder where it is now")
         if not is_owner:
             message = f"{self._workspace.root} was taken over by another process"
             raise FencedError(message, "nothing was written, try again")
@@ -90,11 +92,9 @@ class Lock:
 def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk: Disk | None = None) -> Lock:
     """Become the owner of the workspace, waiting at most so long for another one to go.
 
-    A dead owner's lock is free, a stopped owner's is taken over. Raises BusyError, naming the owner, and ForeignError
-    for a workspace that this user neither made nor adopted.
+    A dead owner's lock is free, a stopped owner's is taken over. Raises BusyError, naming the owner.
     """
-    workspace.require_own()
-    disk = disk or Disk(workspace.root)
+    disk = disk or workspace.disk()
     deadline = time.monotonic() + wait_seconds
     while True:
         fd = _try_lock(workspace, disk)

@@ -84,7 +84,6 @@ _MEANINGS = {
     errno.EROFS: ("the file system is read-only", f"{_SANDBOX}; else remount it for writing or move the workspace"),
     errno.ENOTDIR: ("a file stands where a folder should be", "move it away"),
     errno.EISDIR: ("a folder stands where a file should be", "move it away"),
-    errno.EXDEV: ("memory/ and .dreamd/ are on different file systems", "keep the workspace on one"),
     errno.EIO: ("the disk reports an error", "check it before you go on (dmesg)"),
     errno.EMFILE: ("too many open files", "raise the limit (ulimit -n)"),
 }

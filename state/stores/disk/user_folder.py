@@ -15,6 +15,12 @@ def state_folder(environment: Mapping[str, str]) -> Path:
     return (Path(named) if named.startswith("/") else home(environment) / ".local" / "state") / "dreamd"
 
 
+def data_folder(environment: Mapping[str, str]) -> Path:
+    """$XDG_DATA_HOME/dreamd, else ~/.local/share/dreamd. Raises ConfigError when there is no home folder."""
+    named = environment.get("XDG_DATA_HOME", "")
+    return (Path(named) if named.startswith("/") else home(environment) / ".local" / "share") / "dreamd"
+
+
 def home(environment: Mapping[str, str]) -> Path:
     """$HOME, else the home folder that the system knows. Raises ConfigError when there is none."""
     named = environment.get("HOME", "")
@@ -23,7 +29,9 @@ def home(environment: Mapping[str, str]) -> Path:
     try:
         return Path.home()
     except RuntimeError as error:
-        raise ConfigError("there is no home folder", "set HOME, or XDG_STATE_HOME, to an absolute path") from error
+        raise ConfigError(
+            "there is no home folder", "set HOME, or XDG_STATE_HOME and XDG_DATA_HOME, to an absolute path"
+        ) from error
 
 
 def make_private_folder(path: Path) -> None:

@@ -1,12 +1,12 @@
-"""Workspace: one folder, and the paths of everything that is kept in it."""
+"""Workspace: the folder with the files that people read, the folder of its state, and the paths in both."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from state.errors import ForeignError, StorageError, UsageError
+from state.errors import UsageError
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import access_to, storage_errors
+from state.stores.disk.syscalls import System, storage_errors
 
 STATE_FOLDER = ".dreamd"
 SCRATCH = "memory/scratch.md"
@@ -14,13 +14,17 @@ SCRATCH = "memory/scratch.md"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The paths of a workspace; `root` is absolute and free of symbolic links.
+    """The paths of a workspace; both folders are absolute and free of symbolic links.
 
-    `foreign`: this user neither made nor adopted it, so nothing is ever written in it and nothing of it is obeyed.
+    `state`: the folder of all that is obeyed. It is the user's own; from `root` only text is read.
     """
 
     root: Path
-    foreign: bool = False
+    state: Path
+
+    def disk(self, system: System | None = None) -> Disk:
+        """Return the disk on which both folders are changed."""
+        return Disk(self.root, system, self.state)
 
     @property
     def document(self) -> Path:
@@ -46,11 +50,6 @@ class Workspace:
     def economics(self) -> Path:
         """The feed of The Niche."""
         return self.root / "memory" / "economics.json"
-
-    @property
-    def state(self) -> Path:
-        """The state folder (.dreamd), for everything but the files that people read."""
-        return self.root / STATE_FOLDER
 
     @property
     def database(self) -> Path:
@@ -88,11 +87,6 @@ class Workspace:
         return self.state / "copies"
 
     @property
-    def identity(self) -> Path:
-        """The file of the number that tells this workspace from any other one."""
-        return self.state / "id"
-
-    @property
     def lock(self) -> Path:
         """The file whose lock makes a process the owner of the workspace."""
         return self.state / "lock"
@@ -101,14 +95,6 @@ class Workspace:
     def fence(self) -> Path:
         """The number of the last owner."""
         return self.state / "fence"
-
-    def require_own(self) -> None:
-        """Return if this user may write here. Raises ForeignError for a workspace that somebody else made."""
-        if self.foreign:
-            raise ForeignError(
-                f"{self.root} holds a memory that you neither made nor adopted, so it is only read",
-                f"'dreamd init --trust {self.root}' shows what it brings and makes it yours",
-            )
 
     def inside(self, name: str) -> Path:
         """The path of that name below the root. Raises UsageError when it, or a link in it, leads out."""
@@ -120,18 +106,27 @@ class Workspace:
         return real
 
 
-def init_workspace(folder: Path) -> Workspace:
-    """Create what a workspace needs in the folder (made if missing), and return it; doing it again is harmless.
+def contained(folder: Path) -> Workspace:
+    """Return the workspace with its state inside its own folder, as a fleet's workers and imports keep theirs.
 
-    `.dreamd` is open to its owner alone. Raises UsageError when a file has that name, StorageError when the folder
-    cannot be written.
+    For folders in which nobody else can put anything.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", "name the folder of the workspace")
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    workspace = Workspace(Path(os.path.realpath(folder)))
-    disk = Disk(workspace.root)
+    root = Path(os.path.realpath(folder))
+    return Workspace(root, root / STATE_FOLDER)
+
+
+def init_workspace(workspace: Workspace) -> Workspace:
+    """Make the folders of the workspace that are missing, and return it; doing it again is harmless.
+
+    The state is open to its owner alone. Raises UsageError when a file has the folder's name, StorageError when the
+    folder cannot be written.
+    """
+    root = workspace.root
+    if root.exists() and not root.is_dir():
+        raise UsageError(f"{root} is a file", "name the folder of the workspace")
+    with storage_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+    disk = workspace.disk()
     for path in (
         workspace.scratch.parent,
         workspace.state,
@@ -143,28 +138,6 @@ def init_workspace(folder: Path) -> Workspace:
         disk.make_folder(path, 0o700)
     with storage_errors(workspace.state):
         workspace.state.chmod(0o700)
-    return workspace
-
-
-def open_workspace(folder: Path) -> Workspace:
-    """The workspace whose root is this folder.
-
-    Raises UsageError when there is none (yet) and StorageError when this user cannot write in it. On a file system
-    that is read-only it is opened, and whoever writes in it gets the error.
-    """
-    if not folder.exists():
-        raise UsageError(f"{folder} does not exist", f"check the path or run 'dreamd init {folder}'")
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is a file", "name the folder of the workspace")
-    workspace = Workspace(Path(os.path.realpath(folder)))
-    if workspace.state.exists() and not workspace.state.is_dir():
-        raise StorageError(f"{workspace.state} is a file where a folder should be", "move it away")
-    if not workspace.state.is_dir():
-        raise UsageError(f"{folder} is no workspace yet", f"run 'dreamd init {folder}'")
-    Disk(workspace.root).target(workspace.state)  # a link that leads out is refused
-    for path in (workspace.state, workspace.root):
-        if not os.access(path, os.W_OK | os.X_OK) and not is_read_only(path):
-            raise StorageError(f"{path} is not writable by this user", access_to(path))
     return workspace
 
 

@@ -20,12 +20,13 @@ from state.forgetting.known import spans
 from state.scratch import HEADER, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.disk.disk import LONGEST_LOG, Disk, below
+from state.stores.disk.places import PLACE
 from state.stores.disk.swap import change_text
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns
 from state.stores.erasing.plan import Erasure, erased_document
-from state.stores.history.bootstraps import holds_receipts_alone, path_of
+from state.stores.history.bootstraps import RECEIPTS, holds_receipts_alone, path_of
 from state.stores.history.log_file import changed_rows, write_all
 
 # A copy that was put aside is one whatever its first bytes say now.
@@ -133,12 +134,19 @@ def _blank_rest(content: bytes, erasure: Erasure) -> bytes:
 
 def has_receipts_alone(disk: Disk, path: Path) -> bool:
     """Whether this is the file of receipts of bootstraps, with dreamd's own words alone."""
-    return path == path_of(Workspace(disk.root)) and holds_receipts_alone(disk.read_optional(path) or b"")
+    return path.name == RECEIPTS and holds_receipts_alone(disk.read_optional(path) or b"")
 
 
 def database_files(workspace: Workspace) -> tuple[Path, ...]:
     """state.db with what SQLite keeps beside it."""
     return tuple(workspace.database.with_name(f"state.db{end}") for end in ("", "-wal", "-shm", "-journal"))
+
+
+def of_state(workspace: Workspace) -> Iterator[Path]:
+    """The files of the state folder, but for the one that says where the workspace's folder is."""
+    for path in sorted(below(workspace.state)):
+        if path.is_file() and not path.is_symlink() and path != workspace.state / PLACE:
+            yield path
 
 
 def others(workspace: Workspace, disk: Disk) -> list[Path]:
@@ -149,11 +157,8 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     folders = (workspace.index, workspace.checkpoints, workspace.copies)
     found = [
         path
-        for path in sorted(below(workspace.state))
-        if path.is_file()
-        and not path.is_symlink()
-        and path not in known
-        and not any(path.is_relative_to(folder) for folder in folders)
+        for path in of_state(workspace)
+        if path not in known and not any(path.is_relative_to(folder) for folder in folders)
     ]
     beside = [
         path for folder in (workspace.root, workspace.scratch.parent) for path in folder.glob(f".*{TEMPORARY}*")

@@ -17,9 +17,9 @@ from state.errors import BusyError, NotFoundError, StorageError
 from state.stores.backup.manifest import SCRATCH
 from state.stores.backup.writing import take_log
 from state.stores.database.connection import explained, open_unmigrated
-from state.stores.disk.disk import Disk, below, opened
+from state.stores.disk.disk import below, opened
 from state.stores.disk.syscalls import storage_errors
-from state.stores.disk.workspace import STATE_FOLDER, Workspace
+from state.stores.disk.workspace import STATE_FOLDER, contained
 from state.stores.generations.belonging import CHECKPOINTS, DATABASES, DOCUMENT, STATE_DB, belongs, is_log
 from state.stores.generations.local_copy import Identity, identity, identity_of
 
@@ -45,8 +45,8 @@ def take(root: Path, sink: Sink) -> None:
 
     Never inside a commit. Raises BusyError when MEMORY.md was written meanwhile, and StorageError.
     """
-    workspace = Workspace(Path(os.path.realpath(root)))
-    disk = Disk(workspace.root)
+    workspace = contained(root)
+    disk = workspace.disk()
     document = identity(workspace.root, DOCUMENT)
     with suppress(sqlite3.DatabaseError):  # a damaged one is begun anew: an answer is paid for again
         _take_database(workspace.root, CHECKPOINTS, sink)

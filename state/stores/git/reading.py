@@ -19,7 +19,6 @@ from state.document.editing import edited
 from state.document.merge import difference, is_conflicted
 from state.errors import DocumentError
 from state.stores.database.meta import Meta
-from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 from state.stores.git.repository import UNKNOWN, GitFile, git_file, has_moved, is_blob
 from state.stores.history.lineage import Lineage, digest_of
@@ -58,7 +57,7 @@ class Reading:
 def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
     """Read MEMORY.md. Raises DocumentError for a file that is no text, or torn by a conflict before any version."""
     path = workspace.document
-    content = Disk(workspace.root).read_optional(path)
+    content = workspace.disk().read_optional(path)
     file = decode_document(content or b"", path)
     version, digest = Lineage(connection).standing()
     if not version:
@@ -71,7 +70,7 @@ def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
         return Reading(
             Found.GONE, own, file, version, problem=f"MEMORY.md {how}; version {version} is taken as the old state"
         )
-    if digest_of(file) == digest or workspace.foreign:
+    if digest_of(file) == digest:
         return Reading(Found.OWN, file, file, version)
     return _compared(workspace, connection, file, version)
 
@@ -79,7 +78,7 @@ def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
 def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
     """Note what git says of MEMORY.md now, whose text is the memory's or a person's: the next reading compares."""
     meta, now = Meta(connection), git_file(workspace.document)
-    content = Disk(workspace.root).read_optional(workspace.document) or b""
+    content = workspace.disk().read_optional(workspace.document) or b""
     noted = json.dumps([sha256(content).hexdigest(), *astuple(now)]) if now else ""
     if (meta.get(_SEEN) or "") != noted:
         meta.put(_SEEN, noted)

@@ -1,6 +1,6 @@
 """Bootstraps: a receipt for each time that an agent was given the memory: when, how, how much. None of its words.
 
-One JSON object a line in .dreamd/bootstraps.jsonl (0600). Whoever reads the memory appends one without the
+One JSON object a line in bootstraps.jsonl (0600). Whoever reads the memory appends one without the
 workspace's lock; its owner keeps the last ones. A receipt is no memory: one that the disk refuses costs the agent
 nothing, and no archive has it.
 """
@@ -23,6 +23,7 @@ from state.stores.disk.disk import Disk, is_same_file, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
+RECEIPTS = "bootstraps.jsonl"
 KEPT = 200
 MOST_BYTES = 640
 HOW = ("command line", "hook", "MCP", "HTTP")
@@ -68,7 +69,7 @@ class BootstrapReceipt:
 
 def path_of(workspace: Workspace) -> Path:
     """The file of the receipts."""
-    return workspace.state / "bootstraps.jsonl"
+    return workspace.state / RECEIPTS
 
 
 def leave_receipt(
@@ -82,14 +83,12 @@ def leave_receipt(
     *,
     agent: str = "",
 ) -> None:
-    """Append the receipt of what an agent was given now; none in a workspace that somebody else made.
+    """Append the receipt of what an agent was given now.
 
     A session of another form than hexadecimal signs and dashes is left out. Raises StorageError, BusyError.
     """
-    if workspace.foreign:
-        return
     receipt = receipt_of(ready, budget, at, how, session, agent=agent)
-    _append(workspace, disk or Disk(workspace.root), _line(receipt).encode())
+    _append(workspace, disk or workspace.disk(), _line(receipt).encode())
 
 
 def receipt_of(
@@ -130,15 +129,15 @@ def carry_receipt(workspace: Workspace, line: str) -> None:
     """
     row = line.strip("\n").encode()
     if _receipt_in(row) is not None:
-        _append(workspace, Disk(workspace.root), row + b"\n")
+        _append(workspace, workspace.disk(), row + b"\n")
 
 
 def receipts(workspace: Workspace) -> Iterator[BootstrapReceipt]:
-    """The last receipts, the newest first; none of somebody else's workspace. What is no receipt is left out.
+    """The last receipts, the newest first. What is no receipt is left out.
 
     Raises StorageError when they cannot be read.
     """
-    rows = [] if workspace.foreign else _tail(path_of(workspace)).split(b"\n")
+    rows = _tail(path_of(workspace)).split(b"\n")
     found = (_receipt_in(row) for row in reversed(rows))
     return islice((one for one in found if one is not None), KEPT)
 

@@ -5,14 +5,17 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 
 from state.document.document import SectionName
 from state.document.operations import Action, Fate
 from state.dream import FOUND, HUMAN, MERGED, CurrentLine, Dream, PastLine, PointerLine, encode_kept
-from state.stores.database.connection import from_text, to_text
+from state.errors import StorageError
+from state.stores.database.connection import from_text, open_unmigrated, to_text
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -444,6 +447,14 @@ def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str
         used = {line.id for line in found if line is not None}
         free = [line for line in free if line.id not in used]
     return found
+
+
+def last_text(database: Path) -> str:
+    """Return the text of the last version in this state.db, read without its lock; "" when it cannot be read."""
+    with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
+        lineage = Lineage(connection)
+        return lineage.text(lineage.standing()[0])
+    return ""
 
 
 def _pointer(row: sqlite3.Row) -> PointerLine:

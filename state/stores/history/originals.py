@@ -43,7 +43,7 @@ class Originals:
 
     def __init__(self, workspace: Workspace, disk: Disk | None = None) -> None:
         self._workspace = workspace
-        self._disk = disk or Disk(workspace.root)
+        self._disk = disk or workspace.disk()
         self._legacy = workspace.state / "originals.jsonl"
 
     def redacted(self, text: str, redaction: Redaction, where: str, at: datetime) -> str:
@@ -56,7 +56,7 @@ class Originals:
     def all(self, now: datetime) -> tuple[Original, ...]:
         """The kept originals, the oldest first. Raise StorageError for a file that dreamd did not write."""
         self.sweep(now)
-        path = _path_of(self._workspace)
+        path = path_of(self._workspace)
         return _young(_decrypted(path, _content(path)), now) if path.exists() else ()
 
     def drop(self, number: str) -> None:
@@ -65,7 +65,7 @@ class Originals:
 
     def erase(self, is_meant: Callable[[Original], bool]) -> int:
         """Delete the originals that are meant, and return how many they were."""
-        path = _path_of(self._workspace)
+        path = path_of(self._workspace)
         if not path.exists():
             return 0
         with _locked(path) as (disk, before):
@@ -77,7 +77,7 @@ class Originals:
     def sweep(self, now: datetime) -> None:
         """Delete what is older than a week, of every workspace, and take over the file of an older version."""
         self._take_over(now)
-        path = _path_of(self._workspace)
+        path = path_of(self._workspace)
         if not path.parent.is_dir():
             return
         disk, limit = Disk(path.parent), (now - KEPT_FOR).timestamp()
@@ -97,7 +97,7 @@ class Originals:
             return
         # A note is not refused because its original cannot be kept.
         with suppress(ConfigError, StorageError):
-            path = _path_of(self._workspace)
+            path = path_of(self._workspace)
             make_private_folder(path.parent)
             with _locked(path) as (disk, before):
                 said = {(where, text) for _, where, text, _ in new}
@@ -107,7 +107,7 @@ class Originals:
 
     def _take_over(self, now: datetime) -> None:
         """Move what an older version kept in the workspace, in plain text, and remove its file."""
-        content = None if self._workspace.foreign else self._disk.read_optional(self._legacy)
+        content = self._disk.read_optional(self._legacy)
         if content is None:
             return
         rows = [(one.at, one.where, one.text) for one in _young(_legacy_rows(content), now)]
@@ -126,11 +126,11 @@ def _newest(originals: list[Original]) -> list[Original]:
     return kept
 
 
-def _path_of(workspace: Workspace) -> Path:
+def path_of(workspace: Workspace) -> Path:
     """The file of a workspace's originals. Raise ConfigError without a home folder."""
     from hashlib import sha256
 
-    name = sha256(os.fsencode(workspace.root)).hexdigest()[:24]
+    name = sha256(os.fsencode(workspace.state)).hexdigest()[:24]
     return state_folder(os.environ) / "originals" / f"{name}.originals"
 
 

@@ -71,7 +71,7 @@ class PendingCounter:
     """Counts the pending notes of one workspace, again and again; for one thread at a time."""
 
     def __init__(self, workspace: Workspace, disk: Disk | None = None) -> None:
-        self._disk = disk or Disk(workspace.root)
+        self._disk = disk or workspace.disk()
         self._segments = Segments(workspace, self._disk)
         self._counted: dict[tuple[int, int], _Counted] = {}
 

@@ -34,7 +34,7 @@ from state.scratch import (
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.disk.disk import LONGEST_LOG, Disk
 from state.stores.disk.syscalls import storage_errors
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import STATE_FOLDER, Workspace
 from state.stores.history.log_file import (
     changed_rows,
     end_of_lines,
@@ -67,8 +67,7 @@ _RETIRED = re.compile(r"([0-9]{6,12})\.([0-9]{1,18})\.md")
 class Segment:
     """What is pending of one segment: its bytes from `start` (consumed before) to `end`, read as notes.
 
-    `file` is the path from the root of the workspace that it was given when it was taken; the notes' lines count
-    in that file.
+    `file` is the name that it was given when it was taken; the notes' lines count in that file.
     """
 
     number: int
@@ -115,16 +114,14 @@ class Segments:
 
     def __init__(self, workspace: Workspace, disk: Disk | None = None) -> None:
         self._workspace = workspace
-        self._disk = disk or Disk(workspace.root)
+        self._disk = disk or workspace.disk()
 
     def append(self, note: Note, redaction: Redaction = DEFAULT) -> Note:
         """Append the note to scratch.md without its secrets, durably, and return it as it stands there.
 
         Raises UsageError for a note that cannot be admitted (`state.scratch.admitted`);
-        StorageError or BusyError when it could not be written, ForeignError in somebody else's workspace: it is then
-        not in the log.
+        StorageError or BusyError when it could not be written: it is then not in the log.
         """
-        self._workspace.require_own()
         stored = admitted(note)
         if (text := redaction.of(stored.text)) != stored.text:
             from state.stores.history.originals import Originals
@@ -356,7 +353,7 @@ class Segments:
         return self._workspace.segments / f"{number:06d}.md"
 
     def _name(self, number: int) -> str:
-        return str(self._segment_path(number).relative_to(self._workspace.root))
+        return f"{STATE_FOLDER}/segments/{number:06d}.md"
 
     def _sidecar(self, number: int) -> Path:
         return self._workspace.segments / f"{number:06d}.json"

@@ -245,16 +245,6 @@ def test_where_no_answers_are_to_be_kept_none_is_once_the_dream_is_over(tmp_path
         assert found.run.tokens > 0
 
 
-def test_a_foreign_workspace_is_read_as_a_page_of_the_web(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
-        store.acts.record(Act(utc_now(), "owner, in the window", "restore", "version 1", "done", 2))
-        dream = dreamt(store, TEA)
-        store.workspace = type(store.workspace)(store.workspace.root, foreign=True)
-        (operation,) = asked(store, dream).operations
-        assert [one.trust for one in operation.cites] == ["web"]
-        assert acts.run(reading(store), WhichActs()).acts == ()
-
-
 def test_acts_are_listed_page_by_page(tmp_path: Path) -> None:
     at = datetime(2026, 3, 12, tzinfo=UTC)
     with opened(tmp_path / "here") as store:

@@ -16,7 +16,6 @@ from daemon.api.operations.search import (
 )
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
-from daemon.upkeep.takeover import take_over_workspace
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.stores.history.bootstraps import KEPT, BootstrapReceipt, path_of, receipts
@@ -127,10 +126,3 @@ def test_words_that_somebody_put_among_them_are_forgotten(dreamd: Caller, here: 
         file.write('{"session": "the heron nests in March"}\n')
     assert dreamd("forget", "the heron nests in March", "-w", here, "--yes").status == 0
     assert "heron" not in path_of(open_workspace(here)).read_text()
-
-
-def test_whoever_adopts_a_memory_does_not_take_them_over(here: Path) -> None:
-    asked(here)
-    workspace = open_workspace(here)
-    take_over_workspace(workspace)
-    assert left(here) == []

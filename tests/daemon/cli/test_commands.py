@@ -329,7 +329,7 @@ def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
         assert run.returncode == 0
         return shown
 
-    here.joinpath(".dreamd").chmod(0o755)
+    open_workspace(here).state.chmod(0o755)
     assert "\x1b[31m" in on_a_terminal()
     assert "\x1b[31m" not in on_a_terminal(NO_COLOR="1")
     assert "\x1b[" not in process("status", str(here)).out

@@ -1,7 +1,6 @@
 """The doctor finds what is wrong, says what to do, and asks the network nothing."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -189,9 +188,3 @@ def test_the_operation_says_what_it_did_not_look_into(here: Workspace) -> None:
         findings = {one.about: one for one in doctor.run(access, Nothing()).findings}
     assert "a long dream" in findings["stores"].what
     assert findings["permissions"].level is Level.OK
-
-
-def test_of_somebody_else_s_workspace_it_says_whose_it_is(here: Workspace) -> None:
-    with LocalAccess(replace(here, foreign=True), Config(), "test") as access:
-        findings = doctor.run(access, Nothing()).findings
-    assert [one.about for one in findings] == ["config", "model", "service", "owner"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.workspace.adoption import open_workspace
 from tests.support.running import NOTES, Caller
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn
 
@@ -194,7 +195,7 @@ def test_init_takes_in_an_old_memory_once_and_shows_how_to_connect(dreamd: Calle
     assert "1 crystal made of it" in ended.out
     assert (folder / "MEMORY.md").read_text() == old
     assert (folder / "MEMORY.md.seed-backup").read_text() == old
-    assert stat.S_IMODE((folder / ".dreamd").stat().st_mode) == 0o700
+    assert stat.S_IMODE(open_workspace(folder).state.stat().st_mode) == 0o700
     assert f"dreamd connect -w '{folder}'" in ended.out
     assert f"dreamd note -w '{folder}'" in ended.out
 
@@ -208,4 +209,4 @@ def test_init_makes_the_working_directory_a_workspace(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert dreamd("init", "--json").json["workspace"] == str(tmp_path)
-    assert (tmp_path / ".dreamd").is_dir()
+    assert open_workspace(tmp_path).state.is_dir()

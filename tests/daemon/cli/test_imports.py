@@ -67,12 +67,13 @@ def test_bootstrap_loads_nothing_heavy(here: Path) -> None:
 def test_a_bootstrap_of_a_life_with_a_global_workspace_loads_sqlite_alone(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    init_workspace(here)
     everywhere = init_workspace(tmp_path / "data" / "dreamd" / "global")
     for root in (here, everywhere.root):
         (root / "MEMORY.md").write_text("## The Bond\n\n- Ada prefers tea.\n")
         with open_exclusive(open_workspace(root), Config(), "test"):
             pass
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert loaded_by("bootstrap", str(here)) == {"sqlite3"}
 
 
@@ -106,7 +107,7 @@ def test_a_note_comes_from_stdin_in_any_script_and_any_bytes(here: Path) -> None
 def test_a_terminal_of_another_charset_stops_nothing(here: Path) -> None:
     """It is the interpreter that learns of the charset, as it starts."""
     assert process("note", "Grüße 東京 🍵", "-w", str(here)).status == 0
-    environment = {"HOME": "/nonexistent", "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    environment = {name: os.environ[name] for name in ("XDG_STATE_HOME", "XDG_DATA_HOME")} | {"HOME": "/nonexistent"}
     run = subprocess.run(
         [sys.executable, "-m", "daemon", "bootstrap", str(here)],
         capture_output=True,

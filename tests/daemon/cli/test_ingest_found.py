@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.workspace.adoption import init_workspace, own_folder
+from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
 from tests.support.existing_memory import Home
 from tests.support.running import Caller, Ended
@@ -83,13 +83,6 @@ def test_what_cannot_be_read_is_a_problem_and_the_rest_is_taken_in(
     assert "1 new crystal of 1 file;" in ended.out
     assert dreamd("ingest", "--found", "gemini", "--yes", "-w", here.root).status == 1
     assert "business" not in dreamd("search", "business", "-w", here.root).out
-
-
-def test_nothing_is_taken_into_a_workspace_that_nobody_adopted(dreamd: Caller, here: Workspace) -> None:
-    (own_folder(here) / "mark").unlink()
-    ended = dreamd("ingest", "--found", "--yes", "--mine", "CLAUDE.md", "-w", here.root)
-    assert ended.status != 0
-    assert "shows what it brings and makes it yours" in ended.err
 
 
 def test_a_session_that_was_read_by_its_hook_is_read_no_second_time(

@@ -8,7 +8,7 @@ import pytest
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
 from daemon.mcp.stdio import Calls
-from state.stores.disk.workspace import Workspace
+from daemon.workspace.adoption import open_workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running, running
 from tests.support.running import Caller
@@ -22,7 +22,7 @@ def dreamd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Captu
 
 def agent_of(root: Path) -> Callable[[], object]:
     """What an agent's `dreamd mcp` does at a call: it asks the daemon, and has it keep the workspace."""
-    asking, mood = Calls(lambda: Workspace(root), Config), OPERATIONS["mood"]
+    asking, mood = Calls(lambda: open_workspace(root), Config), OPERATIONS["mood"]
     return lambda: asking(mood, mood.request(), lambda _: None, lambda _: None)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from daemon.api.operations.changes import ChangeToReview, SaidBy
 from daemon.cli.review_todo import KEEP, read, written
 from daemon.cli.review_view import marked, rows_of, side_by_side
+from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.dream import Decision
@@ -255,7 +256,7 @@ def edited(here: Path, folder: Path, script: str) -> Ended:
 
 
 def kept(here: Path) -> list[Path]:
-    return sorted((here / ".dreamd").glob("review-*"))
+    return sorted(open_workspace(here).state.glob("review-*"))
 
 
 def test_an_editor_decides_line_by_line_and_may_write_other_words(

@@ -10,7 +10,7 @@ import pytest
 
 from daemon import sessions
 from daemon.config.registry import name_of
-from daemon.workspace.adoption import init_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import utc_now
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
@@ -35,7 +35,7 @@ def here(tmp_path: Path) -> Workspace:
         sessions.add(store, STRANGE, sessions.Draft("forged\n2026-01-01 00:00:00  purged", "low"), now)
         sessions.add(store, "over", sessions.Draft("The end", "high"), now)
         sessions.close_session(store, "over", now)
-    return Workspace(root)
+    return open_workspace(root)
 
 
 @pytest.fixture(params=["no daemon", "daemon"])

@@ -10,7 +10,7 @@ import pytest
 from daemon.config.paths import global_root
 from daemon.config.settings import Config
 from daemon.dream.lines.standing import standing_lines
-from daemon.workspace.adoption import init_workspace, open_workspace, own_folder
+from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive
 from state.bootstrap import EVERYWHERE_HEADING
@@ -23,10 +23,15 @@ NOW = datetime(2026, 3, 12, 9, tzinfo=UTC)
 GLOBAL = "# Working Memory State\n\n## The Bond\n\n- Ada prefers tea.\n\n## Active Context\n\n- Work elsewhere.\n"
 
 
-@pytest.fixture
-def everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """The global workspace of a person."""
+@pytest.fixture(autouse=True)
+def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who has nothing yet."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def everywhere() -> Workspace:
+    """The global workspace of a person."""
     workspace = init_workspace(global_root(os.environ))
     workspace.document.write_text(GLOBAL)
     return workspace
@@ -57,13 +62,13 @@ def test_the_global_workspace_is_read_alone_and_whole(dreamd: Caller, everywhere
     assert dreamd("bootstrap", everywhere.root).out == GLOBAL
 
 
-@pytest.mark.parametrize("kind", ["foreign", "fifo", "folder", "link", "a file in its place", "binary"])
+@pytest.mark.parametrize("kind", ["damaged", "fifo", "folder", "link", "a file in its place", "binary"])
 def test_a_global_workspace_that_cannot_be_read_is_left_out(
     dreamd: Caller, here: Path, everywhere: Workspace, kind: str
 ) -> None:
     (here / "MEMORY.md").write_text("- The project is a ledger.\n")
-    if kind == "foreign":
-        (own_folder(everywhere) / "mark").unlink()
+    if kind == "damaged":
+        (everywhere.state / "place").unlink()
     elif kind == "a file in its place":
         everywhere.root.rename(everywhere.root.parent / "was")
         everywhere.root.symlink_to("/dev/null")

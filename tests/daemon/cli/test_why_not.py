@@ -291,12 +291,6 @@ def test_a_session_is_asked_for_by_its_id(here: Path) -> None:
         asked(here, "tea", "1234")
 
 
-def test_a_memory_of_somebody_else_is_given_to_nobody(here: Path) -> None:
-    (here / "MEMORY.md").write_text("- Ada prefers tea\n")
-    open_workspace(here).identity.unlink()
-    assert codes(here, "tea") == [Absence.FOREIGN]
-
-
 def test_no_secret_is_told(dreamd: Caller, here: Path) -> None:
     (here / "MEMORY.md").write_text("- The root password is hunter2-Xy9!kQ.\n")
     dreamd("bootstrap", here)

@@ -17,6 +17,7 @@ from langgraph.store.base import GetOp, PutOp, SearchOp
 
 from daemon.client import Client
 from daemon.client.langgraph_store import DreamdStore
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.vector_index import Embedding
 from state.errors import UsageError
 from tests.daemon.http.house import OwnHouse
@@ -48,6 +49,7 @@ def test_what_was_acknowledged_outlives_the_daemon() -> None:
         workspace = home.workspace()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DREAMD_SOCKET", str(home.socket))
+            patch.setenv("XDG_DATA_HOME", str(home.folder / ".local/share"))
             store = DreamdStore(Client(workspace.root))
             with home.serving() as daemon:
                 with ThreadPoolExecutor(4) as threads:
@@ -138,7 +140,9 @@ def test_a_secret_never_enters(store: DreamdStore, served: Running, tmp_path: Pa
     for namespace, key in ((HERE, secret), ((secret, "x"), "k")):
         with pytest.raises(UsageError, match="holds a secret"):
             store.put(namespace, key, {})
-    written = [path.read_bytes() for path in (tmp_path / ".dreamd").iterdir() if path.name.startswith("state.db")]
+    written = [
+        path.read_bytes() for path in open_workspace(tmp_path).state.iterdir() if path.name.startswith("state.db")
+    ]
     assert not any(secret.encode() in content for content in written)
 
 
@@ -154,7 +158,7 @@ def test_what_is_forgotten_leaves_entries_and_does_not_come_back(client: Client,
     assert left.value == {"content": "She has a cat.", "list": []}
     assert store.get(("Lapsang",), "k") is None
     assert next(item.key for item in store.search(HERE, query="a pet")) == "tea"
-    for file in (tmp_path / ".dreamd").glob("state.db*"):
+    for file in open_workspace(tmp_path).state.glob("state.db*"):
         assert b"Lapsang" not in file.read_bytes()
     store.put(HERE, "again", {"content": "Ada drinks Lapsang tea. It rains."})
     again = store.get(HERE, "again")
@@ -181,6 +185,6 @@ def test_no_entry_is_a_memory(client: Client) -> None:
 
 def test_the_order_of_ten_thousand_entries_comes_from_an_index(store: DreamdStore, tmp_path: Path) -> None:
     store.put(HERE, "k", {})
-    with closing(sqlite3.connect(tmp_path / ".dreamd" / "state.db")) as connection:
+    with closing(sqlite3.connect(open_workspace(tmp_path).state / "state.db")) as connection:
         plan = connection.execute("EXPLAIN QUERY PLAN SELECT key FROM entries ORDER BY updated_at DESC, key DESC")
         assert "entries_by_update" in str(plan.fetchall())

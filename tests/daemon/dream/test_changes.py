@@ -24,7 +24,6 @@ from state.dream import Decision, Dream, Reason
 from state.errors import ConflictError, NotFoundError, UsageError
 from state.scratch import Note
 from state.stores.database.meta import Meta
-from state.stores.disk.workspace import Workspace
 from state.stores.history.memory import NOTES_LEFT
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
@@ -65,7 +64,7 @@ def _model() -> Iterator[None]:
 @contextmanager
 def opened(folder: Path, **approve: object) -> Iterator[Store]:
     """The workspace, in which changes of The Bond wait, with these rules; without an embedding model."""
-    workspace = Workspace(folder) if (folder / ".dreamd").exists() else init_workspace(folder)
+    workspace = init_workspace(folder)
     config = ruled({"sections": {"The Bond": "ask"}} | approve)
     with open_exclusive(workspace, config, "test", embedding=Embedding.given(Unavailable("not here"))) as store:
         yield store

@@ -178,7 +178,7 @@ def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store)
         _note(store, line)
     root, segments = store.workspace.root, store.segments
     full = FaultySystem(root, fail_at=0, fault=Fault.ERROR_ONWARDS)
-    store.segments = Segments(store.workspace, Disk(root, full))
+    store.segments = Segments(store.workspace, store.workspace.disk(full))
     with pytest.raises(StorageError, match="disk is full"):
         absorb_notes(store, utc_now())
     assert (_texts(store), store.questions.open(5), full.met) == ([], [], True)

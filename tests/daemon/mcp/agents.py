@@ -54,7 +54,9 @@ async def in_process(
 
 def environment(**more: str) -> dict[str, str]:
     """Next to nothing of whoever runs the tests."""
-    kept = {name: os.environ[name] for name in ("HOME", "PATH", "XDG_STATE_HOME") if name in os.environ}
+    kept = {
+        name: os.environ[name] for name in ("HOME", "PATH", "XDG_STATE_HOME", "XDG_DATA_HOME") if name in os.environ
+    }
     return {**kept, "XDG_CONFIG_HOME": "/nonexistent", **more}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.workspace.adoption import init_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import (
@@ -125,7 +125,7 @@ def test_without_a_workspace_every_tool_says_what_to_do_until_there_is_one(tmp_p
             await told(client, "working_memory_note", note=TEA)
 
     run(body)
-    assert notes(Workspace(folder)) == [TEA]
+    assert notes(open_workspace(folder)) == [TEA]
 
 
 def test_with_a_bad_configuration_notes_are_taken_and_the_rest_says_what_is_wrong(

@@ -7,6 +7,7 @@ import pytest
 from daemon.http.logins import Logins
 from daemon.pages.render import MOST_WORKSPACES
 from daemon.pages.window import PageWindow
+from daemon.workspace.adoption import open_workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, running
 from tests.daemon.pages.browser import Browser, text_of
@@ -25,7 +26,7 @@ def test_many_are_shown_a_page_at_a_time_and_what_is_wrong_comes_first(tmp_path:
     house = OwnHouse()
     names = [house.make(tmp_path / f"agent-{number:03}") for number in range(MOST_WORKSPACES + 5)]
     last = tmp_path / f"agent-{MOST_WORKSPACES + 4:03}"
-    (last / ".dreamd").chmod(0o755)
+    open_workspace(last).state.chmod(0o755)
     with running(house, window=PageWindow(Logins(tmp_path / "logins.json", TOKEN))) as server:
         browser = Browser(server)
         browser.log_in()

@@ -124,7 +124,7 @@ def test_an_empty_page_says_why_it_is_empty(browser: Browser, served: Running, t
 
 
 def test_so_many_are_shown_as_fit_and_all_means_these(browser: Browser, name: str, waits: Path) -> None:
-    with closing(sqlite3.connect(waits / ".dreamd" / "state.db")) as connection, connection:
+    with closing(sqlite3.connect(open_workspace(waits).state / "state.db")) as connection, connection:
         connection.executemany(
             "INSERT INTO changes (dream, place, at, record, decision)"
             " SELECT dream, ?, at, record, decision FROM changes ORDER BY number LIMIT 1",

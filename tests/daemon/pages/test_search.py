@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import utc_now
 from state.crystals.crystal import Origin, crystal_id
 from state.search.ranking import WEIGHTS
-from state.stores.disk.workspace import Workspace
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of
 
@@ -33,7 +33,7 @@ def traces(served: Running, name: str) -> list[Any]:
         "SELECT * FROM gaps",
         "SELECT * FROM pointers",
     )
-    with closing(sqlite3.connect(Workspace(served.house.roots[name]).database)) as connection:
+    with closing(sqlite3.connect(open_workspace(served.house.roots[name]).database)) as connection:
         return [connection.execute(one).fetchall() for one in asked]
 
 

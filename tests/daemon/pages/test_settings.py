@@ -7,6 +7,7 @@ import pytest
 from daemon.config.settings import load
 from daemon.pages.templates import environment
 from daemon.pages.views.table import PAGES
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of
@@ -46,7 +47,7 @@ def test_the_doctor_examines_and_leaves_no_row(
     served: Running, browser: Browser, name: str, headers: dict[str, str]
 ) -> None:
     assert "what was found" not in text_of(browser.get(f"/w/{name}/settings"))
-    (served.house.roots[name] / ".dreamd" / "history" / "000009.json.broken").write_text("{}")
+    (open_workspace(served.house.roots[name]).state / "history" / "000009.json.broken").write_text("{}")
     answer = browser.act(f"/w/{name}/settings/doctor", {}, headers)
     text = text_of(answer)
     assert answer.status == 200

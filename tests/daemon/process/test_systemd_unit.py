@@ -248,7 +248,7 @@ def test_the_system_is_told_how_its_account_makes_the_folders_its_workspaces(
     (tmp_path / "an agent").mkdir()
     assert install("--system", "--user", "agents", str(tmp_path / "an agent")) == 0
     (said,) = [row for row in capsys.readouterr().out.splitlines() if " init " in row]
-    assert said.startswith("next: sudo -u agents env XDG_STATE_HOME=/var/lib DREAMD_SOCKET=/run/dreamd/dreamd.sock ")
+    assert said.startswith("next: sudo -u agents env XDG_STATE_HOME=/var/lib XDG_DATA_HOME=/var/lib ")
     assert said.endswith(f" init '{tmp_path}/an agent'")
 
 

@@ -29,9 +29,9 @@ from state.crystals.crystal import Origin
 from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError
 from state.scratch import Note
-from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
+from tests.support.copies import all_files
 from tests.support.model_characters import good, inputs_of, prompt_of
 from tests.support.scripted_model import Script, ScriptedModel
 from tests.support.working import SECRET, add, contents, deeds, unredacted, working
@@ -40,7 +40,7 @@ from tests.support.working import SECRET, add, contents, deeds, unredacted, work
 @contextmanager
 def asking(root: Path, model: ScriptedModel) -> Iterator[Store]:
     """The stores of a workspace whose dreams ask this model."""
-    workspace = Workspace(root) if (root / ".dreamd").exists() else init_workspace(root)
+    workspace = init_workspace(root)
     config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
     with open_exclusive(
         workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))
@@ -315,11 +315,11 @@ def test_a_secret_that_left_reaches_neither_crystal_nor_model(
         assert ("refused", "it holds a secret (github token)") in deeds(store)
         sessions.close_session(store, "s", utc_now())
         dreamt(store)
+        files = [path for path in all_files(store.workspace).values() if path.suffix == ".md"]
         assert [crystal.text for crystal in store.crystals.by_keys(range(99)).values()] == [
             "The token is [redacted: github token]"
         ]
     assert SECRET not in json.dumps(model.requests)
-    files = [path for path in (tmp_path / "w").rglob("*.md") if path.is_file()]
     assert all(SECRET not in path.read_text(encoding="utf-8") for path in files)
 
 

@@ -9,12 +9,11 @@ import pytest
 
 from daemon import sessions
 from daemon.config.settings import Config
-from daemon.workspace.adoption import init_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import Store, open_owned
 from daemon.workspace.vector_index import Embedding, Index
 from state.errors import DreamdError
 from state.sessions.item import State
-from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from tests.support.working import AT, everything, working
 
@@ -30,7 +29,7 @@ _FORKING = multiprocessing.get_context("forkserver")
 
 def opened(root: Path) -> Store:
     """Without the lock that keeps the second one out."""
-    workspace = Workspace(root)
+    workspace = open_workspace(root)
     none = Embedding.given(Unavailable("not needed here"))
     return open_owned(workspace, Config(), lambda: None, none, Index(workspace, lambda: None))
 

@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import sqlite3
 import stat
 from collections import Counter
@@ -16,8 +15,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.upkeep.takeover import take_over_workspace
-from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.document.document import parse
@@ -275,22 +273,6 @@ def test_after_a_forgetting_no_copy_holds_the_text(tmp_path: Path, capsys: pytes
     breaking.emptied(workspace.database, random.Random(1))
     assert Caller(capsys)("doctor", workspace.root, "--repair").status == 0
     assert SECRET.lower() not in Caller(capsys)("search", SECRET, "-w", workspace.root).out.lower()
-
-
-def test_copies_that_came_with_a_foreign_workspace_go_when_it_is_adopted(here: Workspace, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "000001.db").write_bytes(b"mine")
-    foreign = open_workspace(Path(shutil.copytree(here.root, tmp_path / "foreign")), {"XDG_STATE_HOME": str(outside)})
-    assert foreign.foreign
-    take_over_workspace(foreign)
-    assert copies_of(foreign.database) == []
-    shutil.rmtree(foreign.copies)
-    foreign.copies.symlink_to(outside)
-    assert copies_of(foreign.database) == []
-    take_over_workspace(foreign)
-    assert (outside / "000001.db").read_bytes() == b"mine"
-    assert not foreign.copies.is_symlink()
 
 
 # ------------------------------------------------------------------------- without copies

@@ -22,17 +22,17 @@ from daemon.upkeep.export import export
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.import_ import import_archive
-from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import recover
 from state.codec import encode
 from state.dream import Reason
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
-from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
 from state.stores.history.segments import Segments
 from tests.support.archives import NOTES, exported, lived, manifest, members
+from tests.support.copies import copy_of
 from tests.support.keeping import one_line
 from tests.support.lived import everything
 from tests.support.running import Caller
@@ -62,12 +62,12 @@ def archive(origin: Path) -> Path:
 
 @pytest.fixture
 def here(origin: Path, tmp_path: Path) -> Path:
-    return adopt(Workspace(Path(shutil.copytree(origin, tmp_path / "here")))).root
+    return copy_of(origin, tmp_path / "here").root
 
 
 def rows(root: Path) -> dict[str, list[tuple[object, ...]]]:
     """Every row of every table of state.db, the full-text indexes' own ones left out."""
-    with closing(sqlite3.connect(root / ".dreamd" / "state.db")) as connection:
+    with closing(sqlite3.connect(open_workspace(root).database)) as connection:
         tables = connection.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'")
         names = sorted(name for (name,) in tables.fetchall())
         return {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}  # noqa: S608
@@ -82,17 +82,20 @@ def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: P
     for name in ("MEMORY.md", "GENOME.md", "memory/scratch.md", "memory/economics.json"):
         assert (there / name).read_bytes() == (origin / name).read_bytes()
         assert (there / name).stat().st_mtime_ns == (origin / name).stat().st_mtime_ns
-    assert Segments(Workspace(there)).pending_notes() == Segments(Workspace(origin)).pending_notes()
+    assert Segments(open_workspace(there)).pending_notes() == Segments(open_workspace(origin)).pending_notes()
     assert not (there / "transcripts").exists()
-    assert {path.stat().st_mode & 0o777 for path in (there / ".dreamd").rglob("*") if path.is_file()} == {0o600}
-    assert {path.stat().st_mode & 0o777 for path in (there / ".dreamd").rglob("*") if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in open_workspace(there).state.rglob("*") if path.is_file()} == {
+        0o600
+    }
+    assert {path.stat().st_mode & 0o777 for path in open_workspace(there).state.rglob("*") if path.is_dir()} == {
+        0o700
+    }
 
 
 @pytest.mark.full
 def test_every_window_says_the_same_of_it(dreamd: Caller, archive: Path, here: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     import_archive(archive, there)
-    adopt(Workspace(there))
     for asked in ASKED:
         words = asked.split()
         before, after = dreamd(*words, "-w", here), dreamd(*words, "-w", there)
@@ -200,13 +203,13 @@ def _now() -> Any:
 
 
 def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(here / ".dreamd" / "state.db")) as connection:
+    with closing(sqlite3.connect(open_workspace(here).state / "state.db")) as connection:
         connection.execute("UPDATE crystals SET created_at = 'yesterday' WHERE key = 1")
         connection.commit()
     ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
     one_line(ended, 1, "of crystals hold what they cannot hold", "dreamd doctor")
     assert not (tmp_path / "x.tar.gz").exists()
-    assert list((here / ".dreamd").glob(".export*")) == []
+    assert list(open_workspace(here).state.glob(".export*")) == []
 
 
 @pytest.mark.full
@@ -224,9 +227,9 @@ def test_what_is_half_forgotten_is_not_exported(dreamd: Caller, here: Path, tmp_
 def test_what_a_killed_export_left_goes_when_the_next_owner_comes(here: Path) -> None:
     gone = subprocess.Popen(["/bin/true"])
     gone.wait()
-    left = here / ".dreamd" / f".export-{gone.pid}-aa.tar.gz.dreamd-tmp"
-    beside = here / ".dreamd" / f".export-{gone.pid}-aa.tar.gz.db.dreamd-tmp"
-    alive = here / ".dreamd" / f".export-{os.getpid()}-aa.tar.gz.dreamd-tmp"
+    left = open_workspace(here).state / f".export-{gone.pid}-aa.tar.gz.dreamd-tmp"
+    beside = open_workspace(here).state / f".export-{gone.pid}-aa.tar.gz.db.dreamd-tmp"
+    alive = open_workspace(here).state / f".export-{os.getpid()}-aa.tar.gz.dreamd-tmp"
     with working(here) as store:
         for act in (
             lambda: export(store, _now()),
@@ -246,9 +249,8 @@ def test_a_file_of_the_machine_that_an_archive_names_is_never_opened(
     """Neither a repair nor a forgetting reads what state.db alone says was read: the owner has not named it here."""
     diary = tmp_path / "diary.md"
     diary.write_text("# Diary\n\nZebras whisper at midnight in Lisbon.\n")
-    workspace = Workspace(tmp_path / "there")
-    import_archive(archive, workspace.root)
-    adopt(workspace)
+    import_archive(archive, tmp_path / "there")
+    workspace = open_workspace(tmp_path / "there")
     (workspace.root / "chats").mkdir()
     (workspace.root / "chats" / "one.md").write_text("Camels hum at noon in Porto.\n")
     (workspace.root / "link.md").symlink_to(diary)
@@ -273,7 +275,7 @@ def test_a_dream_is_waited_for(dreamd: Caller, here: Path, tmp_path: Path, monke
     from state.stores.disk.lock import acquire
 
     monkeypatch.setattr(command, "_PATIENCE_SECONDS", 0.3)
-    with acquire(Workspace(here), "dreamd dream"):
+    with acquire(open_workspace(here), "dreamd dream"):
         began = utc_now()
         ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
         assert (utc_now() - began).total_seconds() > 0.3
@@ -358,4 +360,7 @@ def test_a_workspace_that_has_never_dreamt_comes_back_too(dreamd: Caller, young:
     done = asdict(import_archive(tmp_path / "x.tar.gz", tmp_path / "there"))
     assert (done["version"], done["crystals"], done["missing"]) == (0, 0, ())
     assert json.loads(dreamd("status", tmp_path / "there", "--json").out)["version"] == 0
-    assert Segments(Workspace(tmp_path / "there")).pending_notes() == Segments(Workspace(young)).pending_notes()
+    assert (
+        Segments(open_workspace(tmp_path / "there")).pending_notes()
+        == Segments(open_workspace(young)).pending_notes()
+    )

@@ -25,6 +25,7 @@ from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import receipts
 from state.stores.history.segments import Segments
+from tests.support.copies import all_files
 from tests.support.forgettable import (
     BY_HAND,
     KEPT,
@@ -63,9 +64,9 @@ def forget_quickly(workspace: Workspace, text: str, cut: Cut = Cut.SENTENCES) ->
 def content(workspace: Workspace) -> dict[str, bytes]:
     """The bytes of every file but those that a mere opening writes."""
     return {
-        str(path.relative_to(workspace.root)): path.read_bytes()
-        for path in sorted(workspace.root.rglob("*"))
-        if path.is_file() and path.name not in ("lock", "fence", "state.db-wal", "state.db-shm")
+        name: path.read_bytes()
+        for name, path in all_files(workspace).items()
+        if path.name not in ("lock", "fence", "state.db-wal", "state.db-shm")
     }
 
 
@@ -307,7 +308,7 @@ def test_what_cannot_be_taken_out_is_said_and_is_a_failure(plain_one: Workspace,
     (workspace.state / "odd.bin").write_bytes(b"\0\1" + look_alike.encode("utf-16-le"))
     receipt = forget_quickly(workspace, SECRET)
     assert not receipt.clean
-    assert [one.place for one in receipt.left if not one.owners] == [".dreamd/odd.bin"]
+    assert [one.place for one in receipt.left if not one.owners] == [str(workspace.state / "odd.bin")]
 
 
 def test_a_page_of_the_database_that_keeps_it_is_found(plain_one: Workspace, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from daemon.upkeep.export import export
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.forget_proof import searched
-from daemon.workspace.adoption import init_workspace, own_folder, vouched
+from daemon.workspace.adoption import init_workspace, vouched
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
 from prompts.replies import read_synthesis
@@ -188,7 +188,7 @@ def test_a_hook_s_file_that_has_it_in_its_name_is_not_listed_any_more(
     with quick(workspace) as store:
         forgotten(store)
     assert vouched(workspace) == {str((away / "other.md").resolve())}
-    assert form not in (own_folder(workspace) / "transcripts").read_text(encoding="utf-8")
+    assert form not in (workspace.state / "transcripts").read_text(encoding="utf-8")
 
 
 def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Workspace) -> None:

@@ -16,7 +16,6 @@ from daemon.upkeep.repair.run import survey
 from daemon.workspace.stores import utc_now
 from state.errors import StorageError
 from state.scratch import Note
-from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support.breaking import (
@@ -111,7 +110,7 @@ def test_a_repair_that_is_cut_off_at_any_change_of_the_disk_is_done_by_the_next(
         fault = (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR)[fail_at // step % 3]
         system = FaultySystem(workspace.root, fail_at, fault)
         try:
-            repaired(workspace, Disk(workspace.root, system))
+            repaired(workspace, workspace.disk(system))
         except (PowerCut, StorageError):
             assert system.met
         repaired(workspace)

@@ -2,20 +2,17 @@
 
 import os
 import random
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from daemon.cli import main
 from daemon.config.registry import add
-from daemon.workspace.adoption import adopt
 from state.stores.database.copies import copies_of
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
 from tests.support.breaking import NOTED, SAID, lost
+from tests.support.copies import copy_of
 from tests.support.serving import Home, at_home
 
 
@@ -27,8 +24,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def here(origin: Workspace, home: Home) -> Workspace:
-    copy = Workspace(Path(shutil.copytree(origin.root, home.folder / "agent")).resolve())
-    workspace = adopt(copy, home.environment())
+    workspace = copy_of(origin.root, home.folder / "agent", home.environment())
     add(home.registry, workspace.root)
     return workspace
 
@@ -91,12 +87,10 @@ def test_the_daemon_copies_once_a_day_and_says_that_state_db_is_damaged(home: Ho
         assert [one for one in daemon.status(here).problems if "was not copied" in one.what] == []
 
 
-def test_a_workspace_that_somebody_else_holds_is_left_alone(
-    here: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_workspace_that_somebody_else_holds_is_left_alone(home: Home, here: Workspace) -> None:
     here.document.write_bytes(bytes(500))
     with acquire(here, "dreamd dream"):
-        assert main(["doctor", str(adopt(here).root), "--repair"]) == 5
-    assert "is held by process" in capsys.readouterr().err
+        ended = home.dreamd("doctor", here.root, "--repair")
+    assert (ended.status, "is held by process" in ended.err) == (5, True)
     assert here.document.read_bytes() == bytes(500)
     assert not (here.state / "broken").exists()

@@ -30,6 +30,7 @@ from tests.support.breaking import (
     lost,
     repaired,
 )
+from tests.support.copies import place_of
 from tests.support.long_variants import spread
 from tests.support.running import Caller
 
@@ -63,7 +64,7 @@ def row_changed(statement: str) -> Spoil:
 
 def written(name: str, text: bytes) -> Spoil:
     def spoil(workspace: Workspace) -> None:
-        path = workspace.root / name
+        path = place_of(workspace, name)
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text)
 
@@ -72,7 +73,7 @@ def written(name: str, text: bytes) -> Spoil:
 
 def a_folder(name: str) -> Spoil:
     def spoil(workspace: Workspace) -> None:
-        path = workspace.root / name
+        path = place_of(workspace, name)
         path.unlink(missing_ok=True)
         path.mkdir()
         (path / "inside").write_text("somebody's")
@@ -82,7 +83,7 @@ def a_folder(name: str) -> Spoil:
 
 def a_file(name: str) -> Spoil:
     def spoil(workspace: Workspace) -> None:
-        folder = workspace.root / name
+        folder = place_of(workspace, name)
         folder.rename(workspace.root / "gone")
         folder.write_text("somebody's")
 
@@ -178,7 +179,7 @@ def test_the_command_says_what_it_did_and_how_to_remove_what_it_kept(
     ended = dreamd("doctor", here.root, "--repair")
     assert ended.status == 0, ended
     (folder,) = (here.state / "broken").iterdir()
-    assert f"rm -r '.dreamd/broken/{folder.name}'" in ended.out
+    assert f"rm -r '{folder}'" in ended.out
     assert sorted(path.name for path in folder.iterdir()) == ["MEMORY.md", "state.db"]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert "UTC takes its place" in ended.out
@@ -224,7 +225,7 @@ def test_permissions_are_as_they_should_be_again(here: Workspace) -> None:
 def test_a_link_in_the_place_of_a_file_is_said_and_not_followed(here: Workspace, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     outside.write_text("somebody else's")
-    path = here.root / name
+    path = place_of(here, name)
     path.unlink()
     path.symlink_to(outside)
     done = repaired(here)

@@ -1,291 +1,347 @@
-"""A workspace is this user's when the user's own folder says so; any other one is read and never written."""
+"""A folder is a workspace if a row in the user's own data folder says so; from the folder only text is read."""
 
 import itertools
 import os
 import shutil
-import subprocess
+import sqlite3
+import threading
 from contextlib import closing, suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from daemon.api.search import search
-from daemon.config.registry import add
+from daemon.config.paths import data_folder, registry_path, state_folder
+from daemon.config.registry import add, known
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.agent_hooks import link
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
-from daemon.upkeep.takeover import contents_of, take_over_workspace
-from daemon.workspace.adoption import adopt, init_workspace, open_workspace, own_folder, vouch, vouched
-from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
+from daemon.workspace.adoption import find_workspace, init_workspace, open_workspace, vouch, vouched, workspace_at
+from daemon.workspace.stores import open_exclusive, utc_now
 from state.dream import Reason
-from state.errors import DreamdError, ForeignError, StorageError
+from state.errors import BusyError, ForeignError, StorageError, UsageError
 from state.scratch import Note
-from state.stores.database.connection import open_database
-from state.stores.disk import workspace as workspaces
-from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
-from state.stores.disk.workspace import Workspace
-from state.stores.history.acts import Act
-from state.stores.history.segments import Segments
+from state.stores.disk.places import PLACE, all_places, id_in, read_place
+from state.stores.disk.workspace import Workspace, contained
+from state.stores.repair import moving_out
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 
 FACT = "Ada prefers tea over coffee"
 
 
-def made(folder: Path) -> Workspace:
-    """A workspace of this user's with one dream."""
-    workspace = init_workspace(folder)
-    Segments(workspace).append(Note(FACT, utc_now(), 0.8))
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who has nothing yet."""
+    for name in ("STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Workspace:
+    """A workspace of this user's with one dream, and a note that waits."""
+    workspace = init_workspace(tmp_path / "mine")
     with open_exclusive(workspace, Config(), "a test") as store:
+        store.segments.append(Note(FACT, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
+        store.segments.append(Note("The gate squeaks", utc_now(), 0.8))
+        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace
 
 
-def cloned(workspace: Workspace, folder: Path) -> Workspace:
-    """What somebody gets who clones it."""
-    shutil.copytree(workspace.root, folder, symlinks=True)
-    return open_workspace(folder)
+def is_remembered(workspace: Workspace) -> bool:
+    """Whether the fact, its version and the note are there."""
+    with open_exclusive(workspace, Config(), "a test") as store:
+        texts = [row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")]
+        notes = [note.text for note in store.segments.pending_notes()]
+        return (texts, store.lineage.last_version(), notes) == ([FACT], 1, ["The gate squeaks"])
 
 
-def contents(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file, with its time."""
-    return {str(one): (one.stat().st_mtime_ns, one.read_bytes()) for one in root.rglob("*") if one.is_file()}
+def test_nothing_but_text_and_an_id_is_in_the_folder(mine: Workspace, tmp_path: Path) -> None:
+    assert {path.name for path in mine.root.iterdir()} == {"MEMORY.md", "memory", ".dreamd"}
+    assert mine.state.parent == tmp_path / "data" / "dreamd"
+    assert id_in(mine.root) == mine.state.name
+    assert {path.stat().st_mode & 0o077 for path in (mine.state, *mine.state.rglob("*"))} == {0}
+    assert init_workspace(mine.root) == mine == open_workspace(mine.root)
 
 
-def test_git_shows_nothing_of_the_state_folder_also_of_an_older_workspace(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    workspace = made(tmp_path)
-
-    def shown() -> list[str]:
-        command = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
-        return [
-            one[3:] for one in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
-        ]
-
-    assert not any(one.startswith(".dreamd") for one in shown())
-    assert "MEMORY.md" in shown()
-    (workspace.state / ".gitignore").unlink()
-    assert ".dreamd/id" in shown()
-    init_workspace(tmp_path)
-    assert not any(one.startswith(".dreamd") for one in shown())
-    (workspace.state / ".gitignore").write_text("# mine\n")
-    init_workspace(tmp_path)
-    assert (workspace.state / ".gitignore").read_text() == "# mine\n"
+def test_one_that_was_moved_goes_on_and_the_daemons_list_follows(mine: Workspace, tmp_path: Path) -> None:
+    add(registry_path(os.environ), mine.root)
+    moved = mine.root.rename(tmp_path / "renamed")
+    workspace = open_workspace(moved)
+    assert (workspace.root, workspace.state) == (moved, mine.state)
+    assert known(registry_path(os.environ)) == (moved,)
+    assert is_remembered(workspace)
+    assert workspace_at(mine.root) is None
 
 
-def test_a_link_of_a_stranger_in_place_of_the_ignore_file_is_not_followed(tmp_path: Path) -> None:
-    there = cloned(made(tmp_path / "theirs"), tmp_path / "cloned")
-    (there.state / ".gitignore").unlink()
-    (there.state / ".gitignore").symlink_to(tmp_path / "mine")
-    assert not take_over_workspace(there).foreign
-    assert (there.state / ".gitignore").is_symlink()
-    assert not (tmp_path / "mine").exists()
+@pytest.mark.parametrize("name", [".", "src/deep"])
+def test_what_git_clean_deleted_is_written_again(mine: Workspace, name: str) -> None:
+    text = mine.document.read_bytes()
+    (mine.root / ".dreamd").unlink()
+    mine.document.unlink()
+    shutil.rmtree(mine.root / "memory")
+    (mine.root / name).mkdir(parents=True, exist_ok=True)
+    assert find_workspace(mine.root / name) == mine
+    assert id_in(mine.root) == mine.state.name
+    assert mine.document.read_bytes() == text
+    assert (mine.root / "memory").is_dir()
 
 
-def test_what_this_user_made_is_own_and_a_copy_of_it_is_not(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "mine")
-    assert not workspace.foreign
-    assert not open_workspace(tmp_path / "mine").foreign
-    assert cloned(workspace, tmp_path / "copy").foreign
-    assert not (own_folder(workspace).is_relative_to(workspace.root))
+def test_a_copy_is_asked_which_of_two_it_is(mine: Workspace, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(mine.root, tmp_path / "copy"))
+    with pytest.raises(ForeignError, match=f"is a copy of {mine.root}") as asked:
+        open_workspace(copy)
+    assert f"dreamd init {copy}" in asked.value.advice
+    with pytest.raises(UsageError, match="is a copy"):
+        init_workspace(copy, resume=True)
+    other = init_workspace(copy)
+    assert other.state != mine.state
+    assert open_workspace(copy) == other
+    assert is_remembered(open_workspace(mine.root))
+
+
+def test_one_that_came_to_another_disk_is_taken_up_when_its_owner_says_so(mine: Workspace, tmp_path: Path) -> None:
+    there = Path(shutil.copytree(mine.root, tmp_path / "there"))
+    shutil.rmtree(mine.root)
+    with pytest.raises(ForeignError, match="was in") as asked:
+        open_workspace(there)
+    assert f"dreamd init --resume {there}" in asked.value.advice
+    workspace = init_workspace(there, resume=True)
+    assert workspace.state == mine.state
+    assert is_remembered(open_workspace(there))
+
+
+def test_one_that_was_made_again_without_its_id_is_taken_up_when_its_owner_says_so(mine: Workspace) -> None:
+    away = mine.root.rename(mine.root.with_name("away"))  # so that no new folder gets its inode
+    (away / ".dreamd").unlink()
+    mine.root.mkdir()
+    assert workspace_at(mine.root) is None
+    assert init_workspace(mine.root, resume=True).state == mine.state
+    with pytest.raises(UsageError, match="no memory of yours was in"):
+        init_workspace(away, resume=True)
+
+
+@pytest.mark.parametrize("number", ["0" * 32 + "\n", "0" * 32])
+def test_the_id_of_somebody_else_is_no_workspace(tmp_path: Path, number: str) -> None:
+    (tmp_path / "clone" / "src").mkdir(parents=True)
+    (tmp_path / "clone" / ".dreamd").write_text(number)
+    for folder in ("clone", "clone/src"):
+        with pytest.raises(ForeignError, match="not yours"):
+            find_workspace(tmp_path / folder)
+    workspace = init_workspace(tmp_path / "clone")
+    assert id_in(workspace.root) == workspace.state.name != "0" * 32
 
 
 @pytest.mark.parametrize(
-    "number", [b"", b"0" * 32 + b"\n", b"../../x\n", None], ids=["empty", "other", "path", "none"]
+    "said", [b"", b"../../../etc\n", b"0" * 40, b"x" * (1 << 20), b"\xff" * 32, "a link", "a fifo"]
 )
-def test_another_one_in_its_place_is_not_it(tmp_path: Path, number: bytes | None) -> None:
-    workspace = init_workspace(tmp_path / "mine")
-    if number is None:
-        workspace.identity.unlink()
+def test_what_is_no_id_says_nothing(tmp_path: Path, said: bytes | str) -> None:
+    path = tmp_path / ".dreamd"
+    if said == "a link":
+        (tmp_path / "id").write_text("0" * 32 + "\n")
+        path.symlink_to("id")
+    elif said == "a fifo":
+        os.mkfifo(path)
     else:
-        workspace.identity.write_bytes(number)
-    assert open_workspace(workspace.root).foreign
+        assert isinstance(said, bytes)
+        path.write_bytes(said)
+    assert id_in(tmp_path) is None
+    assert workspace_at(tmp_path) is None
 
 
-def test_a_mark_inside_of_the_workspace_is_none(tmp_path: Path) -> None:
-    mine = init_workspace(tmp_path / "mine")
-    copy = cloned(mine, tmp_path / "copy")
-    (copy.state / "adopted").mkdir()
-    shutil.copytree(own_folder(mine), copy.state / "adopted" / own_folder(copy).name)
-    assert open_workspace(copy.root).foreign
+def test_the_state_of_somebody_else_in_a_folder_is_not_looked_at(mine: Workspace, tmp_path: Path) -> None:
+    clone = Path(shutil.copytree(mine.root, tmp_path / "clone"))
+    (clone / ".dreamd").unlink()
+    shutil.copytree(mine.state, clone / ".dreamd")
+    (clone / ".dreamd" / "id").write_text(f"{mine.state.name}\n")
+    before = {path: path.read_bytes() for path in (clone / ".dreamd").rglob("*") if path.is_file()}
+    with pytest.raises(ForeignError, match="not yours"):
+        open_workspace(clone)
+    workspace = init_workspace(clone)
+    aside = clone / ".dreamd-of-another"
+    assert {path: path.read_bytes() for path in aside.rglob("*") if path.is_file()} == {
+        aside / path.relative_to(clone / ".dreamd"): content for path, content in before.items()
+    }
+    assert not workspace.database.exists()
 
 
-def test_init_refuses_what_somebody_else_made(tmp_path: Path) -> None:
-    copy = cloned(init_workspace(tmp_path / "mine"), tmp_path / "copy")
-    with pytest.raises(ForeignError, match="init --trust"):
-        init_workspace(copy.root)
+def test_state_that_is_planted_in_a_workspace_of_ones_own_is_not_looked_at(mine: Workspace) -> None:
+    (mine.root / ".dreamd").unlink()
+    (mine.root / ".dreamd").mkdir()
+    with closing(sqlite3.connect(mine.root / ".dreamd" / "state.db")) as connection:
+        connection.execute("CREATE TABLE crystals (text)")
+    assert open_workspace(mine.root) == mine
+    assert is_remembered(mine)
+    assert (mine.root / ".dreamd" / "state.db").exists()
 
 
-def test_nothing_is_written_in_a_foreign_workspace_and_it_can_be_read(tmp_path: Path) -> None:
-    copy = cloned(made(tmp_path / "mine"), tmp_path / "copy")
-    before = contents(copy.root)
-    chat = tmp_path / "chat.md"
-    chat.write_text("a chat", encoding="utf-8")
-    for attempt in (
-        lambda: acquire(copy, "a test"),
-        lambda: Segments(copy).append(Note("a note", utc_now())),
-        lambda: link(copy, chat, ["transcripts/**/*"]),
-        lambda: vouch(copy, chat),
-        lambda: open_exclusive(copy, Config(), "a test").__enter__(),
-    ):
-        with pytest.raises(ForeignError):
-            attempt()
-    with open_readonly(copy, Config()) as store:
-        assert [hit.crystal.text for hit in search(store, "tea").hits] == [FACT]
-    assert contents(copy.root) == before
+def test_of_many_who_make_it_at_once_one_does(tmp_path: Path) -> None:
+    made = list[Workspace]()
+    folders = [tmp_path / f"w{number % 3}" for number in range(24)]
+    threads = [threading.Thread(target=lambda one=one: made.append(init_workspace(one))) for one in folders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 24
+    assert len(set(made)) == len(list(all_places(data_folder(os.environ)))) == 3
 
 
-def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_path: Path) -> None:
-    mine = made(tmp_path / "mine")
-    with open_exclusive(mine, Config(), "a test") as store:
-        store.ledger.begin("20260101T000000000000Z", "manual", utc_now())
-        _answer(store)
-        store.acts.record(Act(utc_now(), "owner, in the window", "restore", "version 1", "done", 2))
-    (mine.state / "vouched").write_text("/etc/passwd\n", encoding="utf-8")
-    (mine.checkpoints / "dreams.db").write_bytes(b"whatever")
-    copy = cloned(mine, tmp_path / "copy")
-    found = contents_of(copy)
-    assert (found.version, found.crystals, found.unfinished, found.answers) == (1, {"agent": 1}, 1, 1)
-    own = take_over_workspace(copy)
-    assert not own.foreign
-    assert not open_workspace(copy.root).foreign
-    assert not (own.state / "vouched").exists()
-    assert list(own.checkpoints.iterdir()) == []
-    with open_exclusive(own, Config(), "a test") as store:
-        assert store.ledger.unfinished() is None
-        assert store.ledger.replay("20260101T000000000000Z", "d") is None
-        assert [call.request for call in store.ledger.calls("20260101T000000000000Z", 9)] == [""]
-        assert store.acts.latest(9) == []
-        assert [hit.crystal.text for hit in search(store, "tea").hits] == [FACT]
-        assert store.memory.text(1) == own.document.read_text(encoding="utf-8")
+@pytest.mark.parametrize("row", [None, b"", b"1 1 here\nrelative\n", b"\xff" * 5_000])
+def test_a_row_that_is_lost_or_damaged_says_what_to_do_and_loses_nothing(mine: Workspace, row: bytes | None) -> None:
+    place = mine.state / PLACE
+    if row is None:
+        place.unlink()
+    else:
+        place.write_bytes(row)
+    with pytest.raises(StorageError, match="is lost" if not row else "is damaged") as told:
+        open_workspace(mine.root)
+    assert "dreamd init --resume" in told.value.advice
+    assert init_workspace(mine.root, resume=True) == mine
+    assert is_remembered(open_workspace(mine.root))
 
 
-@pytest.mark.full
-def test_an_adoption_that_was_cut_off_anywhere_is_done_by_doing_it_again(tmp_path: Path) -> None:
-    mine = made(tmp_path / "mine")
-    numbers = itertools.count()
-
-    def cut_off(fail_at: int, fault: Fault) -> FaultySystem:
-        copy = cloned(mine, tmp_path / str(next(numbers)))
-        # Rows that stand in the log alone, as after a kill of whoever made it.
-        (copy.state / "state.db-wal").touch()
-        system = FaultySystem(copy.root, fail_at, fault)
-        with suppress(PowerCut, StorageError):
-            take_over_workspace(copy, Disk(copy.root, system))
-        found = contents_of(open_workspace(copy.root))
-        assert (found.version, found.crystals) == (1, {"agent": 1})
-        own = take_over_workspace(open_workspace(copy.root))
-        with closing(open_database(own.database)) as connection:
-            assert connection.execute("SELECT text FROM crystals").fetchone()[0] == FACT
-        assert not (own_folder(own) / "database").exists()
-        return system
-
-    assert every_fault((Fault.ERROR, Fault.TORN_CRASH), cut_off) > share(10)
+def test_a_folder_that_may_not_be_written_is_known_all_the_same(mine: Workspace) -> None:
+    (mine.root / ".dreamd").unlink()
+    mine.root.chmod(0o500)
+    try:
+        if os.access(mine.root, os.W_OK):
+            pytest.skip("root may write anywhere")
+        with pytest.raises(StorageError, match="not writable"):
+            open_workspace(mine.root)
+        assert workspace_at(mine.root) == mine
+    finally:
+        mine.root.chmod(0o700)
 
 
-def test_a_new_database_that_came_with_the_workspace_is_not_taken_for_one_of_an_adoption(tmp_path: Path) -> None:
-    copy = cloned(made(tmp_path / "mine"), tmp_path / "copy")
-    other = made(tmp_path / "other")
-    with open_exclusive(other, Config(), "a test") as store:
-        store.crystals.connection.execute("UPDATE crystals SET trust = 'owner'")
-    shutil.copy(other.database, copy.state / "state.db.adopted")
-    assert contents_of(copy).crystals == {"agent": 1}
-    own = take_over_workspace(copy)
-    with open_exclusive(own, Config(), "a test") as store:
-        assert [row[0] for row in store.crystals.connection.execute("SELECT trust FROM crystals")] == ["agent"]
-
-
-def _answer(store: Any) -> None:
-    connection = store.crystals.connection
-    connection.execute(
-        "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd, request)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        ("20260101T000000000000Z", "d", utc_now().isoformat(), "m", 1, "{}", 1, 0.0, "[]"),
-    )
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE TRIGGER t AFTER INSERT ON crystals BEGIN DELETE FROM versions; END",
-        "CREATE VIEW v AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
-        "CREATE TABLE another (x)",
-        "ALTER TABLE crystals ADD COLUMN more TEXT",
-    ],
-)
-def test_a_database_of_another_shape_is_neither_read_nor_taken_over(tmp_path: Path, statement: str) -> None:
-    mine = made(tmp_path / "mine")
-    with open_exclusive(mine, Config(), "a test") as store:
-        store.crystals.connection.execute(statement)
-    copy = cloned(mine, tmp_path / "copy")
-    with pytest.raises(StorageError, match="its tables are not those"), open_readonly(copy, Config()):
-        pass
-    with pytest.raises(StorageError, match="its tables are not those"):
-        take_over_workspace(copy)
-    assert open_workspace(copy.root).foreign
-
-
-def test_what_the_registry_listed_before_there_were_marks_is_own_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    registry = tmp_path / "state" / "dreamd" / "workspaces"
-    known, later = (workspaces.init_workspace(tmp_path / name) for name in ("known", "later"))
-    add(registry, known.root)
-    assert not open_workspace(known.root, environment).foreign
-    add(registry, later.root)
-    assert open_workspace(later.root, environment).foreign
-
-
-def test_a_link_to_a_file_outside_is_followed_when_the_users_own_list_has_it_and_never_for_what_the_workspace_says(
-    tmp_path: Path,
-) -> None:
-    mine = init_workspace(tmp_path / "mine")
-    for name in ("named", "listed", "marked"):
-        (tmp_path / f"{name}.md").write_text(f"The {name} zebra sleeps\n", encoding="utf-8")
+def test_only_transcripts_that_their_owner_named_are_read_through_a_link(mine: Workspace, tmp_path: Path) -> None:
     (mine.root / "transcripts").mkdir()
-    for name in ("named", "listed", "marked"):
+    for name in ("named", "planted"):
+        (tmp_path / f"{name}.md").write_text(f"The {name} zebra sleeps\n", encoding="utf-8")
         (mine.root / "transcripts" / f"{name}.md").symlink_to(tmp_path / f"{name}.md")
     vouch(mine, tmp_path / "named.md")
-    (mine.state / "vouched").write_text(str(tmp_path / "listed.md") + "\n", encoding="utf-8")
     with open_exclusive(mine, Config(), "a test") as store:
-        store.crystals.connection.execute(
-            "INSERT INTO watermarks VALUES (?, -1, 0, '{}')", (str(tmp_path / "marked.md"),)
-        )
         found = absorb_transcripts(store, transcript_files(store), utc_now())
         texts = [text for (text,) in store.crystals.connection.execute("SELECT text FROM crystals")]
     assert vouched(mine) == {str(tmp_path / "named.md")}
     assert [text for text in texts if "zebra" in text] == ["The named zebra sleeps"]
-    assert len(found.problems) == 2
+    assert len(found.problems) == 1
 
 
-@pytest.mark.parametrize("name", ["id", "lock", "fence", "lock.takeover"])
-def test_a_fifo_is_never_waited_for(tmp_path: Path, name: str) -> None:
-    copy = cloned(made(tmp_path / "mine"), tmp_path / "copy")
-    (copy.state / name).unlink(missing_ok=True)
-    os.mkfifo(copy.state / name)
-    assert open_workspace(copy.root).foreign
-    own = take_over_workspace(copy)
-    with open_exclusive(own, Config(), "a test") as store:
-        assert store.lineage.last_version() == 1
+# ------------------------------------------------------------------------------------------------ moving out
 
 
-@pytest.mark.parametrize("name", ["segments", "index", "checkpoints"])
-def test_a_folder_that_is_a_link_is_not_adopted(tmp_path: Path, name: str) -> None:
-    copy = cloned(made(tmp_path / "mine"), tmp_path / "copy")
-    shutil.rmtree(copy.state / name)
-    (tmp_path / "away").mkdir()
-    (tmp_path / "away" / "kept").write_text("kept", encoding="utf-8")
-    (copy.state / name).symlink_to(tmp_path / "away")
-    with pytest.raises(DreamdError, match="is no folder"):
-        take_over_workspace(copy)
-    assert (tmp_path / "away" / "kept").exists()
+def as_before(workspace: Workspace) -> Workspace:
+    """The workspace as earlier versions kept it: its state in the folder, and a mark that it is this user's."""
+    number, old = workspace.state.name, contained(workspace.root)
+    (workspace.root / ".dreamd").unlink()
+    shutil.copytree(workspace.state, old.state)
+    shutil.rmtree(workspace.state)
+    (old.state / PLACE).unlink()
+    (old.state / "id").write_text(f"{number}\n")
+    (old.state / ".gitignore").write_text("*\n")
+    marked = marked_at(workspace.root)
+    marked.mkdir(parents=True)
+    (marked / "mark").write_bytes(number.encode() + b"\n" + os.fsencode(workspace.root) + b"\n")
+    (marked / "transcripts").write_text("/named/by/its/owner.md\n")
+    return old
 
 
-def test_adopting_twice_is_adopting_once(tmp_path: Path) -> None:
-    mine = init_workspace(tmp_path / "mine")
-    number = mine.identity.read_bytes()
-    assert adopt(adopt(mine)) == mine
-    assert mine.identity.read_bytes() == number
+def marked_at(root: Path) -> Path:
+    return state_folder(os.environ) / "adopted" / sha256(os.fsencode(root)).hexdigest()[:40]
+
+
+def test_the_state_of_an_earlier_version_moves_out_of_the_folder(mine: Workspace) -> None:
+    as_before(mine)
+    assert open_workspace(mine.root) == mine
+    assert id_in(mine.root) == mine.state.name
+    assert vouched(mine) == {"/named/by/its/owner.md"}
+    assert {path.name for path in mine.root.iterdir()} == {"MEMORY.md", "memory", ".dreamd"}
+    assert is_remembered(mine)
+
+
+def test_of_many_who_open_it_at_once_all_get_it(mine: Workspace) -> None:
+    as_before(mine)
+    got = list[Workspace]()
+    threads = [threading.Thread(target=lambda: got.append(open_workspace(mine.root))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got == [mine] * 8
+    assert is_remembered(mine)
+
+
+def test_without_its_users_mark_it_stays_where_it_is(mine: Workspace) -> None:
+    old = as_before(mine)
+    (marked_at(mine.root) / "mark").write_bytes(b"0" * 32 + b"\n" + os.fsencode(mine.root) + b"\n")
+    with pytest.raises(ForeignError, match="not yours"):
+        open_workspace(mine.root)
+    assert old.database.exists()
+
+
+def test_it_is_not_taken_from_a_process_that_has_it(mine: Workspace) -> None:
+    with acquire(as_before(mine), "an older dreamd"), pytest.raises(BusyError, match="an older dreamd"):
+        open_workspace(mine.root)
+    assert is_remembered(open_workspace(mine.root))
+
+
+@pytest.mark.parametrize("name", ["history/000009.json", "crystals/x", "state.db-journal", "more"])
+def test_a_link_that_was_planted_there_is_not_brought_in(mine: Workspace, tmp_path: Path, name: str) -> None:
+    old = as_before(mine)
+    (tmp_path / "secret").write_text("secret")
+    (old.state / name).symlink_to(tmp_path / "secret")
+    with pytest.raises(StorageError, match="no file") as refused:
+        open_workspace(mine.root)
+    assert str(old.state / name) in refused.value.what
+    (old.state / name).unlink()
+    assert is_remembered(open_workspace(mine.root))
+
+
+def test_a_trigger_that_was_planted_there_is_refused(mine: Workspace) -> None:
+    old = as_before(mine)
+    with closing(sqlite3.connect(old.database)) as connection:
+        connection.execute("CREATE TRIGGER t AFTER INSERT ON crystals BEGIN DELETE FROM versions; END")
+        connection.commit()
+    with pytest.raises(StorageError, match="schema is not ours"):
+        open_workspace(mine.root)
+
+
+@pytest.mark.parametrize("between_disks", [False, True])
+def test_a_move_that_was_cut_off_anywhere_goes_on(mine: Workspace, tmp_path: Path, *, between_disks: bool) -> None:
+    old = as_before(mine)
+    kept, marks = Path(shutil.copytree(old.root, tmp_path / "kept")), tmp_path / "marks"
+    shutil.copytree(state_folder(os.environ), marks)
+    numbers = itertools.count()
+
+    def cut_off(fail_at: int, fault: Fault) -> FaultySystem:
+        shutil.rmtree(mine.root)
+        shutil.rmtree(data_folder(os.environ), ignore_errors=True)
+        shutil.rmtree(state_folder(os.environ))
+        shutil.copytree(kept, mine.root)
+        shutil.copytree(marks, state_folder(os.environ))
+        number = moving_out.own_number(mine.root, os.environ)
+        assert number == mine.state.name
+        place = moving_out.expect(mine.root, number, mine.root, os.environ)
+        kind = FarSystem if between_disks else FaultySystem
+        system = kind(tmp_path, fail_at, fault)
+        with suppress(PowerCut, StorageError):
+            moving_out.move_out(place, os.environ, system)
+        assert is_remembered(open_workspace(mine.root)), (next(numbers), fail_at, fault)
+        assert id_in(mine.root) == mine.state.name
+        read = read_place(data_folder(os.environ), mine.state.name)
+        assert read is not None
+        assert not read.incoming
+        return system
+
+    assert every_fault((Fault.ERROR, Fault.CRASH), cut_off) > share(8)
+
+
+class FarSystem(FaultySystem):
+    """The folder and the data are on two file systems."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        if source.parts[: len(target.parent.parts)] != target.parent.parts:
+            raise OSError(18, "Invalid cross-device link", str(source))
+        super().rename(source, target)

@@ -17,8 +17,7 @@ from daemon.workspace.blocks import finish_blocks, unwish, wish, write_blocks
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.document.fence import BEGIN, END, fenced
-from state.errors import ConflictError, DocumentError, ForeignError, NotFoundError, StorageError, UsageError
-from state.stores.disk.workspace import Workspace
+from state.errors import ConflictError, DocumentError, NotFoundError, StorageError, UsageError
 from tests.support.committing import FURTHER, OLD_NOTES, added, dreamt, lines, opened, write
 from tests.support.faults import Unsynced
 
@@ -238,7 +237,7 @@ def test_another_folder_may_have_one_and_follows_too(store: Store, tmp_path: Pat
     assert COCOA in lines(store.workspace)
 
 
-@pytest.mark.parametrize("name", ["MEMORY.md", "GENOME.md", ".dreamd/x.md", "notes.txt", ".bashrc", "a\nb.md"])
+@pytest.mark.parametrize("name", ["MEMORY.md", "GENOME.md", "notes.txt", ".bashrc", "a\nb.md"])
 def test_only_files_of_agents_have_one(store: Store, name: str) -> None:
     with pytest.raises(UsageError):
         wish(store, store.workspace.root / name, "codex")
@@ -250,23 +249,14 @@ def test_only_files_of_agents_have_one(store: Store, name: str) -> None:
 
 
 def test_markers_alone_are_no_wish_nor_what_came_with_a_workspace(store: Store, file: Path, tmp_path: Path) -> None:
-    kept = wishes_path(store.workspace).read_bytes()
     cloned = init_workspace(tmp_path / "cloned")
     path = cloned.root / "CLAUDE.md"
     before = file.read_bytes().replace(TEA.encode(), b"Bo prefers water")
     path.write_bytes(before)
-    wishes_path(cloned).write_bytes(kept)  # the wishes of a workspace that was there before it
     with opened(cloned) as other:
         dreamt(other, FURTHER)
     assert path.read_bytes() == before
     assert block_statuses(cloned) == ()
-    with pytest.raises(ForeignError):
-        wish(_foreign(store), file, "codex")
-
-
-def _foreign(store: Store) -> Store:
-    store.workspace = Workspace(store.workspace.root, foreign=True)
-    return store
 
 
 @dataclass

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from daemon.config.settings import Config
-from daemon.connect.git_exclude import keep_out, written_by_init
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import read_document
@@ -24,6 +23,7 @@ from state.document.document import parse
 from state.document.merge import is_conflicted
 from state.dream import Reason
 from state.scratch import Note
+from state.stores.git.exclude import keep_out, written_by_init
 from state.stores.vectors.embedder import Unavailable
 from tests.support import lived
 from tests.support.folders import PLACE

@@ -15,7 +15,7 @@ from daemon.workspace.adoption import (
     shared_folder,
     shared_workspace,
 )
-from state.errors import ForeignError, UsageError
+from state.errors import UsageError
 from tests.stores.disk.test_worktree import git, repository
 
 
@@ -162,19 +162,5 @@ def test_the_global_workspace_is_made_once_and_is_this_persons(tmp_path: Path, e
         open_global_workspace(environment)
     made = init_global_workspace(environment)
     assert made.root == tmp_path / "home/.local/share/dreamd/global" == global_root(environment)
-    assert not made.foreign
     assert made.root.stat().st_mode & 0o077 == 0
     assert init_global_workspace(environment) == made == open_global_workspace(environment)
-
-
-def test_one_whose_making_was_cut_off_is_finished_and_one_from_elsewhere_is_not_taken(
-    environment: dict[str, str],
-) -> None:
-    root = global_root(environment)
-    (root / ".dreamd").mkdir(parents=True)
-    assert open_global_workspace(environment).foreign
-    assert not init_global_workspace(environment).foreign
-    (root / "MEMORY.md").write_text("# Working Memory State\n", encoding="utf-8")
-    (root / ".dreamd" / "id").write_text("0" * 32 + "\n", encoding="utf-8")
-    with pytest.raises(ForeignError):
-        init_global_workspace(environment)

@@ -89,7 +89,7 @@ def killed_owner(here: Workspace) -> Iterator[Workspace]:
     """A workspace whose owner was killed in a dream."""
     script = (
         "import sys, time; from pathlib import Path; from daemon.workspace.stores import open_exclusive, utc_now;"
-        "from daemon.config.settings import Config; from state.stores.disk.workspace import open_workspace\n"
+        "from daemon.config.settings import Config; from daemon.workspace.adoption import open_workspace\n"
         "with open_exclusive(open_workspace(Path(sys.argv[1])), Config(), 'dreamd dream') as store:\n"
         "    store.ledger.begin('20260101T000000000000Z', 'manual', utc_now())\n"
         "    print('begun', flush=True); time.sleep(60)"

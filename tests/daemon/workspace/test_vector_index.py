@@ -23,7 +23,6 @@ from daemon.api.search import look, search
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
 from daemon.service.keeper import Keeper
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state.crystals.crystal import Crystal, Origin, crystal_id
@@ -32,7 +31,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import LATEST
 from state.stores.crystals.vectors import MODEL, carry_over, index_state, put_index_state
 from state.stores.database.connection import make_schema, open_database, to_text
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.in_memory import BagOfWords
 
 WIDTH = 16
@@ -62,7 +61,7 @@ def fill(crystals: Crystals, first: int, end: int) -> None:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    found = init_workspace(tmp_path / "agent")
+    found = init_workspace(contained(tmp_path / "agent"))
     with opened(found) as crystals:
         fill(crystals, 0, 300)
     return found
@@ -220,7 +219,7 @@ def _of_schema_12(workspace: Workspace, count: int) -> None:
 def test_what_state_db_held_is_moved_and_not_embedded_anew_unless_a_kill_cut_it_off(
     tmp_path: Path, carried: int | None
 ) -> None:
-    workspace, embedder = init_workspace(tmp_path / "agent"), BagOfWords(width=WIDTH)
+    workspace, embedder = init_workspace(contained(tmp_path / "agent")), BagOfWords(width=WIDTH)
     _of_schema_12(workspace, 3_000)
     if carried is not None:  # it was killed after so many, and somebody migrated without it
         assert carry_over(workspace.database, workspace.index / "vectors.db") == 2_700
@@ -243,7 +242,7 @@ def test_what_state_db_held_is_moved_and_not_embedded_anew_unless_a_kill_cut_it_
 
 @pytest.mark.full
 def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_background(tmp_path: Path) -> None:
-    workspace, embedding = init_workspace(tmp_path / "agent"), Embedding.given(BagOfWords(width=WIDTH))
+    workspace, embedding = init_workspace(contained(tmp_path / "agent")), Embedding.given(BagOfWords(width=WIDTH))
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(900))
         store.embed()
@@ -275,7 +274,7 @@ def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_
 
 def open_and_tell(root: Path, answers: Connection) -> None:
     """Open the index as the daemon does and say how many it holds, and whether it was built anew."""
-    workspace, failures = Workspace(root), list[Exception]()
+    workspace, failures = contained(root), list[Exception]()
     with opened(workspace) as crystals:
         before = index_state(crystals.connection).build
         with closing(Index(workspace, lambda: None, background=True, failed=failures.append)) as index:
@@ -303,7 +302,7 @@ def looked_at(workspace: Workspace) -> tuple[int, bool]:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A workspace whose index has a graph on the disk, and was closed."""
-    workspace = init_workspace(tmp_path_factory.mktemp("kept") / "agent")
+    workspace = init_workspace(contained(tmp_path_factory.mktemp("kept") / "agent"))
     with opened(workspace) as crystals:
         fill(crystals, 0, COUNT)
     assert looked_at(workspace) == (COUNT, True)
@@ -366,7 +365,7 @@ def test_a_damaged_file_is_thrown_away_or_does_no_harm(
     kept: Workspace, tmp_path: Path, file: int, spoil: Callable[[Path], None]
 ) -> None:
     """Where ChromaDB opens it all the same, what it answers is compared with the vectors, by who searches."""
-    workspace = Workspace(Path(shutil.copytree(kept.root, tmp_path / "copy")).resolve())
+    workspace = contained(Path(shutil.copytree(kept.root, tmp_path / "copy")).resolve())
     spoil(FILES[file](workspace))
     try:
         assert looked_at(workspace)[0] == COUNT
@@ -378,7 +377,7 @@ def test_a_damaged_file_is_thrown_away_or_does_no_harm(
 @pytest.mark.full
 def test_a_build_that_is_gone_lost_records_or_was_not_closed_is_built_again(kept: Workspace, tmp_path: Path) -> None:
     def in_copy(name: str) -> Workspace:
-        return Workspace(Path(shutil.copytree(kept.root, tmp_path / name)).resolve())
+        return contained(Path(shutil.copytree(kept.root, tmp_path / name)).resolve())
 
     gone = in_copy("gone")
     _gone(_build(gone))
@@ -390,7 +389,7 @@ def test_a_build_that_is_gone_lost_records_or_was_not_closed_is_built_again(kept
     with opened(unclean) as crystals:
         put_index_state(crystals.connection, index_state(crystals.connection)._replace(clean=False))
     assert looked_at(unclean) == (COUNT, True)
-    others = init_workspace(tmp_path / "others")
+    others = init_workspace(contained(tmp_path / "others"))
     with opened(others) as crystals:
         fill(crystals, 5_000, 5_300)
     assert looked_at(others) == (300, True)
@@ -402,7 +401,7 @@ def test_a_build_that_is_gone_lost_records_or_was_not_closed_is_built_again(kept
 
 def _live(root: Path, first: int) -> None:
     """A life of writing and telling, until it is killed."""
-    workspace = Workspace(root)
+    workspace = contained(root)
     with opened(workspace) as crystals, closing(Index(workspace, lambda: None, background=True)) as index:
         held(index, crystals)
         (root / "is open").write_text("")
@@ -414,7 +413,7 @@ def _live(root: Path, first: int) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("life", range(4))
 def test_a_kill_while_the_index_is_filled_loses_nothing(kept: Workspace, tmp_path: Path, life: int) -> None:
-    workspace = Workspace(Path(shutil.copytree(kept.root, tmp_path / "copy")).resolve())
+    workspace = contained(Path(shutil.copytree(kept.root, tmp_path / "copy")).resolve())
     for number in range(3):
         mark = workspace.root / "is open"
         mark.unlink(missing_ok=True)

@@ -16,14 +16,14 @@ from state.scratch import Note
 from state.stores.backup import writing
 from state.stores.backup.writing import ArchiveWriter, take_files, take_log
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.segments import Segments
 from tests.support.archives import members
 
 
 @pytest.fixture
 def here(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "here")
+    return init_workspace(contained(tmp_path / "here"))
 
 
 def taken(workspace: Workspace, target: Path) -> dict[str, bytes]:

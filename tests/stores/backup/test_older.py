@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.upkeep.import_ import import_archive
+from daemon.workspace.adoption import open_workspace
 from state.dream import decode_record
 from state.stores.backup.manifest import MANIFEST, ArchiveError
-from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support.archives import NOTES, Importer
 from tests.support.lived import everything
@@ -37,7 +37,7 @@ def test_an_archive_of_an_older_dreamd_is_imported_exactly(tmp_path: Path) -> No
     there = tmp_path / "there"
     done = import_archive(OLDER, there)
     assert (done.version, done.missing, done.foreign) == (4, (), 0)
-    assert "it is pending" in [note.text for note in Segments(Workspace(there)).pending_notes()]
+    assert "it is pending" in [note.text for note in Segments(open_workspace(there)).pending_notes()]
     document = (there / "MEMORY.md").read_text(encoding="utf-8")
     assert NOTES[0] in document
     with zipfile.ZipFile(OLDER) as opened:
@@ -45,7 +45,7 @@ def test_an_archive_of_an_older_dreamd_is_imported_exactly(tmp_path: Path) -> No
             assert (there / name).read_bytes() == opened.read(name)
         for name in opened.namelist():
             if name.startswith(("history/", "segments/")):
-                place = there / ".dreamd" / ("kept" if name.startswith("history/") else "")
+                place = open_workspace(there).state / ("kept" if name.startswith("history/") else "")
                 assert (place / name).read_bytes() == opened.read(name)
         records = [decode_record(opened.read(f"history/{number:06d}.json"), "record") for number in range(1, 5)]
     with working(there) as store:

@@ -21,7 +21,7 @@ from daemon.upkeep.import_ import import_archive
 from state.dream import encode_record
 from state.stores.backup.manifest import MANIFEST, MAX_MEMBERS, ArchiveError, place
 from state.stores.backup.reading import open_archive
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import contained
 from tests.support.archives import (
     Importer,
     forged,
@@ -59,7 +59,7 @@ def with_entry(archive: Path, target: Path, head: bytes, content: bytes = b"") -
 def test_only_names_that_a_workspace_has_are_let_in(
     archive: Path, importer: Importer, tmp_path: Path, name: str
 ) -> None:
-    assert place(Workspace(tmp_path), name) is None
+    assert place(contained(tmp_path), name) is None
     importer.refuses(with_entry(archive, tmp_path / "x.tar.gz", header(name)), "is no")
 
 
@@ -67,7 +67,7 @@ def test_only_names_that_a_workspace_has_are_let_in(
 @given(st.text(max_size=40) | st.from_regex(r"(history/|segments/|segments/retired/)[0-9.]{1,20}(json|md)?"))
 def test_a_name_leads_into_the_workspace_or_nowhere(name: str) -> None:
     root = Path("/somewhere/here")
-    found = place(Workspace(root), name)
+    found = place(contained(root), name)
     assert found is None or (".." not in found.parts and found.is_relative_to(root) and str(found).endswith(name))
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 import tempfile
 import threading
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,10 +27,9 @@ from state.stores.database.connection import (
     make_schema,
     memory_database,
     open_database,
-    require_ours,
     things,
     to_text,
-    transaction,
+    unlike_schema,
 )
 from state.stores.history.ledger import Ledger
 from state.stores.history.steps import Finished, Steps
@@ -201,7 +200,7 @@ def test_of_the_relations_of_version_10_those_stay_that_somebody_named(tmp_path:
         assert [gap.question for gap in Questions(connection).all()] == ["B?"]
         (dropped,) = connection.execute("SELECT value FROM meta WHERE name = 'relations_dropped'").fetchone()
         assert dropped == "4"
-        require_ours(connection, path)
+        assert unlike_schema(connection, SCHEMA_VERSION) == []
 
 
 def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(tmp_path: Path) -> None:
@@ -316,24 +315,6 @@ def test_a_database_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(ValueError, match="names no file"):
         open_database(Path(":memory:"))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_database_that_is_made_while_it_is_looked_at_is_ours(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        made: list[str] = []
-
-        def make(statement: str) -> None:
-            """Another process makes it, as soon as its version was read."""
-            if "sqlite_schema" in statement and not made:
-                made.append(statement)
-                other = sqlite3.connect(path, isolation_level=None, timeout=0)
-                with closing(other), suppress(sqlite3.OperationalError), transaction(other):
-                    make_schema(other, SCHEMA_VERSION)
-
-        connection.set_trace_callback(make)
-        require_ours(connection, path)
-        assert made
 
 
 def test_a_database_that_another_one_is_making_at_this_moment_is_waited_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from state.errors import BusyError, FencedError
 from state.stores.disk.disk import LONGEST_FILE, Disk
 from state.stores.disk.lock import Lock, acquire, holder
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 
 # Says what it holds, waits for a line, then says whether it still may write.
 HOLD = """
@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from state.errors import FencedError
 from state.stores.disk.lock import acquire
-from state.stores.disk.workspace import Workspace
-lock = acquire(Workspace(Path(sys.argv[1])), "hold", wait_seconds=20)
+from state.stores.disk.workspace import Workspace, contained
+lock = acquire(contained(Path(sys.argv[1])), "hold", wait_seconds=20)
 print(lock.fence, flush=True)
 sys.stdin.readline()
 try:
@@ -35,8 +35,8 @@ COUNT = """
 import sys, time
 from pathlib import Path
 from state.stores.disk.lock import acquire
-from state.stores.disk.workspace import Workspace
-workspace = Workspace(Path(sys.argv[1]))
+from state.stores.disk.workspace import Workspace, contained
+workspace = contained(Path(sys.argv[1]))
 number = workspace.root / "number"
 for _ in range(int(sys.argv[2])):
     with acquire(workspace, "count", wait_seconds=60) as lock:
@@ -50,7 +50,7 @@ for _ in range(int(sys.argv[2])):
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path)
+    return init_workspace(contained(tmp_path))
 
 
 def run(script: str, workspace: Workspace, *arguments: str) -> subprocess.Popen[str]:

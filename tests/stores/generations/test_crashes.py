@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from state.errors import DreamdError, StorageError
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import contained
 from state.stores.generations import local_copy
 from state.stores.generations.folder_objects import FolderObjects
 from state.stores.generations.generations import Generations
@@ -155,7 +155,7 @@ def test_a_commit_that_was_cut_off_is_finished_by_whoever_brings_it_up(tmp_path:
         prefix = f"1/{fail_at}{fault.value}"
         _, manifest = Generations(store, prefix).put(workspace.root, None, 1, 1, NOW)
         Generations(store, prefix).bring_up(tmp_path / "there", manifest)
-        ends[assert_recovers_and_goes_on(Workspace(tmp_path / "there"), ready)] += 1
+        ends[assert_recovers_and_goes_on(contained(tmp_path / "there"), ready)] += 1
         shutil.rmtree(workspace.root)
         shutil.rmtree(tmp_path / "there")
         return system

@@ -9,7 +9,7 @@ import pytest
 
 from state.errors import BusyError, StorageError
 from state.scratch import Note
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.generations import snapshot
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
@@ -24,7 +24,7 @@ def said_as(number: int) -> str:
 
 @pytest.mark.full
 def test_notes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "here")
+    workspace = init_workspace(contained(tmp_path / "here"))
     segments, said, stop = Segments(workspace), [0], threading.Event()
 
     def agent() -> None:
@@ -46,7 +46,7 @@ def test_notes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tm
             _, last = generations.put(workspace.root, last, number, 1, NOW)
             after = said[0]
             generations.bring_up(tmp_path / "there", last)
-            found = pending(Workspace(tmp_path / "there"))
+            found = pending(contained(tmp_path / "there"))
             assert before <= len(found) <= after + 1
             assert found == [said_as(at) for at in range(len(found))]
     finally:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from state.errors import StorageError
 from state.scratch import HEADER, Bite, Note, parse_notes
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.segments import Segments
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
@@ -18,7 +18,7 @@ AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path)
+    return init_workspace(contained(tmp_path))
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ LINES = st.lists(
 def test_bites_of_a_log_are_its_notes_each_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], most: int, end: str
 ) -> None:
-    segments = Segments(init_workspace(tmp_path_factory.mktemp("w")))
+    segments = Segments(init_workspace(contained(tmp_path_factory.mktemp("w"))))
     text = "\n".join(lines) + end
     content = text.encode("utf-8", "surrogateescape")
     segments._workspace.scratch.write_bytes(content)
@@ -143,7 +143,7 @@ def test_a_line_that_no_log_has_is_not_read(workspace: Workspace, segments: Segm
 
 def peak_of_a_dream(folder: Path, notes: int) -> int:
     """The most memory, in bytes, that whoever takes a bite, counts, and shows what is pending holds at once."""
-    workspace = init_workspace(folder)
+    workspace = init_workspace(contained(folder))
     add(workspace.scratch, "".join(f"- note {n} is about the garden of house {n}\n" for n in range(notes)))
     segments = Segments(workspace)
     tracemalloc.start()

@@ -5,7 +5,6 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from state.bootstrap import Bootstrap, digest_of
 from state.errors import BusyError, StorageError
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history import bootstraps
 from state.stores.history.bootstraps import (
     HOW,
@@ -42,7 +41,7 @@ NUMBERS = st.integers(0, 10**9)
 
 @pytest.fixture
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return init_workspace(tmp_path_factory.mktemp("here"))
+    return init_workspace(contained(tmp_path_factory.mktemp("here")))
 
 
 def leave(workspace: Workspace, number: int = 0, session: str = "") -> None:
@@ -78,7 +77,7 @@ def test_any_receipt_is_one_short_row_of_dreamds_own_words(
     how: str,
     flags: tuple[bool, bool],
 ) -> None:
-    workspace = init_workspace(tmp_path_factory.mktemp("here"))
+    workspace = init_workspace(contained(tmp_path_factory.mktemp("here")))
     ready = Bootstrap(memory, notes, left_out, truncated=flags[0], more=flags[1], digest=digest_of(memory))
     leave_receipt(workspace, ready, budget, AT, how, session)
     content = path_of(workspace).read_bytes()
@@ -98,7 +97,7 @@ def test_any_receipt_is_one_short_row_of_dreamds_own_words(
 def test_a_row_that_says_something_else_is_no_receipt(
     tmp_path_factory: pytest.TempPathFactory, field: str, value: object
 ) -> None:
-    workspace = init_workspace(tmp_path_factory.mktemp("here"))
+    workspace = init_workspace(contained(tmp_path_factory.mktemp("here")))
     leave(workspace)
     row = json.loads(path_of(workspace).read_text())
     assert holds_receipts_alone(json.dumps(row).encode())
@@ -163,7 +162,7 @@ def test_a_failure_at_any_call_costs_no_receipt_that_was_there(
 
     for deed, kept, name in ((shorten, KEPT + 3, "shorten"), (add, 3, "add")):
         for fail_at in count():
-            workspace = init_workspace(tmp_path_factory.mktemp(name))
+            workspace = init_workspace(contained(tmp_path_factory.mktemp(name)))
             rows = b"".join(ROW % number for number in range(kept))
             path_of(workspace).write_bytes(rows)
             system = FaultySystem(workspace.root, fail_at=fail_at, fault=fault)
@@ -204,12 +203,3 @@ def test_what_stands_in_its_place_is_refused_in_words(workspace: Workspace, kind
         with pytest.raises(StorageError):
             tuple(receipts(workspace))
     assert outside.read_bytes() == b""
-
-
-def test_somebody_elses_workspace_gets_none_and_tells_none(workspace: Workspace) -> None:
-    leave(workspace)
-    before = path_of(workspace).read_bytes()
-    foreign = replace(workspace, foreign=True)
-    leave(foreign)
-    assert path_of(workspace).read_bytes() == before
-    assert tuple(receipts(foreign)) == ()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.errors import StorageError
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.pending_count import PendingCounter
 from state.stores.history.segments import Segments
 from tests.stores.history.test_bites import LINES
@@ -100,7 +100,7 @@ def test_whatever_befalls_the_log_what_is_counted_on_is_what_is_counted_anew(
     acts: list[tuple[Act, int, bool]],
 ) -> None:
     with tempfile.TemporaryDirectory(dir=PLACE) as folder:
-        workspace = init_workspace(Path(folder))
+        workspace = init_workspace(contained(Path(folder)))
         counter = PendingCounter(workspace)
         for number, (act, most, is_long_ago) in enumerate(acts):
             before = {path: path.stat() for path in logs(workspace)}
@@ -115,7 +115,7 @@ def test_whatever_befalls_the_log_what_is_counted_on_is_what_is_counted_anew(
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path)
+    return init_workspace(contained(tmp_path))
 
 
 def test_an_append_costs_what_was_appended(workspace: Workspace) -> None:

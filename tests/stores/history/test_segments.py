@@ -11,7 +11,7 @@ from state.errors import NotFoundError, StorageError, UsageError
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.segments import Segments
 from tests.support.faults import FaultySystem, images
 
@@ -20,7 +20,7 @@ AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path)
+    return init_workspace(contained(tmp_path))
 
 
 @pytest.fixture
@@ -209,12 +209,12 @@ def test_a_reader_that_meets_the_log_twice_while_it_is_taken_shows_its_notes_onc
 
 
 def test_what_a_plain_append_wrote_survives_a_loss_of_power_once_it_was_taken(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "agent")
+    workspace = init_workspace(contained(tmp_path / "agent"))
     system = FaultySystem(workspace.root)
     add(workspace.scratch, "- by hand\n")
     Segments(workspace, Disk(workspace.root, system)).take()
     for image in images(system, tmp_path / "images"):
-        assert pending(Segments(Workspace(image))) == ["by hand"]
+        assert pending(Segments(contained(image))) == ["by hand"]
 
 
 def test_a_number_that_another_owner_took_meanwhile_is_left_alone(workspace: Workspace) -> None:
@@ -334,7 +334,7 @@ def test_a_log_of_bytes_that_are_no_text_is_read(workspace: Workspace, segments:
 
 
 def test_a_log_that_leads_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "agent")
+    workspace = init_workspace(contained(tmp_path / "agent"))
     (tmp_path / "outside.md").write_text("- a\n", encoding="utf-8")
     workspace.scratch.symlink_to(tmp_path / "outside.md")
     segments = Segments(workspace)

@@ -231,14 +231,6 @@ def test_what_is_being_forgotten_is_not_shown(tmp_path: Path) -> None:
         assert tell(access, row.id).text == "Tea is green."
 
 
-def test_a_foreign_workspace_is_a_page_of_the_web(workspace: Workspace) -> None:
-    foreign = replace(workspace, foreign=True)
-    with opened(foreign) as access:
-        assert {row.trust for row in ask(access, trust="web").crystals} == {"web"}
-        assert ask(access, trust="tool") == CrystalTable((), 0, more=False, next_cursor=None)
-        assert tell(access, CRYSTALS[3].id).trust == "web"
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with opened(init_workspace(tmp_path)) as access, access.write() as store:

@@ -121,11 +121,6 @@ def test_a_line_that_waits_to_be_changed_or_can_be_undone_says_which_change(stor
     assert {text: line.applied for text, line in found.items() if line.applied} == {COFFEE: numbers[Decision.APPLIED]}
 
 
-def test_nobody_is_believed_in_a_foreign_workspace(store: Store) -> None:
-    store.workspace = replace(store.workspace, foreign=True)
-    assert {line.trust for line in lines(store).values()} == {Trust.WEB}
-
-
 def test_a_pointer_leads_to_its_crystal(store: Store) -> None:
     (crystal,) = store.lineage.evidence()["L1"]
     text = render_pointer("Tea", "tea morning")

@@ -25,7 +25,6 @@ from state.document.document import parse
 from state.dream import Decision, Reason
 from state.errors import RejectedError
 from state.scratch import Note
-from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.forgettable import forgotten
@@ -41,7 +40,7 @@ Opened = Callable[[Path], Any]
 @contextmanager
 def plain(root: Path) -> Iterator[Store]:
     """Without a model, and without one of embeddings."""
-    workspace = Workspace(root) if (root / ".dreamd").exists() else init_workspace(root)
+    workspace = init_workspace(root)
     with open_exclusive(workspace, Config(), "a test", embedding=Embedding.given(Unavailable("not here"))) as store:
         yield store
 

@@ -22,7 +22,7 @@ from daemon.http.sockets import open_port
 from daemon.workspace.vector_index import Embedding
 from state.fleet.tenant import Quotas, Right, Tenant
 from state.fleet.workspace import Generation, Place, Worker
-from state.stores.disk.workspace import init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Commit, Leases
@@ -125,7 +125,7 @@ class Fleet:
         previous = generations.manifest(lease.generation.key) if lease.generation.key else None
         if previous is not None:
             generations.bring_up(folder, previous)
-        init_workspace(folder)
+        init_workspace(contained(folder))
         taken = tuple(row.id for row in self.inbox.waiting(place.id))
         write(folder)
         number = lease.generation.number + 1

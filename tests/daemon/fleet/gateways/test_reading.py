@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from state.fleet.workspace import Place, Worker
 from state.stores.database.connection import open_database
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.processes import Processes
 from state.stores.history.bootstraps import carry_receipt, receipts
@@ -22,7 +22,7 @@ MEMORY = "# MEMORY.md\n\n## The Bond\n\n- Ada likes green tea\n"
 def remembered(text: str = MEMORY) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         (folder / "MEMORY.md").write_text(text)
-        open_database(Workspace(folder).database).close()
+        open_database(contained(folder).database).close()
 
     return write
 
@@ -104,7 +104,7 @@ def test_a_bootstrap_leaves_its_receipt_in_the_inbox_for_the_owner(home: Fleet, 
     assert answer.status == 200
     assert door.ask(token, "GET", "/v1/workspaces/one/bootstrap?receipt=none").status == 200
     (row,) = [row for row in home.inbox.waiting(place.id) if row.kind == "receipt"]
-    workspace = init_workspace(home.folder / "other")
+    workspace = init_workspace(contained(home.folder / "other"))
     carry_receipt(workspace, json.loads(row.body)["line"])
     (receipt,) = receipts(workspace)
     assert (receipt.how, receipt.agent) == ("HTTP", "claude-code")

@@ -13,7 +13,7 @@ from daemon.fleet.connections import Connections, connect
 from state.fleet.tenant import Tenant
 from state.fleet.workspace import Generation, Lease, Place, Worker
 from state.scratch import Note
-from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases, Spent
@@ -85,7 +85,7 @@ class Kept:
             generations.bring_up(root, previous)
         else:
             write_place(self.objects, place)
-        workspace = init_workspace(root)
+        workspace = init_workspace(contained(root))
         for note in notes:
             append(workspace, note)
         number = lease.generation.number + 1

@@ -10,7 +10,7 @@ from daemon.fleet.connections import connect, connect_to_recover
 from daemon.fleet.upkeep.recovery import Finding, Found, recover, require_stopped, survey
 from state.errors import BusyError, ConfigError
 from state.fleet.workspace import Generation, Place
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import contained
 from state.stores.fleet.database import migrate
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
@@ -88,7 +88,7 @@ def test_a_generation_whose_owner_died_before_its_commit_is_taken_and_its_inbox_
     fleet.arrive(place, "salt", at)
     lease = fleet.lease(place)
     copies = fleet.folder / "copies" / place.handle
-    append(Workspace(copies), "honey", at)
+    append(contained(copies), "honey", at)
     previous = Generations(fleet.objects, place.prefix).manifest(lease.generation.key)
     key, _ = Generations(fleet.objects, place.prefix).put(copies, previous, 2, lease.fence, datetime.now(UTC))
     [found] = recovered(fleet)

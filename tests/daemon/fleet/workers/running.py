@@ -21,7 +21,7 @@ from daemon.fleet.workers.sweeper import Sweeper
 from daemon.fleet.workers.worker import Worker
 from state.fleet.tenant import Quotas, Tenant
 from state.fleet.workspace import Place
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Leases
@@ -151,7 +151,7 @@ class Fleet:
         folder = self.folder / f"look-{uuid4().hex[:8]}"
         generations = Generations(open_objects(self.objects_url, self.options), place.prefix)
         generations.bring_up(folder, generations.manifest(key))
-        return Workspace(folder)
+        return contained(folder)
 
     def crystals(self, place: Place) -> list[str]:
         """The texts that the last generation holds: its crystals, and its notes that no dream has read."""

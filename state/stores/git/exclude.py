@@ -36,7 +36,8 @@ def written_by_init(workspace: Workspace) -> list[Path]:
     """Return what dreamd writes in a workspace's folder; folders only if the owner keeps nothing in them."""
     notes, transcripts = workspace.scratch.parent, workspace.root / "transcripts"
     own_notes = any(path != workspace.scratch and TEMPORARY not in path.name for path in _entries(notes))
-    written = [workspace.document, workspace.backup, workspace.scratch if own_notes else notes, workspace.state]
+    written = [workspace.document, workspace.backup, workspace.scratch if own_notes else notes]
+    written.append(workspace.root / STATE_FOLDER)
     return [*written, *([] if any(not path.is_symlink() for path in _entries(transcripts)) else [transcripts])]
 
 
@@ -67,6 +68,16 @@ def keep_out(folder: Path, paths: Iterable[Path]) -> Excluded:
     return Excluded(_shown(checkout, file), tuple(os.fsdecode(line[1:]) for line in new))
 
 
+def keep_out_again(workspace: Workspace, old: Path) -> None:
+    """Exclude at its new path what was excluded of a workspace that was in `old`. Raises StorageError."""
+    root, written, moved = workspace.root, written_by_init(workspace), list[Path]()
+    if not os.path.lexists(old / STATE_FOLDER):  # else the lines are another workspace's by now
+        moved = [path for path in written if take_back(root, [old / path.relative_to(root)]).names]
+    if not moved and keep_out(root, [root / STATE_FOLDER]).names:  # it is new in this repository
+        moved = written
+    keep_out(root, moved)
+
+
 def take_back(folder: Path, paths: Iterable[Path]) -> Excluded:
     """Take the lines of these paths out again that `keep_out` has added. Raises StorageError."""
     checkout = checkout_of(folder)
@@ -81,6 +92,13 @@ def take_back(folder: Path, paths: Iterable[Path]) -> Excluded:
         kept = b"".join(line for line in lines if line not in gone)
         disk.write_atomic(file, (_BEGIN + kept + _END if kept else b"") + _without_block(content), 0o644)
     return Excluded(_shown(checkout, file), tuple(os.fsdecode(line.strip(b"/\n")) for line in gone))
+
+
+def tracks(path: Path) -> bool:
+    """Return whether the repository around this file has it, or anything in this folder, in its index."""
+    checkout = checkout_of(path.parent)
+    name = os.fsencode(path.relative_to(checkout.top)) if checkout is not None else b""
+    return checkout is not None and _Tracked(checkout).holds(name)
 
 
 class _Tracked:

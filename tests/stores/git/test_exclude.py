@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.connect.git_exclude import keep_out, take_back
+from state.stores.git.exclude import keep_out, take_back
 
 NAMES = st.text(
     st.one_of(st.sampled_from(" \t!#*?[]\\\"'{}~.é"), st.characters(codec="utf-8", exclude_characters="/\0\r\n")),
