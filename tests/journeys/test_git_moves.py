@@ -31,13 +31,20 @@ def project(tmp_path: Path, dreamd: Caller, *, tracked: bool) -> Repository:
 @pytest.mark.parametrize("opened", [True, False], ids=["dreamt", "asked"])
 def test_clean_takes_nothing(project: Repository, *, opened: bool) -> None:
     project.dream_of("Releases are built on Thursdays")
-    project.note("The staging server listens on port 8080")
     project.git("clean", "-q", "-f", "-d", "-x")
     told = project.told()
     assert [one for one in project.noted if one not in told] == []
     if opened:
         project.dream_of("Mira wants one page")
         project.require_whole()
+
+
+@pytest.mark.xfail(strict=True, reason="memory/scratch.md is in the project until a dream takes it (docs/scope.md)")
+def test_clean_takes_no_note_that_waits(project: Repository) -> None:
+    project.note("The staging server listens on port 8080")
+    project.git("clean", "-q", "-f", "-d", "-x")
+    told = project.told()
+    assert [one for one in project.noted if one not in told] == []
 
 
 @pytest.mark.parametrize("what", ["project", "folder"])
