@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from daemon.ingest.formats.turn import Watermark
 from daemon.upkeep.import_ import import_archive
+from daemon.workspace.adoption import open_workspace
 from state.codec import encode
 from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.errors import DreamdError
@@ -91,7 +92,7 @@ def test_a_trigger_with_a_tables_name_is_another_schema(archive: Path, importer:
 
 def test_what_an_owner_has_analysed_is_left_behind(archive: Path, tmp_path: Path) -> None:
     import_archive(changed(archive, tmp_path, "ANALYZE"), tmp_path / "there")
-    with closing(sqlite3.connect(tmp_path / "there" / ".dreamd" / "state.db")) as connection:
+    with closing(sqlite3.connect(open_workspace(tmp_path / "there").database)) as connection:
         assert connection.execute("SELECT 1 FROM sqlite_master WHERE name LIKE 'sqlite_stat%'").fetchone() is None
 
 
@@ -217,8 +218,9 @@ def test_what_was_read_outside_the_workspace_is_nobodys_here(archive: Path, tmp_
     path = changed(archive, tmp_path, statement, "UPDATE occurrences SET file = '/etc/x'")
     there = tmp_path / "there"
     assert import_archive(path, there).foreign == len(foreign)
-    assert sorted(str(row[0]) for row in rows_of(there / ".dreamd" / "state.db", ["watermarks"])) == sorted(own)
-    assert b"/etc/passwd" not in (there / ".dreamd" / "state.db").read_bytes()
+    database = open_workspace(there).database
+    assert sorted(str(row[0]) for row in rows_of(database, ["watermarks"])) == sorted(own)
+    assert b"/etc/passwd" not in database.read_bytes()
 
 
 def rows_of(path: Path, tables: Iterable[str]) -> list[tuple[object, ...]]:
