@@ -34,13 +34,11 @@ def test_the_daemon_does_it_in_a_workspace_that_it_keeps_and_goes_on(home: Home,
     with home.serving() as daemon:
         assert home.dreamd("doctor", here.root, "--repair").status == 3, daemon.log
         here.document.write_bytes(bytes(500))
-        (here.history / "000001.json").write_bytes(b"{")
         examined = home.dreamd("doctor", here.root)
         assert "problem  MEMORY.md" in examined.out, examined
         ended = home.dreamd("doctor", here.root, "--repair")
         assert ended.status == 0, ended
         assert "mended   MEMORY.md" in ended.out, ended
-        assert "mended   history" in ended.out, ended
         status = daemon.status(here)
         assert status.holder is not None
         assert status.holder.pid == daemon.process.pid
