@@ -40,13 +40,13 @@ from state.stores.erasing.intent import is_unfinished
 from state.stores.history.acts import Acts
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
-from state.stores.history.former_records import take_in_records
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.originals import Originals
 from state.stores.history.segments import Segments
 from state.stores.history.steps import Steps
+from state.stores.repair.former_records import take_in_records
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
 

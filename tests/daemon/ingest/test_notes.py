@@ -20,6 +20,7 @@ from state.scratch import Note
 from state.signals.hormones import Feeling, Hormone
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
+from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support.faults import Fault, FaultySystem
 
@@ -30,8 +31,8 @@ ERRORS = ("The deploy failed with an error", "The build is broken, it crashed", 
 class Watched(Disk):
     """A disk that counts what is read."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root, System())
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace.root, System(), workspace.state)
         self.read: list[str] = []
 
     def target(self, path: Path) -> Path:
@@ -42,7 +43,7 @@ class Watched(Disk):
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_exclusive(init_workspace(tmp_path / "agent"), Config(), "a test") as store:
-        store.disk = Watched(store.workspace.root)
+        store.disk = Watched(store.workspace)
         yield store
 
 
