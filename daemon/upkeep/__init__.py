@@ -1,1 +1,1 @@
-"""Upkeep: forget, export, import, examine, repair and take over a workspace."""
+"""Upkeep: forget, export, import, examine and repair a workspace."""

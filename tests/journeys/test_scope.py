@@ -80,7 +80,7 @@ def test_a_dream_in_a_worktree_with_a_memory_makes_the_shared_workspace(
     (main / "MEMORY.md").write_text("# Memory\n\n- Ada prefers tea\n", encoding="utf-8")
     monkeypatch.chdir(tree)
     assert dreamd("dream").status == 0
-    assert (main / ".dreamd").is_dir()
+    assert (main / ".dreamd").is_file()
     assert not (tree / ".dreamd").exists()
 
 

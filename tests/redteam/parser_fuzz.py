@@ -9,6 +9,7 @@ nothing is written outside of the room that it is given. What breaks that is kep
 import argparse
 import gzip
 import json
+import os
 import random
 import resource
 import shutil
@@ -27,6 +28,7 @@ from daemon.config.registry import WorkspaceList, known
 from daemon.config.settings import load
 from daemon.ingest.formats.reading import readings
 from daemon.upkeep.import_ import import_archive
+from daemon.workspace.adoption import init_workspace, open_workspace
 from state.document.document import complete, parse, render
 from state.document.markdown import unfenced, units
 from state.dream import decode_record
@@ -37,7 +39,6 @@ from state.stores.backup.manifest import DATABASE
 from state.stores.database.connection import open_database
 from state.stores.database.copies import make_copy
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import contained, init_workspace
 from state.stores.repair.check import damage_of
 from tests.redteam.mutating import mutated
 from tests.support.archives import exported, forged, lived, members
@@ -61,15 +62,16 @@ class Parser:
 
 def parsers(folder: Path) -> Iterator[Parser]:
     """All of them, with samples from a workspace that has lived, which is made in this folder."""
+    os.environ |= _home(folder)
     root = lived(folder / "lived")
     archive = exported(root, folder / "backup.tar.gz")
     documents = tuple(path.read_bytes() for path in (root / "MEMORY.md", REPOSITORY / "docs/example/MEMORY.md"))
     logs = tuple(
         path.read_bytes()
-        for path in (*root.rglob("*.md"),)
+        for path in (*root.rglob("*.md"), *open_workspace(root).retired.glob("*.md"))
         if "scratch" in path.name or path.parent.name == "retired"
     )
-    history = tuple(path.read_bytes() for path in sorted((root / ".dreamd/history").glob("*.json")))
+    history = tuple(path.read_bytes() for path in (REPOSITORY / "tests/stores/database").glob("record_*.json"))
     yield Parser("document", documents, lambda content, _: _document(content))
     yield Parser("scratch", (*logs, (REPOSITORY / "docs/example/memory/scratch.md").read_bytes()), _scratch)
     yield Parser("transcript", _transcripts(), _transcript)
@@ -87,10 +89,16 @@ def parsers(folder: Path) -> Iterator[Parser]:
     yield Parser("registry", (b"# mine\n/srv/a\n/srv/b c\n\n", f"{root}\n".encode()), _registry)
 
 
+def _home(folder: Path) -> dict[str, str]:
+    """Environment variables for a user's own folders in this one."""
+    return {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("DATA", "STATE")}
+
+
 def fuzz(parser: Parser, chance: random.Random, folder: Path) -> str:
     """One try; what went wrong, "" for nothing. Of a seed a parser's tries are the same, however many there are."""
     content, room = mutated(chance, parser.samples), folder / "room"
     room.mkdir()
+    os.environ |= _home(room)
     outside = _listing(folder, room)
     began, wrong = time.monotonic(), ""
     try:
@@ -185,7 +193,7 @@ def _transcript(content: bytes, room: Path) -> None:
 
 
 def _journal(content: bytes, room: Path) -> None:
-    workspace = init_workspace(contained(room / "w"))
+    workspace = init_workspace(room / "w")
     workspace.history.mkdir()
     (workspace.history / "000001.json").write_bytes(content)
     with working(workspace.root) as store:
@@ -207,7 +215,7 @@ def _member(archive: Path, content: bytes, room: Path) -> None:
 
 def _databases(root: Path) -> Iterator[bytes]:
     """A database, and one with its log behind it, from a sign on."""
-    main = (root / ".dreamd/state.db").read_bytes()
+    main = open_workspace(root).database.read_bytes()
     yield main
     copy = root.parent / "copy.db"
     copy.write_bytes(main)
