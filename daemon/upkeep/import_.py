@@ -21,10 +21,10 @@ from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk, is_same_file
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.former_records import take_in_records
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.segments import Segments
+from state.stores.repair.former_records import take_in_records
 
 _ASIDE = ".dreamd-import-"
 _INCOMING = "incoming.db"
