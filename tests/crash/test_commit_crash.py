@@ -60,7 +60,7 @@ def test_a_call_that_fails_during_a_commit_leaves_the_old_version_or_the_new_one
         return system
 
     assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(30)
-    assert min(ends.values()) > 1  # nearly all that is done in files is done after the commit
+    assert ends[True] > share(20)  # nearly all that is done in files is done after the commit
 
 
 @pytest.mark.full
