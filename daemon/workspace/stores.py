@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
 from daemon.workspace.vector_index import Embedding, Index
-from state.errors import BusyError, DreamdError, StorageError
+from state.errors import BusyError, DocumentError, DreamdError, StorageError
 from state.signals.hormones import Baselines
 from state.stores.backup.manifest import remove_unmoved
 from state.stores.crystals import full_text
@@ -245,8 +245,9 @@ def recover(store: Store) -> None:
     remove_unmoved(store.workspace, store.disk)
     for problem in take_in_records(store.workspace, store.disk, store.crystals, store.memory):
         store.notice(f"a version of an older dreamd cannot be shown or restored: {problem}")
-    if store.memory.recover():
-        store.notice(f"MEMORY.md was brought to version {store.lineage.last_version()}, which it had not reached")
+    with suppress(DocumentError, StorageError):  # whoever needs its text says what is wrong with it
+        if store.memory.recover():
+            store.notice(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
     from daemon.workspace.blocks import finish_blocks  # which is about stores
 
     finish_blocks(store)

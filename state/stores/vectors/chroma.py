@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from state.errors import StorageError
+from state.stores.disk.syscalls import storage_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,4 +103,6 @@ def _client(folder: Path) -> Any:  # noqa: ANN401 - ChromaDB's own annotation la
         "anonymized_telemetry": False,
         "chroma_otel_collection_endpoint": "",
     }
+    with storage_errors(folder):
+        folder.mkdir(mode=0o700, exist_ok=True)  # ChromaDB would make the folders above it as well
     return chromadb.PersistentClient(path=str(folder), settings=Settings(**values))

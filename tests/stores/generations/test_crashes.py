@@ -160,5 +160,5 @@ def test_a_commit_that_was_cut_off_is_finished_by_whoever_brings_it_up(tmp_path:
         shutil.rmtree(tmp_path / "there")
         return system
 
-    assert every_fault((Fault.CRASH,), scenario) > share(20)
+    assert every_fault((Fault.CRASH,), scenario) > share(15)
     assert min(ends.values()) > 0

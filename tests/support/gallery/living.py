@@ -120,8 +120,8 @@ def _told(workspace: Workspace, kind: str, status: int, before: int) -> Lived:
     calls = lived.rows(workspace, "SELECT * FROM calls ORDER BY rowid LIMIT -1 OFFSET ?", before)
     applied = 0
     if run["outcome"] == "committed":
-        newest = max(workspace.history.glob("*.json"))
-        applied = len(json.loads(newest.read_text(encoding="utf-8"))["operations"])
+        newest = next(row for row in reversed(lived.versions(workspace)) if row["record"])
+        applied = len(json.loads(newest["record"])["operations"])
     return Lived(
         kind,
         status,
