@@ -243,13 +243,15 @@ def test_a_change_can_be_gone_to_past_those_before_it(browser: Browser, name: st
 
 
 def test_what_was_written_by_hand_is_a_version_that_comes_before_the_decision(
-    browser: Browser, waits: Path, name: str
+    served: Running, browser: Browser, waits: Path, name: str
 ) -> None:
     hand, first = "Ada keeps bees", numbers(browser, name)[0]
     text = (waits / "MEMORY.md").read_text(encoding="utf-8")
     (waits / "MEMORY.md").write_text(text.replace(f"- {TEA}\n", f"- {TEA}\n- {hand}\n"), encoding="utf-8")
     browser.act(f"/w/{name}/review/decide", {"verdict": "approve", "number": first}, HTMX)
     assert hand in (waits / "MEMORY.md").read_text(encoding="utf-8")
-    latest = browser.get(f"/w/{name}/dreams.json").json["dreams"]["dreams"][:2]
-    assert [run["version"] for run in latest] == [4, 3]
-    assert [run["reason"] for run in latest] == [f"review of change {first}", "edit by the owner"]
+    latest = served.ask("GET", f"/v1/workspaces/{name}/versions").json["versions"][:2]
+    assert [(one["number"], one["cause"], one["reason"]) for one in latest] == [
+        (4, "review", f"change {first}"),
+        (3, "human", ""),
+    ]
