@@ -24,6 +24,7 @@ from state.stores.disk.places import Place, write_id, write_place
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.user_folder import data_folder, make_private_folder, state_folder
 from state.stores.disk.workspace import Workspace, contained
+from state.stores.git.exclude import keep_out, take_back
 from state.stores.history.originals import path_of
 
 _LEFT = frozenset(("id", "lock", "lock.new", "lock.takeover", ".gitignore", "vouched"))
@@ -72,6 +73,9 @@ def move_out(place: Place, environment: Mapping[str, str], system: System | None
             _bring_of_user(new, disk, environment)
             shutil.rmtree(old.state)
     write_id(new)
+    with suppress(StorageError):  # a repository in which nothing may be written
+        if take_back(new.root, [old.state]).names:  # its line may name a folder, and there is a file now
+            keep_out(new.root, [old.state])
     write_place(data, replace(place, incoming=False))
     return new
 

@@ -4,6 +4,7 @@ import itertools
 import os
 import shutil
 import sqlite3
+import subprocess
 import threading
 from contextlib import closing, suppress
 from hashlib import sha256
@@ -24,6 +25,7 @@ from state.scratch import Note
 from state.stores.disk.lock import acquire
 from state.stores.disk.places import PLACE, all_places, id_in, read_place
 from state.stores.disk.workspace import Workspace, contained
+from state.stores.git.exclude import keep_out
 from state.stores.repair import moving_out
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 
@@ -279,6 +281,16 @@ def test_without_its_users_mark_it_stays_where_it_is(mine: Workspace) -> None:
     with pytest.raises(ForeignError, match="not yours"):
         open_workspace(mine.root)
     assert old.database.exists()
+
+
+def test_git_leaves_out_the_file_that_stands_where_the_folder_was(mine: Workspace) -> None:
+    old = as_before(mine)
+    subprocess.run(["git", "init", "-q", str(mine.root)], check=True)
+    keep_out(mine.root, [old.state, mine.document])
+    exclude = mine.root / ".git" / "info" / "exclude"
+    exclude.write_text(exclude.read_text().replace("/.dreamd\n", "/.dreamd/\n"))
+    open_workspace(mine.root)
+    assert {"/.dreamd", "/MEMORY.md"} <= {*exclude.read_text().splitlines()}
 
 
 def test_it_is_not_taken_from_a_process_that_has_it(mine: Workspace) -> None:
