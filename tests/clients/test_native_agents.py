@@ -160,7 +160,7 @@ def test_two_agents_have_one_memory(ada: Person) -> None:
         assert told.reached(CAT)
         assert texts(second.output(told))[0] == CAT
         assert second.ask(BICYCLE).ended.status == 0
-        until_dreamt(ada)  # perhaps about the end of the session before
+        until_dreamt(ada)  # it may have been about the session before
         until(lambda: BICYCLE in [hit["text"] for hit in found(ada, BICYCLE)])
         # Claude Code asked for nothing but its model.
         assert first.api.others == []

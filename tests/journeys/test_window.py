@@ -81,7 +81,7 @@ def went_to(page: Page, name: str) -> None:
 
 
 def said(page: Page, text: str) -> None:
-    """Wait until an act has said this and is over: a key that is pressed while it is on its way is not taken."""
+    """Wait until the page says this and the request has ended: until then it ignores keys that press a button."""
     page.locator("#said", has_text=text).wait_for()
     page.wait_for_function("document.querySelector('form.htmx-request') === null")
 

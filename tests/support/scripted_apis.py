@@ -33,7 +33,7 @@ Event = dict[str, Any]
 
 
 NOT_THERE = "unsupported call: "
-PATIENCE = 10  # calls of a tool that is not there before its absence is taken for the answer
+PATIENCE = 10  # calls of a missing tool, after which its error is taken for its result
 
 
 class ScriptedApi(ABC):
@@ -121,9 +121,11 @@ class ResponsesApi(ScriptedApi):
         for item in request["input"]:
             if item["type"] == "function_call_output":
                 # A server that is not required may start after the first request: its tool is called again.
-                missing = missing + 1 if _text(item["output"]).startswith(NOT_THERE) else 0
+                output = _text(item["output"])
+                missing = missing + 1 if output.startswith(NOT_THERE) else 0
                 if missing in (0, PATIENCE):
-                    results.append(_text(item["output"]))
+                    results.append(output)
+                    missing = 0
             elif item["type"] == "message" and item["role"] == "user":
                 prompt, results, missing = _text(item["content"]), [], 0
         return prompt, results
