@@ -21,7 +21,7 @@ from statistics import median, quantiles
 
 from benchmarks.workload import Workload
 from daemon.workspace.adoption import init_workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 
 HEAVY = ("litellm", "chromadb", "langgraph", "mcp", "numpy", "onnxruntime", "pydantic")
 SEED = 11
@@ -42,7 +42,7 @@ def prepared(folder: Path) -> Path:
     workspace = init_workspace(folder)
     workload = Workload(SEED, width=1)
     for note in workload.notes(0, PENDING, datetime.now(UTC)):
-        Segments(workspace).append(note)
+        NoteInbox(workspace).append(note)
     text = "# Working Memory State\n\n## Active Context\n\n"
     number = 0
     while len(text) < CHARACTERS:

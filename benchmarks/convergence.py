@@ -38,7 +38,7 @@ def lines_by_fact(seed: int, folder: Path) -> dict[int, list[str]]:
     with open_exclusive(workspace, Config(), "benchmark") as store:
         for at in range(0, len(notes), NOTES_PER_DREAM):
             for text in notes[at : at + NOTES_PER_DREAM]:
-                store.segments.append(Note(text, utc_now()))
+                store.notes.inbox.append(Note(text, utc_now()))
             dream_now(store, Reason.MANUAL, Mode.AUTO)
     number = {text: at for at, wordings in enumerate(facts()) for text in wordings}
     found: dict[int, list[str]] = defaultdict(list)

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.serving import home, machine, scripted_model
 from benchmarks.workload import Workload
 from state.scratch import Note
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
     from daemon.service.daemon import Daemon
@@ -189,7 +189,7 @@ def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> 
                 dream_now.run(access, DreamNow(reason="session-end", wait=False))
             return True
         if deed.kind == "note":
-            Segments(workspace).append(Note(deed.text, time_.now()))
+            NoteInbox(workspace).append(Note(deed.text, time_.now()))
         else:
             said = {"role": "user", "timestamp": time_.now().isoformat()}
             path = workspace.root / "transcripts" / f"{deed.session}.jsonl"

@@ -122,7 +122,7 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
         embedder = timed(store)
         opening = time.perf_counter() - began
         for note in workload.notes(batch, NOTES, utc_now()):
-            store.segments.append(note)
+            store.notes.inbox.append(note)
         with profile or nullcontext():
             times = Clock()
             # What dream_now does first, one by one; it then finds it done.

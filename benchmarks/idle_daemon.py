@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 from benchmarks.serving import Daemon, daemon, environment, home, machine, scripted_model, with_model
 from benchmarks.workload import Workload, fill
-from state.stores.history.segments import Segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,9 +65,10 @@ def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
 def dreamt(running: Daemon, workspaces: "list[Workspace]", workload: Workload, batch: int) -> None:
     """One dream in each, over a few notes."""
     from daemon.api.operations.dreams import DreamNow, dream_now
+    from state.stores.history.inbox import NoteInbox
 
     for number, workspace in enumerate(workspaces):
-        log = Segments(workspace)
+        log = NoteInbox(workspace)
         for note in workload.notes(batch + number, NOTES, datetime.now(UTC)):
             log.append(replace(note, at=datetime.now(UTC)))
         _dreamt(partial(running.client.call, workspace.root, dream_now, DreamNow()))

@@ -58,7 +58,7 @@ def lived(
     with open_exclusive(workspace, config, "a benchmark") as store:
         for notes in days:
             for one in notes:
-                store.segments.append(Note(one["text"], utc_now(), one["importance"]))
+                store.notes.inbox.append(Note(one["text"], utc_now(), one["importance"]))
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         yield store
 

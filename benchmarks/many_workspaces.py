@@ -45,7 +45,7 @@ from benchmarks.serving import (
 from benchmarks.workload import Workload
 from daemon.config.registry import name_of
 from state.scratch import Note
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
     from state.stores.disk.workspace import Workspace
@@ -111,7 +111,7 @@ def prepared(place: Path, workload: Workload, count: int) -> "tuple[list[Workspa
     due = [init_workspace(place / f"workspace-{number:03}", environment(place)) for number in range(count)]
     for number, workspace in enumerate(due):
         for note in workload.notes(number, NOTES, datetime.now(UTC)):
-            Segments(workspace).append(note)
+            NoteInbox(workspace).append(note)
     return due, [init_workspace(place / f"busy-{number:02}", environment(place)) for number in range(BUSY)]
 
 
@@ -124,7 +124,7 @@ def asked(running: Daemon) -> Callable[["Workspace", str], None]:
 
 def appended(workspace: "Workspace", text: str) -> None:
     """A note as a window takes it that needs no daemon."""
-    Segments(workspace).append(Note(text, datetime.now(UTC)))
+    NoteInbox(workspace).append(Note(text, datetime.now(UTC)))
 
 
 def bare(workspace: "Workspace", text: str) -> None:

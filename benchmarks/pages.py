@@ -69,7 +69,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
     with access, access.write() as store:
         workload = Workload(SEED)
         for number in range(store.lineage.last_version(), dreams):
-            store.segments.append(
+            store.notes.inbox.append(
                 Note(f"The server number {number} of Ada listens on port {number + 1024}", utc_now())
             )
             try:
@@ -96,7 +96,7 @@ def ask_about(store: Store) -> None:
     store.config = Config()
     for drink in ("tea", "coffee"):
         for name in NAMES:
-            store.segments.append(Note(f"{name} prefers {drink} in the morning", utc_now(), 0.8))
+            store.notes.inbox.append(Note(f"{name} prefers {drink} in the morning", utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 

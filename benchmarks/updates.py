@@ -70,10 +70,10 @@ def live(change: Change, folder: Path, embedding: "Embedding") -> Outcome:
     workspace = init_workspace(contained(folder))
     with open_exclusive(workspace, Config(), "a benchmark", embedding=embedding) as store:
         for fact in change.facts:
-            store.segments.append(Note(text=fact, at=utc_now() - timedelta(days=1)))
+            store.notes.inbox.append(Note(text=fact, at=utc_now() - timedelta(days=1)))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         before = workspace.document.read_text(encoding="utf-8")
-        store.segments.append(Note(text=change.new, at=utc_now()))
+        store.notes.inbox.append(Note(text=change.new, at=utc_now()))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         after = workspace.document.read_text(encoding="utf-8")
         hits = [hit.crystal.text for hit in store.searcher().search(change.question, utc_now(), limit=10).hits]

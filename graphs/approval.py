@@ -247,7 +247,7 @@ def _with_evidence(snapshot: Snapshot, wishes: Sequence[Wish]) -> tuple[Snapshot
         operation = wish.change.operation
         cites = tuple(names.get(cite, cite) for cite in operation.cites)
         renamed.append(replace(wish, change=replace(wish.change, operation=replace(operation, cites=cites))))
-    return replace(snapshot, evidence=tuple(pieces), seeds=(), notes=(), segments=()), renamed
+    return replace(snapshot, evidence=tuple(pieces), seeds=(), notes=(), taken=()), renamed
 
 
 def _plan(snapshot: Snapshot, wish: Wish) -> _Plan | None:

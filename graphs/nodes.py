@@ -129,7 +129,7 @@ def evict(state: Dreaming, *, ports: Ports) -> Step:
             refusal = Refusal("nothing taken in", "dream", "the answer changes nothing and names no note as consumed")
             return {"refusals": [*refusals, encode(refusal)], "feedback": [refusal.figures], "outcome": "refused"}
         left = tuple(one for one in dream.crystals if one not in snapshot.notes)
-        dream = replace(dream, segments=(), dreamt=(), crystals=left, notes=0)
+        dream = replace(dream, taken=(), dreamt=(), crystals=left, notes=0)
     return {"record": encode(dream), "refusals": refusals, "outcome": "ready"}
 
 

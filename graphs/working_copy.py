@@ -165,7 +165,7 @@ class WorkingCopy:
             ),
             pointers=tuple(self.pointers),
             retired_pointers=tuple(self.retired),
-            segments=snapshot.segments,
+            taken=snapshot.taken,
             tombstones=snapshot.new_tombstones,
             lifted_tombstones=snapshot.lifted_tombstones,
             usage=usage,

@@ -110,12 +110,12 @@ class CurrentLine:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentMark:
-    """How many bytes of a segment are consumed, from `start` on by this version; a restore sets it to `start`."""
+class Remark:
+    """A note that a restore makes pending or consumed again: by which version it was and is (None: pending)."""
 
-    number: int
-    consumed: int
-    start: int = 0
+    note: int
+    before: int | None
+    after: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,8 @@ class Snapshot:
     the first dream; `seeds` are the ids of its crystals, as long as no dream has seen them. `by_hand` are the ids of
     the lines that the owner wrote since the last version, `deleted` the lines that the owner removed, and `corrected`
     says which new line stands in the place of which of these (ids, old and new). `notes` are the crystals of the
-    scratch notes, `pointed` those behind the pointers of the file, `twins` those that have the very text of a line.
+    scratch notes, `taken` their rows, `pointed` those behind the pointers of the file, `twins` those that have the
+    very text of a line.
     `best` are the lines of the best of the last ten versions. `redaction` says what of all this a model, or a
     crystal, may be given; `forgotten` what no line may hold. `policy` says what waits for the owner, `handwritten`
     are the ids of all lines that stand as the owner wrote them, `earlier` the changes that wait or were declined, and
@@ -239,7 +240,7 @@ class Snapshot:
     evidence: tuple[Evidence, ...] = ()
     seeds: tuple[str, ...] = ()
     notes: tuple[Crystal, ...] = ()
-    segments: tuple[SegmentMark, ...] = ()
+    taken: tuple[int, ...] = ()
     pointers: tuple[PointerLine, ...] = ()
     tombstones: tuple[str, ...] = ()
     new_tombstones: tuple[str, ...] = ()
@@ -312,7 +313,9 @@ class Dream:
     same edits. Committing the same dream again changes nothing. `staged` are the changes that wait for the owner and
     those that applied and can be undone, with all that is known of them;
     `decided` what this version makes of changes that were staged before, `corrections` what the owner called wrong.
-    A restore names in `dreamt` the crystals that are input again, and in `redreamt` those that are no longer.
+    `taken` are the rows of the notes that it took in.
+    A restore names in `dreamt` the crystals that are input again, in `redreamt` those that are no longer, and in
+    `remarks` the notes that are so.
     `newest` is the row of the last crystal that there was when the dream read (what it passed over up to there is no
     news any more), `waiting` counts the notes that it left for the next one.
     """
@@ -334,7 +337,8 @@ class Dream:
     dreamt: tuple[str, ...] = ()
     pointers: tuple[PointerLine, ...] = ()
     retired_pointers: tuple[PointerLine, ...] = ()
-    segments: tuple[SegmentMark, ...] = ()
+    taken: tuple[int, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     tombstones: tuple[str, ...] = ()
     lifted_tombstones: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
@@ -367,7 +371,7 @@ class Dream:
         return self.after if self.merged is None else self.merged
 
 
-RECORD_FORMAT = 3
+RECORD_FORMAT = 4
 """The form in which the journal and a proposal keep a dream. What has no number is of before there were any: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
@@ -384,9 +388,14 @@ def _without_doubts(record: dict[str, Any]) -> dict[str, Any]:
     )
 
 
+def _without_segments(record: dict[str, Any]) -> dict[str, Any]:
+    """Drop which files a former release took in: their notes are rows."""
+    return {key: value for key, value in record.items() if key != "segments"}
+
+
 # Each makes a record of the next form from one of the form of its place here. The first came with its number alone,
-# the second with fields that may be missing, the third without doubts.
-_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict, dict, _without_doubts)
+# the second with fields that may be missing, the third without doubts, the fourth with rows of notes.
+_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict, dict, _without_doubts, _without_segments)
 
 
 def encode_record(dream: Dream) -> str:

@@ -18,7 +18,7 @@ from state.stores.database.connection import open_unmigrated
 from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Change, Changes
-from state.stores.history.segments import Segments
+from state.stores.history.notes import notes_of
 from state.text.words import normalise
 
 # So many other workspaces are looked at, and so much of each.
@@ -39,9 +39,10 @@ def global_lines(workspace: Workspace, wanted: str, environment: Mapping[str, st
 
 def global_notes(workspace: Workspace, wanted: str, environment: Mapping[str, str]) -> Iterator[Note]:
     """The pending notes of the global workspace that hold this, but for what was forgotten there."""
-    with suppress(DreamdError, OSError):
+    with suppress(DreamdError, OSError, sqlite3.Error):
         if (own := _global(workspace, environment)) is not None:
-            found = [note for note in Segments(own).newest().notes if wanted in normalise(note.text)]
+            with notes_of(own) as notes:
+                found = [note for note in notes.newest().notes if wanted in normalise(note.text)]
             without = tombstones_in(own.database).without if found else str
             yield from (note for note in found if without(note.text) == note.text)
 

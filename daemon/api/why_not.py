@@ -27,7 +27,6 @@ from state.errors import NotFoundError, StorageError
 from state.stores.crystals.listing import Chosen, CrystalList, ListedCrystal
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
-from state.stores.history.segments import Segments
 from state.text.words import normalise
 
 MOST_REASONS = 5
@@ -236,7 +235,7 @@ class _Asked:
 
     def _notes(self) -> Iterator[Reason]:
         """What waits as a note."""
-        notes = sorted(enumerate(Segments(self.store.workspace).newest().notes), key=lambda one: (one[1].at, one[0]))
+        notes = sorted(enumerate(self.store.notes.newest().notes), key=lambda one: (one[1].at, one[0]))
         one = self.receipt
         before = [note for _, note in reversed(notes) if one is not None and note.at <= one.at]
         for _, note in notes:

@@ -10,7 +10,7 @@ from daemon.config.layers import redaction
 from daemon.workspace.adoption import has_global_workspace, init_global_workspace
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
     import argparse
@@ -44,7 +44,7 @@ def run(arguments: "argparse.Namespace") -> int:
     text = _stdin() if arguments.text == ["-"] else " ".join(arguments.text)
     secrets = redaction(arguments.config, os.environ)
     given = Note(text, datetime.now(UTC), arguments.importance, replaces=arguments.replaces)
-    note = Segments(workspace).append(given, secrets)
+    note = NoteInbox(workspace).append(given, secrets)
     stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
     if arguments.json:
         import json

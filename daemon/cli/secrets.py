@@ -20,8 +20,8 @@ from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageErro
 from state.scratch import Note
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.originals import Original, Originals
-from state.stores.history.segments import Segments
 
 _ID = 8
 
@@ -94,7 +94,7 @@ def _told_the_daemon() -> str:
 
 def _bring_back(workspace: Workspace, one: Original, arguments: argparse.Namespace) -> None:
     note = Note(one.text, datetime.fromisoformat(one.at))
-    Segments(workspace).append(note, redaction(arguments.config, os.environ))
+    NoteInbox(workspace).append(note, redaction(arguments.config, os.environ))
 
 
 def _let(text: str) -> None:

@@ -186,7 +186,7 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
     if not changes:
         return
     standing = {normalise(line.text) for line in _lines(store, now)}
-    pending = {note.text for note in store.segments.pending_notes()}
+    pending = {note.text for note in store.notes.each_pending()}
     for one in changes:
         # What workspaces agree on stands in them: it is no news of this one.
         note = _as_note(one) if one.decision is Decision.WAITING and not one.is_agreement else None
@@ -195,8 +195,8 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
             continue
         # In this order: a kill in between leaves a note that is pending, and is not written a second time.
         if note.text not in pending:
-            note = store.segments.append(note, store.config.secrets.redaction)
-        store.changes.decide(one.number, decision, now, note_crystal(store, note, "", now).id)
+            note = store.notes.inbox.append(note, store.config.secrets.redaction)
+        store.changes.decide(one.number, decision, now, note_crystal(store, note, now).id)
 
 
 def _as_note(change: Change) -> Note | None:

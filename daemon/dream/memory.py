@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from daemon.dream.snapshot import snapshot
-from daemon.ingest.notes import forget_notes, note_crystal
+from daemon.ingest.notes import absorb_notes, note_crystal, pending_crystals
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import settle_document
 from daemon.workspace.redaction import learnable
@@ -14,7 +14,7 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
-from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
+from state.dream import Dream, PointerLine, Reason, Snapshot
 from state.scratch import Bite, bite_of
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.git.reading import note_git
@@ -32,18 +32,12 @@ class WorkspaceMemory:
     context_window: int | None = None
 
     def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
-        """Take the scratch log and read everything a dream needs: of the pending notes the oldest, as many as fit."""
-        self.store.segments.take()
-        forget_notes(self.store)
-        waiting = self.store.segments.count().notes
-        segments = self.store.segments.pending(utc_now(), self._bite)
-        notes = learnable(
-            self.store,
-            (note_crystal(self.store, note, segment.file, now) for segment in segments for note in segment.notes),
-        )
-        marks = tuple(SegmentMark(segment.number, segment.end, segment.start) for segment in segments)
-        waiting -= sum(len(segment.notes) for segment in segments)
-        return snapshot(self.store, notes, marks, dream, reason, now, max(0, waiting))
+        """Take in what arrived and read all that a dream needs: of the pending notes the oldest, as many as fit."""
+        absorb_notes(self.store, now, most=MOST_NOTES)
+        taken = self.store.notes.pending(self._bite)
+        waiting = self.store.notes.count().notes - len(taken)
+        notes = pending_crystals(self.store, taken)
+        return snapshot(self.store, notes, [one.key for one in taken], dream, reason, now, max(0, waiting))
 
     @property
     def _bite(self) -> Bite:
@@ -69,6 +63,7 @@ class WorkspaceMemory:
         A dream that changes nothing makes no version; what it took in is consumed.
         """
         memory = self.store.memory
+        absorb_notes(self.store, utc_now())  # scratch.md is written anew with all that is pending then
         if not memory.is_committed(dream.id):
             settle_document(self.store)  # git may have changed MEMORY.md since the dream has read it
         done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
@@ -87,10 +82,10 @@ class DryMemory(WorkspaceMemory):
     """Reads without taking anything, commits nothing."""
 
     def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
-        """The snapshot of the pending notes; the scratch log stays where it is."""
-        pending = bite_of(self.store.segments.each_pending(), self._bite)
-        notes = learnable(self.store, (note_crystal(self.store, note, "", now) for note in pending))
-        waiting = self.store.segments.count().notes - len(pending)
+        """The snapshot of the pending notes; those that just arrived stay where they are."""
+        pending = bite_of(self.store.notes.each_pending(), self._bite)
+        notes = learnable(self.store, (note_crystal(self.store, note, now) for note in pending))
+        waiting = self.store.notes.count().notes - len(pending)
         return snapshot(self.store, notes, (), dream, reason, now, max(0, waiting))
 
     def commit(self, dream: Dream) -> Dream:

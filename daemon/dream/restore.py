@@ -14,7 +14,7 @@ from state.document.markdown import is_stamp
 from state.document.merge import difference
 from state.document.operations import Birth, Death, Fate
 from state.document.pointer import parse_pointer
-from state.dream import RESTORE, CurrentLine, Decided, Decision, Dream, PointerLine, SegmentMark
+from state.dream import RESTORE, CurrentLine, Decided, Decision, Dream, PointerLine, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.changes import OPEN
@@ -28,7 +28,7 @@ RESTORED_IMPORTANCE = 0.7
 def restore(store: Store, number: int) -> Dream:
     """Commit MEMORY.md as it was in this version, as a new version.
 
-    Notes and crystals that later versions consumed are input again: their segments are pending, the bootstrap shows
+    Notes and crystals that later versions consumed are input again: the notes are pending, the bootstrap shows
     them. To restore the version before a restore undoes it: what that gave back is consumed again, and decided as it
     was. Lines that leave by it are crystals; what its owner had deleted then, and allowed since, is deleted again.
     Of a later version whose record is gone or damaged, what the crystals say is input again, and the dream's problems
@@ -60,7 +60,7 @@ def restore(store: Store, number: int) -> Dream:
         crystals=crystals,
         dreamt=tuple(dict.fromkeys((*consumed.dreamt, *unread))),
         redreamt=consumed.redreamt,
-        segments=consumed.segments,
+        remarks=_remarks(store, number, later),
         pointers=_pointers(store, text),
         tombstones=(
             *(death.text for death in deaths if death.fate is Fate.DELETED),
@@ -95,32 +95,37 @@ def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Consumed:
-    """How input comes to be as it was: segments, and crystals that are input again or no longer."""
+    """How input comes to be as it was: crystals that are input again, and that are no longer."""
 
-    segments: tuple[SegmentMark, ...]
     dreamt: tuple[str, ...]
     redreamt: tuple[str, ...]
 
 
 def _consumed_by(later: Sequence[Dream]) -> _Consumed:
     """Return what these versions have taken in or given back, where it is not as it was before them."""
-    before, upto = dict[int, int](), dict[int, int]()  # how far each segment was consumed before them, and by them
     was, is_ = dict[str, bool](), dict[str, bool]()  # whether each crystal was dreamt before them, and is now
     for record in later:
         is_restore = record.cause == RESTORE
-        for mark in record.segments:
-            start, end = (mark.consumed, mark.start) if is_restore else (mark.start, mark.consumed)
-            before.setdefault(mark.number, start)
-            upto[mark.number] = end if is_restore else max(upto.get(mark.number, 0), end)
         for crystals, dreamt in ((record.dreamt, not is_restore), (record.redreamt, True)):
             for crystal in crystals:
                 was.setdefault(crystal, not dreamt)
                 is_[crystal] = dreamt
     return _Consumed(
-        tuple(SegmentMark(number, end, before[number]) for number, end in upto.items() if before[number] != end),
         tuple(crystal for crystal, dreamt in is_.items() if dreamt and not was[crystal]),
         tuple(crystal for crystal, dreamt in is_.items() if was[crystal] and not dreamt),
     )
+
+
+def _remarks(store: Store, number: int, later: Sequence[Dream]) -> tuple[Remark, ...]:
+    """Return how notes come to be pending, or consumed, as they were at this version: the first that tells knows."""
+    then: dict[int, int | None] = dict.fromkeys(store.notes.consumed_after(number))
+    told = set[int]()
+    for one in (remark for record in later for remark in record.remarks):
+        if one.note not in told:
+            told.add(one.note)
+            then[one.note] = one.before if one.before is not None and one.before <= number else None
+    now = store.notes.consumed_in(then)
+    return tuple(Remark(note, now[note], was) for note, was in then.items() if note in now and now[note] != was)
 
 
 # Of a record that does not say what a change was before.

@@ -20,7 +20,7 @@ from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, report_nodes
 from daemon.dream.recall import recall_before, record_recall
-from daemon.ingest.notes import BATCH, absorb_notes, forget_notes
+from daemon.ingest.notes import BATCH, absorb_notes
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
@@ -121,7 +121,6 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     store.notices += absorbed.problems
     notes = absorb_notes(store, now, most=BATCH)  # the oldest: a dream takes in no more of a long log
     items = maintain(store, now).delivered + hand_over(store, now)
-    store.segments.sweep(now)
     store.sweep(now)
     remove_unmoved(store.workspace, store.disk)
     if notes or absorbed.turns:
@@ -145,12 +144,12 @@ def new_input(store: Store) -> int:
 
     A thousand of each are counted. What dreams have passed over is no news: it comes along with what is.
     """
-    return unseen_seeds(store) + new_crystals(store) + store.segments.count().notes
+    return unseen_seeds(store) + new_crystals(store) + store.notes.count().notes
 
 
 def new_crystals(store: Store) -> int:
     """How many crystals are new since the last dream, beside the pending notes."""
-    return store.crystals.undreamt_count(file.name for file in store.segments.pending_files())
+    return store.crystals.undreamt_count()
 
 
 def unseen_seeds(store: Store) -> int:
@@ -159,7 +158,6 @@ def unseen_seeds(store: Store) -> int:
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
-    forget_notes(store)  # what waits may be nothing but what is forgotten: then no dream comes to take it out
     if store.config.dream.mode == "propose" and (waiting := store.ledger.proposals()):
         store.ledger.skip(dream, reason.value, f"proposal {waiting[0].dream} waits", now)
         raise NothingToDoError(f"proposal {waiting[0].dream} waits", "decide it with 'dreamd review' first")
@@ -311,6 +309,6 @@ def _conclude(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, r
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
     elif mode is Mode.PROPOSE:
         store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
-    pending = store.segments.count()
+    pending = store.notes.count()
     changes = store.changes.counts().waiting
     return Outcome(record, mode, refusals, resumed, pending.notes, pending.more, changes)

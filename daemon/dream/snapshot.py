@@ -24,7 +24,7 @@ from state.document.document import Document, SectionName
 from state.document.merge import working
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
-from state.dream import CurrentLine, Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot
+from state.dream import CurrentLine, Evidence, Kind, PointerLine, Reason, Snapshot
 from state.errors import DreamdError, NotFoundError
 from state.signals import economics
 from state.signals.curiosity import rank_questions
@@ -54,13 +54,13 @@ _LINE_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
 def snapshot(
     store: Store,
     notes: Sequence[Crystal],
-    marks: tuple[SegmentMark, ...],
+    taken: Sequence[int],
     dream: str,
     reason: Reason,
     now: datetime,
     waiting: int = 0,
 ) -> Snapshot:
-    """What a dream over these notes reads; `marks` say what of the segments they are, `waiting` how many are left."""
+    """What a dream over these notes reads; `taken` are their rows, `waiting` says how many are left."""
     newest = store.crystals.newest()
     read = _standing(store, dream, reason, now)
     old_sections = _old_text(store, read.text, now)
@@ -79,7 +79,7 @@ def snapshot(
         evidence=evidence,
         seeds=(*store.crystals.unseen_seeds(), *gone),
         notes=tuple(notes),
-        segments=marks,
+        taken=tuple(taken),
         best=store.lineage.best(),
         problems=(*read.problems, *feed_problems),
         earlier=store.changes.earlier(),
@@ -199,10 +199,9 @@ def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Ev
     What a page or a tool said is no input: it stays a crystal that a search shows, and nothing can launder it.
     """
     as_notes = {crystal.id for crystal in notes}
-    pending = [file.name for file in store.segments.pending_files()]
-    fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes), pending)
+    fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes))
     news = [one for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
-    # A restore gives notes back whose place in the log is not known any more.
+    # A restore gives notes of before there were rows of them back.
     written = [*notes, *(one for one in news if one.origin is Origin.SCRATCH)]
     every = (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),

@@ -27,4 +27,4 @@ def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, no
         for hormone in spiked:
             text = spike_note(hormone, levels.level(hormone), events, cause)
             spike = Note(text=text, at=now, importance=0.8, auto=True)
-            store.segments.append(spike, store.config.secrets.redaction)
+            store.notes.inbox.append(spike, store.config.secrets.redaction)

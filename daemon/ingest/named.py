@@ -50,7 +50,7 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
 
 def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tuple[str, ...]]:
     """Return what the pending notes name, by the ids of the notes' crystals. None names a note that comes later."""
-    notes = list(islice(store.segments.each_pending(), _MOST_NOTES))
+    notes = list(islice(store.notes.each_pending(), _MOST_NOTES))
     if not any(note.replaces for note in notes):
         return {}
     ids = [crystal_id(Origin.SCRATCH, redacted(store, note.text)) for note in notes]
@@ -71,7 +71,7 @@ def doubt(store: Store, value: str) -> str:
     key, lines = normalise(value), store.lineage.current_lines()
     known = {normalise(line.text) for line in lines}
     new = {block.key for part in parse(read_document(store)[0]).parts for block in part.lines} - known
-    new |= {normalise(note.text) for note in store.segments.newest().notes if note.replaces != value}
+    new |= {normalise(note.text) for note in store.notes.newest().notes if note.replaces != value}
     if named(store, lines, value) or any(_has(text, key) for text in new):
         return ""
     return f"{value!r:.80} names no line and no memory, or several: the note is kept, and replaces nothing"

@@ -12,15 +12,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from daemon.dream.progress import Step
+from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_in
 from daemon.upkeep.forget_proof import changed_in, contents, lines_with, name_of, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store
-from state.forgetting.cutting import Cut
 from state.forgetting.known import RECOGNISED, Target
-from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.database.copies import delete_copies
 from state.stores.database.tombstones import TombstoneStore
@@ -83,8 +82,9 @@ def forget(
     _end_interrupted(store, now)
     settle_document(store)
     write_blocks(store)  # what was typed there is erased like all that stands in MEMORY.md
+    absorb_notes(store, now, most=None)  # what is left of a note is in its row
     begun = intended(connection)
-    for path in files.logs(store.workspace) if begun else ():
+    for path in store.notes.inbox.files() if begun else ():
         files.write_rows(store.disk, path, rows_intended(connection))
     plan = plan_of(store, request, begun)
     on_step(Step("plan", f"{len(plan.erasure.renamed)} crystals hold it"))
@@ -94,11 +94,12 @@ def forget(
         for target in plan.unlearnt:
             TombstoneStore(connection).block(target, now)
     traces: Counter[str] = Counter()
-    _erase_document_and_log(store, plan.erasure, traces, now)
+    _erase_document_and_log(store, plan.erasure, traces)
     on_step(Step("files", "MEMORY.md and the log of notes"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     _erase_others(store, plan.erasure, traces)
     write_blocks(store)
+    store.memory.show_notes(anew=True)
     note_git(store.workspace, connection)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
     _finish(store, plan.erasure, traces, now)
@@ -169,35 +170,23 @@ def _end_interrupted(store: Store, now: datetime) -> None:
         store.ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
-def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> None:
+def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
     """Erase the targets in MEMORY.md, in the backup of the first MEMORY.md, and in the log of notes."""
     workspace, disk = store.workspace, store.disk
     for path in (workspace.document, workspace.backup):
         if path.exists():
             lines = lines_with(disk.read_bytes(path), erasure)
             traces[path.name] += max(lines, int(files.erase_document(disk, path, erasure)))
-    if erasure.cut is Cut.WORDS:
-        _rewrite_notes(store, erasure, now)
-    logs = list(files.logs(workspace))
-    rows = {path: files.log_rows(disk, path, erasure) for path in logs}
+    rows = dict[Path, list[files.Row]]()
+    for path in store.notes.inbox.files():
+        rows[path], after = files.log_rows(disk, path, erasure)
+        if rows[path]:
+            store.notes.remember(path, after)
     intend(store.crystals.connection, erasure, [row for found in rows.values() for row in found])
-    for path in logs:
-        traces[name_of(store, path)] += bool(rows[path])
-        files.write_rows(disk, path, rows[path])
-
-
-def _rewrite_notes(store: Store, erasure: Erasure, now: datetime) -> None:
-    """Append the rest of each pending note that holds a target: the mark of a cut may be longer than the words."""
-    pending = store.segments.pending_notes()
-    known = {note.text for note in pending}
-    for note in pending:
-        if erasure.holds(note.text):
-            rest = erasure.prose(note.text)
-            if rest and rest not in known:
-                known.add(rest)
-                named = "" if erasure.holds(note.replaces) else note.replaces
-                fresh = Note(rest, min(note.at, now), note.importance, note.auto, named)
-                store.segments.append(fresh, store.config.secrets.redaction)
+    for path, found in rows.items():
+        traces[name_of(store, path)] += bool(found)
+        files.write_rows(disk, path, found)
+    store.notes.forget_marks()  # they are digests of what stood there
 
 
 def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:

@@ -167,7 +167,7 @@ def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
     for block in (block for part in parse(document).parts for block in part.lines):
         if letters_of(block.text).signs and parse_pointer(block.text) is None:
             yield Place("line", known.get(block.text) or _named(block.text)), block.text
-    for note in store.segments.pending_notes():
+    for note in store.notes.each_pending():
         if letters_of(note.text).signs:
             yield Place("note", _named(note.text)), note.text
     for kind, statement in (

@@ -105,7 +105,7 @@ def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasu
     if path in (workspace.document, workspace.backup):
         text = content.decode(errors="replace")
         return max(lines_with(content, erasure), 1) if erased_document(text, erasure) != text else 0
-    if path in files.logs(workspace):
+    if path in store.notes.inbox.files():
         notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
         return max(
             sum(any(map(erasure.holds, note.texts)) for note in notes), int(files.blank(content, erasure) != content)
@@ -182,7 +182,7 @@ def lines_with(content: bytes, erasure: Erasure) -> int:
 def all_files(store: Store) -> Iterator[Path]:
     """Every file in which dreamd writes."""
     workspace = store.workspace
-    for path in (workspace.document, workspace.backup, workspace.scratch):
+    for path in (workspace.document, workspace.backup, workspace.scratch, *store.notes.inbox.displaced().values()):
         if path.is_file():
             yield path
     yield from files.of_state(workspace)

@@ -24,9 +24,10 @@ from state.stores.disk.disk import Disk, is_same_file
 from state.stores.disk.places import new_id
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace, contained
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
-from state.stores.history.segments import Segments
+from state.stores.history.notes import Notes
 from state.stores.repair.former_records import take_in_records
 from state.stores.repair.moving_out import expect
 
@@ -210,7 +211,9 @@ def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
         dreams = {version.number: version.dream for version in lineage.versions(lineage.last_version())}
         _require_records(archive, workspace, dreams)
         disk = workspace.disk()
-        memory = Memory(workspace, disk, crystals, lineage, Segments(workspace, disk), lambda: None)
+        memory = Memory(
+            workspace, disk, crystals, lineage, Notes(NoteInbox(workspace, disk), connection), lambda: None
+        )
         take_in_records(workspace, disk, crystals, memory)
         return Imported(
             workspace=str(root),

@@ -4,9 +4,7 @@ A daemon that is asked for the status of hundreds of workspaces, over and over, 
 was written, and opens what was. Whoever asks once makes one of these for it.
 """
 
-import os
-import threading
-from contextlib import suppress
+import sqlite3
 from datetime import UTC, datetime
 
 from daemon.workspace.block_wishes import BlockStatus, block_statuses, wishes_path
@@ -14,13 +12,14 @@ from daemon.workspace.database_facts import DatabaseFacts, read_facts
 from state.document.document import parse
 from state.document.merge import is_conflicted
 from state.scratch import HEADER, PendingCount
+from state.stores.database.connection import explained
 from state.stores.disk.stamp import Stamp, StampedValue
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import BootstrapReceipt, path_of, receipts
-from state.stores.history.pending_count import PendingCounter
+from state.stores.history.notes import notes_of
 
-# All is read so often in any case: a write through a descriptor that was open before a segment was retired shows in
-# the size of that file alone, and the clock of a disk elsewhere may be wrong.
+# All is read so often in any case: a write through a descriptor that was open before scratch.md was written anew
+# shows in the file of before alone, and the clock of a disk elsewhere may be wrong.
 _REREAD_SECONDS = 600
 _EMPTY_LOG = len(HEADER) + 2
 
@@ -34,10 +33,8 @@ class WorkspaceFiles:
         self._workspace = workspace
         # A commit is appended to the log beside state.db, and goes from there into the file itself.
         self._database = [str(workspace.database), f"{workspace.database}-wal"]
-        self._logs = [str(workspace.scratch), str(workspace.segments), str(workspace.retired)]
+        self._logs = [str(workspace.scratch), str(workspace.inbox)]
         self._texts = [str(workspace.document)]
-        self._counter = PendingCounter(workspace)
-        self._turn = threading.Lock()  # of the counter
         self._pending = StampedValue[PendingCount]()
         self._facts = StampedValue[DatabaseFacts]()
         self._characters = StampedValue[int]()
@@ -57,15 +54,13 @@ class WorkspaceFiles:
 
     def pending(self, now: datetime) -> PendingCount:
         """How much is pending; more than a thousand notes are not counted. Raises StorageError."""
-        with self._turn:
-            paths = [*self._logs, *self._standing()]
-            self.last_pending = self._pending.get(_turn_of(now), paths, self._counter.count)
+        self.last_pending = self._pending.get(_turn_of(now), [*self._logs, *self._database], self._count)
         return self.last_pending
 
     def appended_at(self) -> datetime | None:
         """When the log was last appended to, by the files' times: an agent writes what it likes into a note's."""
-        stamps = [Stamp.of(path) for path in (self._logs[0], *self._standing())]
-        # A dream that takes the log leaves an empty one with a title, which nobody has appended to.
+        # A scratch.md that was written anew has a title, which nobody has appended to.
+        stamps = [Stamp.of(path) for path in self._logs]
         latest = max((one.written_ns for one in stamps if one is not None and one.size > _EMPTY_LOG), default=None)
         return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
 
@@ -98,12 +93,12 @@ class WorkspaceFiles:
         content = self._workspace.disk().read_optional(self._workspace.document) or b""
         return content.decode(errors="replace")
 
-    def _standing(self) -> list[str]:
-        """The segments that are not retired."""
-        folder = self._logs[1]
-        with suppress(OSError):
-            return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(".md")]  # noqa: PTH208 - asked for hundreds of workspaces at once
-        return []
+    def _count(self) -> PendingCount:
+        try:
+            with notes_of(self._workspace) as notes:
+                return notes.count()
+        except sqlite3.Error as error:
+            raise explained(error, self._workspace.database) from error
 
 
 def _turn_of(now: datetime) -> int:

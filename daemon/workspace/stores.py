@@ -29,7 +29,7 @@ from state.stores.database.connection import (
     to_text,
     transaction,
 )
-from state.stores.database.copies import is_copy_due, make_copy
+from state.stores.database.copies import copies_of, is_copy_due, make_copy, next_number, number_of
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
@@ -40,13 +40,15 @@ from state.stores.erasing.intent import is_unfinished
 from state.stores.history.acts import Acts
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
+from state.stores.history.notes import Notes
 from state.stores.history.originals import Originals
-from state.stores.history.segments import Segments
 from state.stores.history.steps import Steps
 from state.stores.repair.former_records import take_in_records
+from state.stores.repair.former_segments import take_in_segments
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
 
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 
 EMBED_BATCH = 256
 _SWEPT = "swept_at"
+_LEFTOVER_AGE = timedelta(hours=1)
 
 
 @dataclass(slots=True)
@@ -102,7 +105,7 @@ class Store:
     changes: Changes
     feelings: Feelings
     questions: Questions
-    segments: Segments
+    notes: Notes
     memory: Memory
     check: Callable[[], None]
     owned: bool
@@ -150,8 +153,12 @@ class Store:
     def sweep(self, now: datetime) -> int:
         """Delete rows of the ledger older than `retention` allows, once a day; returns how many.
 
-        Of the receipts of bootstraps the last ones stay.
+        Of the receipts of bootstraps the last ones stay. Files that nobody waits for any more go each time.
         """
+        self.notes.sweep(now)
+        workspace = self.workspace
+        for folder in (workspace.root, workspace.scratch.parent, workspace.state, workspace.index):
+            self.disk.remove_leftovers(folder, (now - _LEFTOVER_AGE).timestamp())
         try:
             keep_last(self.workspace, self.disk)
         except DreamdError as error:
@@ -184,7 +191,10 @@ class Store:
         if is_unfinished(self.crystals.connection) or not is_copy_due(database, now, every):
             return
         try:
+            with self.memory.alone:
+                self.notes.inbox.rotate(next_number(database))
             make_copy(database, self.disk, self.check)
+            self.notes.drop_covered(min(map(number_of, copies_of(database))))
         except StorageError as error:
             self.notice(f"state.db was not copied ({error})")
 
@@ -243,6 +253,7 @@ def open_owned(
 def recover(store: Store) -> None:
     """Finish the commits that were interrupted, with their blocks, and remove what a killed export left."""
     remove_unmoved(store.workspace, store.disk)
+    take_in_segments(store.workspace, store.disk, store.notes.inbox)
     for problem in take_in_records(store.workspace, store.disk, store.crystals, store.memory):
         store.notice(f"a version of an older dreamd cannot be shown or restored: {problem}")
     with suppress(DocumentError, StorageError):  # whoever needs its text says what is wrong with it
@@ -259,7 +270,7 @@ def _embedding(config: Config) -> Embedding:
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:
     """The folders that an owner writes in, each after the one that it is in."""
-    inside = (workspace.segments, workspace.retired, workspace.index, workspace.checkpoints)
+    inside = (workspace.index, workspace.checkpoints)
     return (workspace.scratch.parent, *inside)
 
 
@@ -284,7 +295,7 @@ def _opened(
     crystals, lineage = Crystals(connection, indexing.vectors), Lineage(connection)
     crystals.vectors.may_write = owned
     indexing.prepare(crystals)
-    segments = Segments(workspace, disk)
+    notes = Notes(NoteInbox(workspace, disk), connection)
     levels = config.hormones
     baselines = Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)
     store = Store(
@@ -299,8 +310,8 @@ def _opened(
         changes=Changes(connection),
         feelings=Feelings(connection, baselines),
         questions=Questions(connection),
-        segments=segments,
-        memory=Memory(workspace, disk, crystals, lineage, segments, check),
+        notes=notes,
+        memory=Memory(workspace, disk, crystals, lineage, notes, check),
         check=check,
         owned=owned,
         embedding=embedding,

@@ -15,16 +15,16 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from state.scratch import Note
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from daemon.workspace.adoption import open_workspace
 from state.stores.disk.workspace import Workspace
-segments = Segments(open_workspace(Path(sys.argv[1])))
+inbox = NoteInbox(open_workspace(Path(sys.argv[1])))
 for line in Path(sys.argv[2]).read_text().splitlines():
     time.sleep(0.05)
-    segments.append(Note(line, datetime.now(UTC), 0.4))
+    inbox.append(Note(line, datetime.now(UTC), 0.4))
 """
 _ECHO = 'while read -r line; do echo "- $line" >> "$1/memory/scratch.md"; sleep 0.03; done < "$2"'
-# The descriptor stays open while the file becomes a segment and is retired.
+# The descriptor stays open while the file is written anew beside it.
 _HELD = 'exec 3>>"$1/memory/scratch.md"; while read -r line; do echo "- $line" >&3; sleep 0.05; done < "$2"'
 _COMMAND = 'while read -r line; do "$3" -m daemon note -w "$1" "$line" > "$2.said" || exit 1; done < "$2"'
 

@@ -104,8 +104,7 @@ def read_only(trial: Trial) -> None:
     """A folder may not be written for a while, and permissions hold for root too."""
     workspace = trial.workspace
     folders = (
-        workspace.root, workspace.state, workspace.segments, workspace.retired,
-        workspace.checkpoints, workspace.index, workspace.scratch.parent,
+        workspace.root, workspace.state, workspace.checkpoints, workspace.index, workspace.scratch.parent,
     )  # fmt: skip
     with reading(trial):
         for _ in range(trial.rng.randint(1, 3)):

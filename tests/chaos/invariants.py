@@ -32,7 +32,7 @@ def check(trial: Trial) -> None:
     """Everything. Raises LostError for the first thing that is not as it must be."""
     trial.remember()
     _comes_to_rest(trial)
-    for one in (_conserved, _document, _history, _ledger, _segments, _nothing_left_over, _permissions, _idle):
+    for one in (_conserved, _document, _history, _ledger, _notes, _nothing_left_over, _permissions, _idle):
         one(trial)
     _doctor(trial)
     _facts(trial)
@@ -114,16 +114,13 @@ def _ledger(trial: Trial) -> None:
         demand(lived.rows(trial.workspace, unknown) == [], "a version whose dream is not in the ledger as committed")
 
 
-def _segments(trial: Trial) -> None:
-    """No segment stands, and every acknowledged note is in a retired one, once."""
-    workspace = trial.workspace
-    demand(not list(workspace.segments.glob("*.md")), "a segment stands that has nothing pending")
-    if trial.aged:
-        return
-    said = "\n".join(path.read_text("utf-8", "replace") for path in workspace.retired.iterdir())
+def _notes(trial: Trial) -> None:
+    """Every acknowledged note is a row, once."""
+    rows = lived.rows(trial.workspace, "SELECT text FROM notes JOIN crystals ON crystals.key = notes.crystal")
+    said = "\n".join(row["text"] for row in rows)
     counts = {text: said.count(text) for text in trial.acknowledged if text not in trial.spoilt}
     wrong = {text: count for text, count in counts.items() if count != 1}
-    demand(not wrong, f"so often in the retired segments: {wrong}")
+    demand(not wrong, f"so often among the notes: {wrong}")
 
 
 def _nothing_left_over(trial: Trial) -> None:
@@ -147,7 +144,7 @@ def _permissions(trial: Trial) -> None:
         mode, name = stat.S_IMODE(path.lstat().st_mode), str(path.relative_to(state))
         closed = path == state or (path.is_dir() and path.parent == state) or _OWN_FILES.fullmatch(name)
         demand(not (closed and mode & 0o077), f"{path} is open to others ({mode:o})")
-    # The log, and the segments that were it, have the mode that the `>>` gave them that was there first.
+    # The log, and what was it before, have the mode that the `>>` gave them that was there first.
     folder = trial.workspace.scratch.parent
     demand(not folder.stat().st_mode & 0o077, f"{folder} is open to others")
     mode = stat.S_IMODE(trial.workspace.document.stat().st_mode)

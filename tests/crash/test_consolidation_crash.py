@@ -23,7 +23,7 @@ from state.crystals.crystal import Crystal, Origin
 from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from state.trust import Trust
 
 _FORKING = multiprocessing.get_context("forkserver")
@@ -63,9 +63,9 @@ def origin(tmp_path_factory: pytest.TempPathFactory, embedding: Embedding) -> Wo
         said = now - timedelta(days=9)
         store.crystals.upsert([Crystal(OWNERS, Origin.SESSION, said, trust=Trust.OWNER, session="s", position=1)])
         store.questions.raise_("What is known about: parrot Admiral?", Cause.MISS, now)
-    segments = Segments(workspace)
+    inbox = NoteInbox(workspace)
     for number, text in enumerate(NOTES):
-        segments.append(Note(text, now - timedelta(minutes=len(NOTES) - number)))
+        inbox.append(Note(text, now - timedelta(minutes=len(NOTES) - number)))
     (workspace.root / "chats").mkdir()
     for number, text in enumerate(TURNS):
         at = (now - timedelta(days=number + 1)).isoformat()

@@ -85,7 +85,7 @@ def test_whatever_is_damaged_the_second_dream_at_the_latest_has_every_note(
         except sqlite3.Error as error:
             raise AssertionError("a damaged page was met after the checkpoints were opened") from error
         dreamt(store, LATER)
-        assert store.segments.pending_notes() == ()
+        assert tuple(store.notes.each_pending()) == ()
         assert store.ledger.unfinished() is None
         consumed = store.crystals.connection.execute("SELECT text FROM crystals WHERE dreamt_in IS NOT NULL")
         assert sorted(row["text"] for row in consumed) == sorted((*OLD_NOTES, *NOTES, LATER))

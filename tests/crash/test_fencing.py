@@ -71,7 +71,7 @@ def assert_consistent(workspace: Workspace, *notes: str) -> None:
         dreamt(store, LAST)
         assert {FURTHER, LAST, *NEW_NOTES} <= set(lines(workspace))
         assert store.lineage.tombstones() == []
-        assert store.segments.pending_notes() == ()
+        assert tuple(store.notes.each_pending()) == ()
         assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, *notes, LAST), 1)
         assert all(run.outcome == "committed" for run in store.ledger.runs(10))
 

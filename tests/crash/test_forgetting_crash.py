@@ -51,7 +51,7 @@ def assert_everything_else(copy: Workspace) -> None:
     assert BY_HAND in lines
     with quick(copy) as store:
         assert all(any(line in one for one in finds(store, line)) for line in KEPT)
-        assert [note for note in store.segments.pending_notes() if note.text.strip() == f"{KEPT[0]}."]
+        assert [note for note in tuple(store.notes.each_pending()) if note.text.strip() == f"{KEPT[0]}."]
         assert [one for one in check_stores(store) if one.about in ("history", "forgetting") and one.advice] == []
     assert not [one for one in status(copy, Config(), utc_now()).problems if "forgetting" in one.what]
 

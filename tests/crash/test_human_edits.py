@@ -21,9 +21,10 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, contained
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
-from state.stores.history.segments import Segments
+from state.stores.history.notes import Notes
 from tests.support.committing import (
     BY_HAND,
     FURTHER,
@@ -85,7 +86,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """The same workspace, where the note about the port names the line that it replaces."""
     root = prepared(tmp_path_factory.mktemp("edits") / "agent").root
     with opened(contained(root)) as store:
-        store.segments.append(Note(NEW_PORT, utc_now(), 0.8, replaces=PORT))
+        store.notes.inbox.append(Note(NEW_PORT, utc_now(), 0.8, replaces=PORT))
         dream = dreamt(store, mode=Mode.PROPOSE).dream
         store.ledger.decide(dream.id, "rejected")
         store.crystals.connection.execute("UPDATE dreams SET outcome = 'running' WHERE id = ?", (dream.id,))
@@ -132,7 +133,7 @@ def assert_wins(store: Store, *edits: Edit, dreams: int = 1) -> None:
         assert len(found) == len(set(found))
         if turn < dreams:
             dreamt(store, FURTHER if turn == 0 else f"{FURTHER} for the {turn + 1}th time")
-    assert store.segments.pending_notes() == ()
+    assert tuple(store.notes.each_pending()) == ()
     assert {note: places(store)[note] for note in (*OLD_NOTES, *NEW_NOTES)} == dict.fromkeys(
         (*OLD_NOTES, *NEW_NOTES), 1
     )
@@ -299,7 +300,7 @@ def test_a_second_crash_while_recovering_an_edit_loses_nothing(ready: Prepared, 
         system = FaultySystem(workspace.root, fail_at, fault)
         with suppress(PowerCut), closing(open_database(workspace.database)) as connection:
             disk = Disk(workspace.root, system)
-            stores = Crystals(connection), Lineage(connection), Segments(workspace, disk)
+            stores = Crystals(connection), Lineage(connection), Notes(NoteInbox(workspace, disk), connection)
             Memory(workspace, disk, *stores, check=lambda: None).recover()
         with opened(workspace) as store:
             assert_wins(store, Edit(str, stays=(TYPED,)), DELETES)

@@ -32,7 +32,7 @@ def test_the_temporary_files_of_a_commit_that_was_killed_anywhere_are_swept(read
             store.memory.commit(ready.dream)
         left |= {name.split(".")[1] for name in temporary(workspace.root)}
         with opened(workspace) as store:
-            store.segments.sweep(utc_now() + timedelta(hours=2))
+            store.sweep(utc_now() + timedelta(hours=2))
         assert temporary(workspace.root) == []
         shutil.rmtree(workspace.root)
         if not system.met:

@@ -94,9 +94,9 @@ def test_a_database_that_is_full_at_any_page_loses_no_note(ready: Prepared, tmp_
         with opened(workspace) as store:
             assert places(store) == every
             dreamt(store, FURTHER)
-            if store.segments.pending_notes():  # the interrupted dream went on with what it had read
+            if tuple(store.notes.each_pending()):  # the interrupted dream went on with what it had read
                 dreamt(store)
-            assert store.segments.pending_notes() == ()
+            assert tuple(store.notes.each_pending()) == ()
             assert places(store) == {**every, FURTHER: 1}
         shutil.rmtree(workspace.root)
         spare += 1
@@ -124,7 +124,7 @@ def assert_restored_or_not(store: Store) -> bool:
     assert text == store.memory.text(1 if last == 4 else 3)
     assert text == store.memory.text(last)
     assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES), 1)
-    pending = {note.text for note in store.segments.pending_notes()}
+    pending = {note.text for note in tuple(store.notes.each_pending())}
     assert pending == (set(NEW_NOTES) if last == 4 else set())
     return last == 4
 
@@ -142,7 +142,7 @@ def test_a_restore_that_is_cut_off_anywhere_happens_whole_or_not_at_all(restorab
             restored = assert_restored_or_not(store)
             ends[restored] += 1
             dreamt(store, FURTHER)
-            assert store.segments.pending_notes() == ()
+            assert tuple(store.notes.each_pending()) == ()
             assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, FURTHER), 1)
             assert all(run.outcome != "running" for run in store.ledger.runs(10))
         shutil.rmtree(workspace.root)

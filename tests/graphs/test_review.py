@@ -72,7 +72,7 @@ def test_in_whatever_order_nothing_is_lost_or_doubled(case: tuple[Snapshot, Draf
         if carried.dream is None:
             continue
         done = world.commit(carried.dream)
-        assert (done.cause, done.author, done.dreamt, done.segments) == (REVIEW, AUTHOR, (), ())
+        assert (done.cause, done.author, done.dreamt, done.taken) == (REVIEW, AUTHOR, (), ())
         read = after(read, done)
         written = Counter((name, block.key) for name, block in parse(done.after).lines())
         assert written == Counter((line.section, normalise(line.text)) for line in read.lines)

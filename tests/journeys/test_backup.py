@@ -33,7 +33,7 @@ from state.scratch import Note
 from state.stores.disk.places import all_places
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from state.stores.vectors.embedder import Unavailable
 from tests.journeys.test_full_disk import filled, limited
 from tests.support import archives, forked, lived
@@ -61,7 +61,7 @@ class Agents:
     ending: threading.Event = field(default_factory=threading.Event)
 
     def by_api(self, text: str) -> None:
-        Segments(self.workspace).append(Note(text, datetime.now(UTC)))
+        NoteInbox(self.workspace).append(Note(text, datetime.now(UTC)))
 
     def over_the_socket(self, text: str) -> None:
         self.home.client.call(self.workspace.root, working_memory_note, TakeNote(note=text))
@@ -143,7 +143,7 @@ def assert_clean(there: Workspace, before: list[str], tried: set[str]) -> None:
 @pytest.mark.full
 def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home, tmp_path: Path) -> None:
     workspace = home.workspace("first")
-    Segments(workspace).append(Note("lighthouses are the theme", datetime.now(UTC)))
+    NoteInbox(workspace).append(Note("lighthouses are the theme", datetime.now(UTC)))
     with home.serving() as daemon:
         gone = subprocess.Popen(["/bin/true"])
         gone.wait()
@@ -312,5 +312,6 @@ def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) ->
     assert Path(done.path).stat().st_size == done.bytes
     # What nobody moved away is removed by a dream, an hour later.
     later = datetime.now(UTC) + timedelta(hours=2)
-    Segments(workspace).sweep(later)
+    with open_exclusive(workspace, Config(), "a test") as store:
+        store.sweep(later)
     assert not Path(done.path).exists()

@@ -58,11 +58,11 @@ BAD = {
         "dreamd init --resume",
         lambda one: write_place(one.state.parent, Place.of(one.state.name, one.root)),
     ),
-    "retired": Bad(
-        lambda one: one.retired.rename(one.retired.with_name("once")) and one.retired.write_text(""),
-        "retired: a file stands where a folder should be",
+    "checkpoints": Bad(
+        lambda one: one.checkpoints.rename(one.checkpoints.with_name("once")) and one.checkpoints.write_text(""),
+        "checkpoints: a file stands where a folder should be",
         "move it away",
-        lambda one: one.retired.unlink(),
+        lambda one: one.checkpoints.unlink(),
     ),
     "unreadable": Bad(
         lambda one: one.state.chmod(0),
@@ -106,7 +106,7 @@ def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
             assert f"{workspace.root}: {told(daemon, workspace)[0]}" in shown
         assert "/proc is no workspace yet" in shown
         # A note is taken where notes can be written, whatever else is wrong.
-        daemon.ask(workspaces["retired"], working_memory_note, TakeNote(note="The cat is called Miez"))
+        daemon.ask(workspaces["checkpoints"], working_memory_note, TakeNote(note="The cat is called Miez"))
 
         for name, one in bad.items():
             one.mend(workspaces[name])
@@ -114,7 +114,7 @@ def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
         daemon.until(lambda: len(daemon.events("dream_committed")) == 1 + len(bad))
         for name, workspace in workspaces.items():
             assert told(daemon, workspace) == ("", "")
-            more = ["The cat is called Miez"] if name == "retired" else []
+            more = ["The cat is called Miez"] if name == "checkpoints" else []
             lived.assert_once(workspace, [*NOTES, *more])
             lived.assert_valid(workspace)
         assert [one["workspace"] for one in daemon.events("workspace_adopted")].count(daemon.kept(fine)["name"]) == 1

@@ -14,7 +14,6 @@ from daemon.ingest.agent_hooks import link
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_exclusive
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
 from tests.support.copies import place_of
 from tests.support.running import Caller
 from tests.support.serving import Home, at_home
@@ -133,7 +132,6 @@ def test_nobody_else_may_read_what_is_kept(dreamd: Caller, tmp_path: Path, umask
             store.embed()
             assert store.crystals.vectors.vector_count()
         dreamd("session", "add", "-w", root, "s", "An item")
-        Segments(open_workspace(root.resolve())).take()
     finally:
         os.umask(before)
     state = open_workspace(root).state

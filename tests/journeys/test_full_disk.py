@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from daemon.workspace.adoption import open_workspace
-from state.stores.history.segments import Segments
 from tests.support.copies import copy_of
 from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
+from tests.support.notes import pending_notes
 from tests.support.running import Caller, Ended, process
 
 FULL = "the disk is full; free some space and try again"
@@ -180,7 +180,7 @@ def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(dreamd: Caller, o
     one_line(limited(64, "dream", here), 1)
     assert (here / "MEMORY.md").read_bytes() == memory
     assert pending(here) == [PENDING, "y" * 900]
-    assert len(Segments(open_workspace(here)).pending_notes()) == 2
+    assert len(pending_notes(open_workspace(here))) == 2
     assert dreamd("dream", here).status == 0
     assert PENDING in (here / "MEMORY.md").read_text()
     assert pending(here) == []

@@ -13,11 +13,11 @@ from daemon.mcp.replies import findings_text
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_readonly, utc_now
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
 from state.trust import Trust
 from tests.support import lived
 from tests.support.long_variants import variants
 from tests.support.model_characters import inputs_of, lines_of
+from tests.support.notes import pending_notes
 from tests.support.planted import noted
 from tests.support.poison import POISONED, Poisoned, Trick
 from tests.support.poison.checking import ends_quotation, escapes
@@ -113,7 +113,7 @@ def test_poisoned_notes_forge_nothing(tmp_path: Path, dreamd: Caller, model: Scr
     texts = [part for one in NOTED for part in one.parts]
     for batch in (texts[:40], texts[40:]):
         noted(workspace, batch)
-        assert len(Segments(workspace).pending_notes()) == len(batch)
+        assert len(pending_notes(workspace)) == len(batch)
         shown = dreamd("bootstrap", workspace.root).out
         head, _, notes = shown.partition("## Unsynthesized Notes")
         assert [row for row in notes.split("\n")[2:] if row and not row.startswith("- [")] == []

@@ -13,7 +13,7 @@ import pytest
 from daemon.workspace.adoption import init_workspace
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from tests.support import lived
 from tests.support.killing import Place, dreamd, running, until
 from tests.support.long_variants import fewer, variants
@@ -59,9 +59,9 @@ def with_model(server: ScriptedModel) -> dict[str, str]:
 
 
 def noted(workspace: Workspace, texts: list[str]) -> list[str]:
-    segments = Segments(workspace)
+    inbox = NoteInbox(workspace)
     for text in texts:
-        segments.append(Note(text, datetime.now(UTC), 0.8))
+        inbox.append(Note(text, datetime.now(UTC), 0.8))
     return texts
 
 

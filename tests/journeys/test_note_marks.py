@@ -12,7 +12,7 @@ from state.crystals.crystal import Origin, crystal_id
 from state.scratch import Note
 from state.stores.database.connection import to_text
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from tests.support.committing import opened
 from tests.support.running import Caller
 
@@ -156,10 +156,10 @@ def test_notes_and_turns_after_a_page_have_heard_it_until_the_owner_speaks(
     for end in range(1, len(said) + 1):
         (folder / "s1.jsonl").write_text("".join(said[:end]))
         assert dreamd("ingest", "-w", workspace.root, folder / "s1.jsonl").status == 0
-    segments = Segments(workspace)
+    inbox = NoteInbox(workspace)
     notes = {"before": at(5), "file": at(12), "page": at(22), "after": at(32), "next day": at(32) + timedelta(days=1)}
     for text, moment in notes.items():
-        segments.append(Note(f"noted {text}", moment))
+        inbox.append(Note(f"noted {text}", moment))
     assert dreamd("search", "-w", workspace.root, "Grafana").status == 0
     with opened(workspace) as store:
         rows = store.crystals.connection.execute("SELECT text, heard FROM crystals WHERE trust IN ('agent', 'owner')")

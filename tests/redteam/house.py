@@ -28,7 +28,7 @@ from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from state.stores.vectors.embedder import Unavailable
 from tests.support.copies import copy_of
 from tests.support.folders import PLACE
@@ -161,16 +161,16 @@ def grown(folder: Path) -> Workspace:
     (folder / "GENOME.md").write_text("- Never write in capitals\n", encoding="utf-8")
     with open_exclusive(workspace, Config(), "test", embedding=_WORDS_ONLY) as store:
         for text in ("The kettle of house 4 was repaired by Ada", "The garden gate squeaks", "Call the plumber"):
-            store.segments.append(Note(text, utc_now(), 0.8))
+            store.notes.inbox.append(Note(text, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         absorb_transcripts(store, [talk], utc_now())
         for text in ("The piano was tuned by Grace", "The password hint was the second ship"):
-            store.segments.append(Note(text, utc_now(), 0.8))
+            store.notes.inbox.append(Note(text, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         add(store, "talk", Draft("The carpet is to be cleaned", "medium"), utc_now())
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     _forgotten(workspace)
-    Segments(workspace).append(Note("The ladder stands behind the shed", utc_now(), 0.8))
+    NoteInbox(workspace).append(Note("The ladder stands behind the shed", utc_now(), 0.8))
     return workspace
 
 

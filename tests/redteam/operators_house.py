@@ -96,9 +96,9 @@ def _live(root: Path, environment: Mapping[str, str], *texts: str) -> None:
     (root / "GENOME.md").write_text(f"- {canary('genome')}\n", encoding="utf-8")
     with open_exclusive(workspace, Config(), "test", embedding=_WORDS_ONLY) as store:
         for text in texts:
-            store.segments.append(Note(text, utc_now(), 0.9))
+            store.notes.inbox.append(Note(text, utc_now(), 0.9))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.segments.append(Note(f"{TEA}, {canary('notes')}", utc_now(), 0.9))
+        store.notes.inbox.append(Note(f"{TEA}, {canary('notes')}", utc_now(), 0.9))
     add(registry_path(environment), root)
 
 

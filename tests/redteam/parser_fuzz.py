@@ -68,8 +68,8 @@ def parsers(folder: Path) -> Iterator[Parser]:
     documents = tuple(path.read_bytes() for path in (root / "MEMORY.md", REPOSITORY / "docs/example/MEMORY.md"))
     logs = tuple(
         path.read_bytes()
-        for path in (*root.rglob("*.md"), *open_workspace(root).retired.glob("*.md"))
-        if "scratch" in path.name or path.parent.name == "retired"
+        for path in (*root.rglob("*.md"), open_workspace(root).inbox)
+        if "scratch" in path.name or path.name == "inbox.md"
     )
     history = tuple(path.read_bytes() for path in (REPOSITORY / "tests/stores/database").glob("record_*.json"))
     yield Parser("document", documents, lambda content, _: _document(content))

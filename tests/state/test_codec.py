@@ -21,7 +21,7 @@ from state.dream import (
     PastLine,
     PointerLine,
     Reason,
-    SegmentMark,
+    Remark,
     Snapshot,
     Usage,
 )
@@ -67,7 +67,7 @@ evidence = st.builds(
     Evidence, names, st.sampled_from(EvidenceKind), texts, levels, trusts, moments, names, texts, tuples(names), texts
 )
 pointers = st.builds(PointerLine, texts, texts, names, names, counts)
-marks = st.builds(SegmentMark, counts, counts)
+marks = st.builds(Remark, counts, st.none() | counts, st.none() | counts)
 drafts = st.builds(
     Draft,
     operations=tuples(operations),
@@ -100,7 +100,7 @@ snapshots = st.builds(
     lines=tuples(standing),
     evidence=tuples(evidence),
     notes=tuples(crystals),
-    segments=tuples(marks),
+    remarks=tuples(marks),
     pointers=tuples(pointers),
     best=tuples(st.builds(PastLine, texts, texts, names, st.booleans(), st.booleans())),
 )
@@ -120,7 +120,7 @@ dreams = st.builds(
     births=tuples(st.builds(Birth, names, sections, texts, levels, trusts, tuples(names), tuples(names))),
     deaths=tuples(st.builds(Death, names, sections, texts, st.sampled_from(Fate), names, names)),
     crystals=tuples(crystals),
-    segments=tuples(marks),
+    remarks=tuples(marks),
     usage=st.builds(Usage, texts, counts, counts, levels, tuples(texts)),
     merged=st.none() | texts,
 )

@@ -32,14 +32,14 @@ def lived(root: Path) -> Path:
     """A workspace with versions, a restored one, sessions, pending notes of every kind, and a person's files."""
     with working(root) as store:
         for number, note in enumerate(NOTES):
-            store.segments.append(Note(note, AT + timedelta(minutes=number)))
+            store.notes.inbox.append(Note(note, AT + timedelta(minutes=number)))
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         restore(store, 2)
         keep = add(store, "the harbour wall is of granite", priority="critical")
         add(store, "the swift nests under the roof", session="other")
         store.crystals.connection.execute("UPDATE items SET cold = 1 WHERE id = ?", (keep,))
         store.crystals.connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
-        store.segments.append(Note("it is pending", AT))
+        store.notes.inbox.append(Note("it is pending", AT))
     with (root / "memory" / "scratch.md").open("a", encoding="utf-8") as log:
         log.write("- by hand, without a stamp\n\n  and in two lines\n")
     (root / "GENOME.md").write_bytes(b"# Genome\n\xff\xfe is no UTF-8\n")

@@ -26,11 +26,11 @@ from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
 from state.stores.vectors.embedder import Unavailable
 from tests.support.copies import copy_of
 from tests.support.faults import Unsynced
 from tests.support.lived import everything
+from tests.support.notes import pending_notes
 
 WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
 _PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
@@ -77,7 +77,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
 
 def _note(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, utc_now(), 0.8))
+        store.notes.inbox.append(Note(text, utc_now(), 0.8))
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
@@ -200,7 +200,7 @@ def lost(workspace: Workspace) -> Lost:
         lines = {row[0] for row in connection.execute("SELECT text FROM lines")}
         items = {row[0] for row in connection.execute("SELECT content FROM items")}
     known = crystals | lines | {block.text for _, block in parse(workspace.document.read_text()).lines()}
-    known |= {note.text for note in Segments(workspace).pending_notes()}
+    known |= {note.text for note in pending_notes(workspace)}
     return Lost(
         tuple(text for text in (*NOTED, LONG, BY_HAND, *PENDING, UNREAD) if text not in known),
         tuple(text for text in SAID if text not in crystals),

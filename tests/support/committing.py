@@ -63,7 +63,7 @@ def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store
 def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
     """One dream over these notes."""
     for note in notes:
-        store.segments.append(Note(note, utc_now(), 0.8))
+        store.notes.inbox.append(Note(note, utc_now(), 0.8))
     return dream_now(store, Reason.MANUAL, mode)
 
 
@@ -79,7 +79,7 @@ def prepared(folder: Path) -> Prepared:
         # The run as it is while it goes on.
         store.crystals.connection.execute("UPDATE dreams SET outcome = 'running' WHERE id = ?", (dream.id,))
     assert dream.number == 2
-    assert dream.segments
+    assert dream.taken
     return Prepared(workspace.root, dream)
 
 
@@ -134,7 +134,7 @@ def places(store: Store) -> dict[str, int]:
         "SELECT text FROM crystals WHERE origin = 'scratch' AND dreamt_in IS NOT NULL"
     )
     consumed = [row["text"] for row in rows]
-    pending = [note.text for note in store.segments.pending_notes()]
+    pending = [note.text for note in tuple(store.notes.each_pending())]
     return dict(Counter(consumed + pending))
 
 
@@ -142,7 +142,7 @@ def assert_goes_on(store: Store) -> None:
     """A further dream takes in whatever is left, and every note has been consumed once."""
     dreamt(store, FURTHER)
     assert FURTHER in lines(store.workspace)
-    assert store.segments.pending_notes() == ()
+    assert tuple(store.notes.each_pending()) == ()
     assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, FURTHER), 1)
     assert store.ledger.unfinished() is None
     for version in store.lineage.versions(10):

@@ -56,7 +56,7 @@ def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store
 
 def note(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, utc_now(), 0.8))
+        store.notes.inbox.append(Note(text, utc_now(), 0.8))
 
 
 def lived(folder: Path, secret: str = SECRET) -> Workspace:

@@ -75,7 +75,9 @@ def hostile_workspace(folder: Path, texts: Sequence[HostileText] = ALL) -> Works
             _items(connection, texts)
             _reviews(store, texts, now)
         for one in texts:
-            store.segments.append(Note(one.short(3_000) if len(one.text) > _LINE else plain_text(one.text), now, 0.5))
+            store.notes.inbox.append(
+                Note(one.short(3_000) if len(one.text) > _LINE else plain_text(one.text), now, 0.5)
+            )
     _files(workspace, texts, now)
     return workspace
 
@@ -89,7 +91,7 @@ def _live(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
     """Two dreams with an owner's hand between them, and a third dream that waits."""
     workspace = store.workspace
     for text in _HONEST:
-        store.segments.append(Note(text, now, 0.8))
+        store.notes.inbox.append(Note(text, now, 0.8))
     dream_now(store, Reason.MANUAL, Mode.AUTO)
     document = workspace.document.read_text(encoding="utf-8")
     for number, one in enumerate(texts):
@@ -98,9 +100,9 @@ def _live(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
         document = added(document, line, _SECTIONS[number % len(_SECTIONS)])
     workspace.document.write_text(document, encoding="utf-8")
     workspace.genome.write_text("".join(f"- {one.label}\n" for one in texts), encoding="utf-8")
-    store.segments.append(Note("The kettle of house 9 was repaired", now, 0.8))
+    store.notes.inbox.append(Note("The kettle of house 9 was repaired", now, 0.8))
     dream_now(store, Reason.MANUAL, Mode.AUTO)
-    store.segments.append(Note("The piano of house 4 is out of tune", now, 0.8))
+    store.notes.inbox.append(Note("The piano of house 4 is out of tune", now, 0.8))
     dream_now(store, Reason.MANUAL, Mode.PROPOSE)
 
 

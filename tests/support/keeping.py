@@ -11,8 +11,9 @@ from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_exclusive, open_readonly
 from state.dream import Reason
 from state.scratch import Note
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from tests.support.copies import copy_of
+from tests.support.notes import pending_notes
 from tests.support.running import Caller, Ended
 
 KNOWN = ("Ada prefers tea over coffee in the morning", "The deployment runs on port 8443 behind nginx")
@@ -26,12 +27,12 @@ def remembering(folder: Path) -> Path:
     """A workspace that has dreamt once, with a note that came afterwards."""
     workspace = init_workspace(folder)
     for text in KNOWN:
-        Segments(workspace).append(Note(text, datetime.now(UTC)))
+        NoteInbox(workspace).append(Note(text, datetime.now(UTC)))
     with open_exclusive(workspace, Config(), "test") as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         # As a workspace is that nobody has open: all in one file.
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    Segments(workspace).append(Note(PENDING, datetime.now(UTC)))
+    NoteInbox(workspace).append(Note(PENDING, datetime.now(UTC)))
     return workspace.root
 
 
@@ -42,7 +43,7 @@ def copied(origin: Path, folder: Path) -> Path:
 
 def pending(root: Path) -> list[str]:
     """The texts of the notes that no dream has consumed."""
-    return sorted(note.text for note in Segments(open_workspace(root)).pending_notes())
+    return sorted(note.text for note in pending_notes(open_workspace(root)))
 
 
 def crystals(root: Path) -> set[str]:

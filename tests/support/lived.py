@@ -10,8 +10,8 @@ from pathlib import Path
 from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName, parse
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
 from tests.support.copies import all_files
+from tests.support.notes import pending_notes
 
 
 def rows(workspace: Workspace, query: str, *values: object) -> list[sqlite3.Row]:
@@ -37,7 +37,7 @@ def remembered(workspace: Workspace) -> set[str]:
 
 def pending(workspace: Workspace) -> list[str]:
     """The notes that no dream has consumed."""
-    return [note.text for note in Segments(workspace).pending_notes()]
+    return [note.text for note in pending_notes(workspace)]
 
 
 def lines(workspace: Workspace) -> list[str]:

@@ -9,7 +9,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_readonly, utc_now
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from state.text.words import normalise
 from tests.support import lived
 from tests.support.copies import copy_of
@@ -91,7 +91,7 @@ def copied(workspace: Workspace, folder: Path) -> Workspace:
 def noted(workspace: Workspace, texts: Sequence[str]) -> None:
     """Append notes."""
     for text in texts:
-        Segments(workspace).append(Note(text, datetime.now(UTC), 0.8))
+        NoteInbox(workspace).append(Note(text, datetime.now(UTC), 0.8))
 
 
 def lost(workspace: Workspace, lines: Sequence[str] = LINES) -> list[str]:

@@ -30,7 +30,7 @@ from daemon.workspace.vector_index import cache_folder
 from state.errors import DreamdError
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from tests.support import forked
 from tests.support.folders import PLACE
 from tests.support.running import ROOT, Ended
@@ -56,7 +56,7 @@ def until(happened: Callable[[], object], otherwise: Callable[[], object] = lamb
 def noted(workspace: Workspace, texts: list[str], importance: float = 0.8) -> list[str]:
     """Append these notes, durably."""
     for text in texts:
-        Segments(workspace).append(Note(text, datetime.now(UTC), importance))
+        NoteInbox(workspace).append(Note(text, datetime.now(UTC), importance))
     return texts
 
 

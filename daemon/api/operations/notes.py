@@ -29,7 +29,7 @@ from state.signals.hormones import Feeling, mood
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import below
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -66,7 +66,7 @@ def working_memory_note(access: WorkspaceAccess, request: TakeNote) -> NoteTaken
     It is durable when this returns, and the next search finds it.
     """
     # Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken.
-    note = Segments(access.workspace).append(
+    note = NoteInbox(access.workspace).append(
         Note(request.note, utc_now(), request.importance, replaces=request.replaces), access.config.secrets.redaction
     )
     doubt_what_it_replaces(access, note)

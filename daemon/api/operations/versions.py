@@ -112,7 +112,7 @@ def restore_version(access: WorkspaceAccess, request: Restore) -> RestoredVersio
         dream = restore(store, request.version)
         for problem in dream.problems:
             store.notice(problem)
-        done = RestoredVersion(dream, store.segments.count().notes)
+        done = RestoredVersion(dream, store.notes.count().notes)
     access.mark_changed()
     return done
 

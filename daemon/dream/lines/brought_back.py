@@ -25,10 +25,10 @@ def bring_back(store: Store) -> int:
         return 0
     store.check()
     lost = replaced_by_code(store)
-    pending = {normalise(note.text) for note in store.segments.pending_notes()} if lost else set()
+    pending = {normalise(note.text) for note in store.notes.each_pending()} if lost else set()
     for note in lost:
         if normalise(note.text) not in pending:
-            store.segments.append(note, store.config.secrets.redaction)
+            store.notes.inbox.append(note, store.config.secrets.redaction)
     meta.put(BROUGHT_BACK, str(len(lost)))
     return len(lost)
 

@@ -19,7 +19,7 @@ from state.errors import DreamdError, UnreachableError
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.generations.generations import Generations
 from state.stores.history.bootstraps import carry_receipt
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
     from state.fleet.workspace import InboxRow
@@ -185,7 +185,7 @@ class Replicas:
         for row in rows:
             try:
                 if row.kind == "note":
-                    Segments(replica.workspace).append(row.note(), self._redaction())
+                    NoteInbox(replica.workspace).append(row.note(), self._redaction())
                 else:
                     with suppress(DreamdError):  # a receipt is no memory
                         carry_receipt(replica.workspace, json.loads(row.body)["line"])

@@ -36,7 +36,7 @@ from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
 from state.stores.generations.generations import Generations, bytes_of
 from state.stores.generations.place_record import write_place
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +101,7 @@ def _archive(connections: Connections, config: Config, place: Place, moment: Mom
     workspace = init_workspace(contained(root))
     for row in moment.inbox:
         if row.kind == "note":
-            Segments(workspace).append(row.note(), config.secrets.redaction)
+            NoteInbox(workspace).append(row.note(), config.secrets.redaction)
     with open_exclusive(workspace, config, "dreamd fleet export") as store:
         return export(store, utc_now())
 

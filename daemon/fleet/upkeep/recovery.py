@@ -19,13 +19,13 @@ from daemon.fleet.connections import Connections
 from daemon.fleet.upkeep.archives import fresh_facts
 from state.errors import BusyError, ConflictError, StorageError
 from state.fleet.workspace import Generation, Place
-from state.scratch import render_note
 from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.recovery import Newer, Recovery, Row
 from state.stores.generations.generations import Generations, bytes_of
 from state.stores.generations.manifests import made_by
 from state.stores.generations.place_record import read_place
+from state.stores.history.notes import notes_of
 
 if TYPE_CHECKING:
     from state.fleet.generation import Manifest
@@ -171,9 +171,8 @@ def _taken(connections: Connections, place: Place, manifest: "Manifest", own: Pa
     try:
         Generations(connections.objects, place.prefix).bring_up(root, manifest)
         workspace = contained(root)
-        logs = [workspace.scratch, *workspace.segments.glob("*.md"), *workspace.retired.glob("*.md")]
-        text = "\n".join(one.read_text(encoding="utf-8", errors="replace") for one in logs if one.is_file())
-        return tuple(row.id for row in rows if render_note(row.note()) in text)
+        with notes_of(workspace) as notes:
+            return tuple(row.id for row in rows if notes.has(row.note()))
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

@@ -29,7 +29,7 @@ from state.fleet.workspace import Generation, InboxRow, Lease
 from state.stores.disk.workspace import contained
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.generations.manifests import made_by
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
     from state.fleet.generation import Manifest
@@ -145,7 +145,7 @@ class Owned:
         workspace = self.keeper.workspace
         if row.kind == "note":
             # Its secrets were taken out at the gateway; a shape that only this worker knows is taken out now.
-            Segments(workspace).append(row.note(), self._around.config().secrets.redaction)
+            NoteInbox(workspace).append(row.note(), self._around.config().secrets.redaction)
         elif row.kind == "session_end":
             at = datetime.fromisoformat(json.loads(row.body).get("at") or row.at.isoformat())
             self.keeper.record_session_end(at)

@@ -2,9 +2,9 @@
 
 import os
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +12,6 @@ from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
 from state.errors import DocumentError
-from state.scratch import decode as scratch_text
-from state.scratch import parse_notes
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database, open_unmigrated, transaction
 from state.stores.database.copies import (
@@ -27,14 +25,12 @@ from state.stores.database.copies import (
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import SALT
 from state.stores.database.tombstones_copy import bring_back, has_copy
-from state.stores.disk.disk import LONGEST_LOG
-from state.stores.disk.syscalls import storage_errors
 from state.stores.erasing.files import empty_folder
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
-from state.stores.history.segments import Segments
+from state.stores.history.notes import Notes, shown_in
 from state.stores.repair.check import damage_of
-from state.stores.repair.refill import take_as_dreamt
 from state.trust import Trust
 
 _SIDES = ("", "-wal", "-journal", "-shm")
@@ -47,7 +43,7 @@ def database(context: RepairContext) -> Iterator[Job]:
     if path.is_symlink():
         return
     copies, sound = copies_of(path), list[Path]()
-    wrong = damage_of(path, expected=bool(copies) or any(context.workspace.retired.glob("*.md")))
+    wrong = damage_of(path, expected=bool(copies))
     for copy in copies:  # every row of them is read when one of them is to be restored
         if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
             yield Job("copies", f"{copy} is damaged", "it is kept aside", partial(context.aside.move, copy))
@@ -98,34 +94,41 @@ def _restore(context: RepairContext, copy: Path | None) -> tuple[str, ...]:
 
 
 def _fill(context: RepairContext, path: Path) -> None:
-    """Write what a database lacks of what was forgotten, of consumed notes, and of MEMORY.md as it stands."""
+    """Write what a database lacks of what was forgotten, and of MEMORY.md as it stands.
+
+    The inbox has every note since the copy. Those that scratch.md does not show any more were taken in since.
+    """
     workspace, disk = context.workspace, context.disk
     with closing(open_database(path)) as connection:
         if has_copy(workspace.state):  # what was forgotten or called wrong since
             Meta(connection).remove(SALT)
             bring_back(connection, disk, workspace.state)
         crystals, lineage = Crystals(connection), Lineage(connection)
-        memory = Memory(workspace, disk, crystals, lineage, Segments(workspace, disk), context.check)
+        notes = Notes(NoteInbox(workspace, disk), connection)
+        memory = Memory(workspace, disk, crystals, lineage, notes, context.check)
         with suppress(DocumentError):  # one that is no text is mended when the database stands
             memory.adopt()
-        with transaction(connection):
-            take_as_dreamt(connection, _consumed(context))
+        _take_notes(context, crystals, notes)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _consumed(context: RepairContext) -> list[Crystal]:
-    """Return the crystals of the notes that dreams have consumed, as far as their segments are kept."""
-    workspace = context.workspace
-    pending = {str(file.path): file.start for file in Segments(workspace, context.disk).pending_files()}
-    redaction, found = context.config.secrets.redaction, list[Crystal]()
-    for path in (*workspace.segments.glob("*.md"), *workspace.retired.glob("*.md")):
-        if path.is_symlink() or not path.is_file():
-            continue
-        content = context.disk.read_bytes(path, LONGEST_LOG)
-        with storage_errors(path):
-            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        for note in parse_notes(scratch_text(content[: pending.get(str(path), len(content))]), changed):
-            if (text := redaction.of(note.text)).strip():
-                kind = salience(text, Trust.AGENT).kind
-                found.append(Crystal(text, Origin.SCRATCH, note.at, kind, note.importance, Trust.AGENT))
-    return found
+def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> None:
+    """Make rows of the notes in the inbox; without a scratch.md all of them are pending: better twice than never."""
+    inbox, redaction = notes.inbox, context.config.secrets.redaction
+    pieces = notes.unread(context.now, sys.maxsize, filter(inbox.is_inbox, inbox.files()))
+    version = Lineage(crystals.connection).last_version()
+    shown, tombstones = shown_in(inbox), crystals.forgotten.tombstones()
+    made = dict[str, Crystal]()
+    for one in (one for piece in pieces for one in piece.notes):
+        if text := redaction.of(one.note.text):
+            kind = salience(text, Trust.AGENT).kind
+            crystal = Crystal(text, Origin.SCRATCH, one.note.at, kind, one.note.importance, Trust.AGENT)
+            if (left := tombstones.spared(crystal)) is not None:
+                made[one.digest] = left
+    with transaction(crystals.connection):
+        crystals.upsert(made.values())
+        keys = crystals.keys(crystal.id for crystal in made.values())
+        notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})
+        if shown is not None:
+            notes.consume_all_but(shown, version)
+            crystals.mark_dreamt([one.id for digest, one in made.items() if digest not in shown], version)

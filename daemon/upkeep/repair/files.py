@@ -84,7 +84,6 @@ def _ours(workspace: Workspace) -> Iterator[Path]:
         workspace.state,
         workspace.history,
         workspace.segments,
-        workspace.retired,
         workspace.checkpoints,
         workspace.copies,
     )

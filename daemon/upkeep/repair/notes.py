@@ -5,7 +5,9 @@ where they stand, and keep their length.
 """
 
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +19,7 @@ from state.stores.disk.disk import LONGEST_LOG
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.log_file import changed_rows, write_all
-from state.stores.history.segments import Segments
+from state.stores.history.notes import notes_of
 
 
 def notes(context: RepairContext) -> Iterator[Job]:
@@ -27,34 +29,37 @@ def notes(context: RepairContext) -> Iterator[Job]:
     if os.path.lexists(scratch) and not scratch.is_file() and not scratch.is_symlink():
         action = "it is kept aside; the next note makes the file"
         yield Job("notes", f"{scratch} is no file", action, partial(context.aside.move, scratch))
-    try:
-        pending = Segments(workspace, context.disk).pending_files()
-    except DreamdError:
-        return  # links and permissions are told of by themselves
-    for file in pending:
-        if file.path.is_symlink() or not file.path.is_file():
-            continue
-        bad = _bad_rows(context.disk.read_bytes(file.path, LONGEST_LOG), file.start)
-        if bad:
-            what = f"{file.path}: {len(bad)} rows hold NUL bytes"
-            action = "a copy is kept aside; the NUL bytes are taken out"
-            yield Job("notes", what, action, partial(_blank, context, file.path, file.start))
+    with suppress(DreamdError, sqlite3.Error):  # links, permissions and damage are told of by themselves
+        for path, start in _unread(workspace):
+            bad = _bad_rows(context.disk.read_bytes(path, LONGEST_LOG), start)
+            if bad:
+                what = f"{path}: {len(bad)} rows hold NUL bytes"
+                action = "a copy is kept aside; the NUL bytes are taken out"
+                yield Job("notes", what, action, partial(_blank, context, path, start))
 
 
 def misencoded(workspace: Workspace) -> Iterator[Finding]:
     """Find rows in another encoding: they are read, and their writer is to mend them."""
     try:
-        pending = Segments(workspace).pending_files()
+        unread = _unread(workspace)
     except DreamdError as error:
         yield Finding("notes", Level.PROBLEM, error.what, error.advice)
         return
-    for file in pending:
-        content = BytesIO(workspace.disk().read_optional(file.path, LONGEST_LOG) or b"")
-        content.seek(file.start)
+    except sqlite3.Error:
+        return  # that is told of the database itself
+    for path, start in unread:
+        content = BytesIO(workspace.disk().read_optional(path, LONGEST_LOG) or b"")
+        content.seek(start)
         rows = sum(row.decode("utf-8", "ignore").encode() != row for row in content)  # of a long log, none is kept
         if rows:
-            what = f"{file.path}: {rows} rows are not UTF-8; they are read, and what is none shows as \\xe9"
+            what = f"{path}: {rows} rows are not UTF-8; they are read, and what is none shows as \\xe9"
             yield Finding("notes", Level.WARNING, what, "write notes in UTF-8")
+
+
+def _unread(workspace: Workspace) -> list[tuple[Path, int]]:
+    """The files of notes with the byte from which on nothing was read yet."""
+    with notes_of(workspace) as found:
+        return [(path, found.read_upto(path)) for path in found.inbox.files() if path.is_file()]
 
 
 def _bad_rows(content: bytes, start: int) -> list[tuple[int, bytes]]:

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import os
-import re
 import tarfile
 import time
 from collections.abc import Iterator
@@ -28,12 +27,11 @@ from state.stores.backup.manifest import (
     Manifest,
     Member,
     own_files,
-    place,
 )
 from state.stores.disk.disk import LOCK_WAIT_SECONDS, Disk, opened, wait_for_lock
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import QUIET_SECONDS
+from state.stores.history.notes import QUIET_SECONDS
 
 _POLL_SECONDS = 0.01
 # Somebody who writes a line byte by byte has not written it yet.
@@ -125,41 +123,14 @@ def take_files(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
 
 
 def take_log(writer: Members, workspace: Workspace, disk: Disk) -> None:
-    """Add scratch.md and the segments.
+    """Add scratch.md.
 
     Every note that was appended before this call is in it; of those that come meanwhile, each wholly or not at all.
     """
-    taken: os.stat_result | None = None
-    try:
-        with _opened(disk, workspace.scratch) as file:
-            size = _settled(file, workspace.scratch)
-            taken = os.fstat(file.fileno())
-            # What is appended from here on is no part of it: the first bytes of a log do not change.
-            writer.add(SCRATCH, file, size, taken.st_mtime_ns)
-    except NotFoundError:
-        pass  # the log of a workspace that nobody has written to
-    became: int | None = None
-    for name in _log_names(workspace):
-        path, number = place(workspace, name), int(re.findall(r"[0-9]{6,}", name)[0])
-        assert path is not None
-        if became is not None and number >= became:  # all of it was appended later
-            continue
-        with _opened(disk, path) as file:
-            status = os.fstat(file.fileno())
-            # scratch.md became this segment since: it is in it already. (Its owner dreams; we are fenced, or soon.)
-            if taken is not None and os.path.samestat(status, taken):
-                became = number
-                continue
-            size = _settled(file, path) if name.endswith(".md") else status.st_size
-            writer.add(name, file, size, os.fstat(file.fileno()).st_mtime_ns)
-
-
-def _log_names(workspace: Workspace) -> list[str]:
-    found = []
-    for folder, prefix in ((workspace.segments, "segments/"), (workspace.retired, "segments/retired/")):
-        with storage_errors(folder):
-            found += [prefix + entry.name for entry in os.scandir(folder) if entry.is_file()]
-    return sorted(name for name in found if place(workspace, name) is not None)
+    with suppress(NotFoundError), _opened(disk, workspace.scratch) as file:  # nobody may have written to it
+        size = _settled(file, workspace.scratch)
+        # What is appended from here on is no part of it: the first bytes of a log do not change.
+        writer.add(SCRATCH, file, size, os.fstat(file.fileno()).st_mtime_ns)
 
 
 @contextmanager

@@ -37,11 +37,8 @@ _INPUTS = (
     f"dreamt_in IS NULL AND origin IN ({', '.join(repr(origin.value) for origin in INPUT_ORIGINS)})"
     f" AND trust IN ({Trust.AGENT.value!r}, {Trust.OWNER.value!r})"
 )
-# A pending note is input as a note: its crystal has no place in a file then, or one in a file of pending notes.
-_NOT_PENDING = (
-    f"(origin <> {Origin.SCRATCH.value!r} OR EXISTS (SELECT 1 FROM occurrences WHERE crystal = key AND file <> ''"
-    " AND file NOT IN (SELECT value FROM json_each(?))))"
-)
+# A pending note is input as a note.
+_NOT_PENDING = "NOT EXISTS (SELECT 1 FROM notes WHERE crystal = crystals.key AND consumed_in IS NULL)"
 # What no dream took in although one could have: of that, so important is what rides along with news.
 BACKLOG_IMPORTANCE = 0.5
 _MOST_COUNTED = 1_000
@@ -159,26 +156,25 @@ class Crystals:
         )
         return [Occurrence(r["session"], r["position"], from_text(r["at"]), source_in(r)) for r in rows]
 
-    def undreamt(self, limit: int = 50, pending: Iterable[str] = ()) -> list[Crystal]:
+    def undreamt(self, limit: int = 50) -> list[Crystal]:
         """What no dream has taken in, at most `limit`: first what is new since the last one, then the backlog.
 
-        Of each the most important first, kinds mixed; of the backlog, what is important enough. `pending` are the
-        files of notes of which some are pending: these come as notes.
+        Of each the most important first, kinds mixed; of the backlog, what is important enough.
         """
-        seen, files = self.seen_upto(), json.dumps(list(pending))
-        news = self._best("key > ?", seen, limit, files)
+        seen = self.seen_upto()
+        news = self._best("key > ?", seen, limit)
         left = limit - len(news)
-        backlog = self._best(f"key <= ? AND importance >= {BACKLOG_IMPORTANCE}", seen, left, files) if left else []
+        backlog = self._best(f"key <= ? AND importance >= {BACKLOG_IMPORTANCE}", seen, left) if left else []
         return [*news, *backlog]
 
-    def _best(self, condition: str, value: int, limit: int, pending: str) -> list[Crystal]:
+    def _best(self, condition: str, value: int, limit: int) -> list[Crystal]:
         best = (
             "key IN (SELECT key FROM (SELECT key, row_number() OVER (PARTITION BY kind ORDER BY importance DESC, key)"
             f" AS place FROM crystals WHERE {_INPUTS} AND {condition} AND {_NOT_PENDING}) WHERE place <= ?)"
         )
-        return mix_kinds(self._read(best, (value, pending, limit)), limit)
+        return mix_kinds(self._read(best, (value, limit)), limit)
 
-    def undreamt_count(self, pending: Iterable[str] = ()) -> int:
+    def undreamt_count(self) -> int:
         """How many crystals are new since the last dream, at most a thousand; pending notes are not among them.
 
         What is older is not looked at, so that this takes no longer the more is stored.
@@ -187,7 +183,7 @@ class Crystals:
             "SELECT count(*) FROM (SELECT 1 FROM crystals NOT INDEXED"
             f" WHERE key > ? AND {_INPUTS} AND {_NOT_PENDING} LIMIT {_MOST_COUNTED})"
         )
-        return int(self.connection.execute(query, (self.seen_upto(), json.dumps(list(pending)))).fetchone()[0])
+        return int(self.connection.execute(query, (self.seen_upto(),)).fetchone()[0])
 
     def place_among_undreamt(self, key: int) -> tuple[int, int]:
         """How many of the crystals that no dream has taken in stand before the one in this row, and how many are."""

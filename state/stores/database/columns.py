@@ -268,7 +268,7 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         moment="created_at last_accessed_at fades_at",
         json="parents",
     ),
-    "document": _columns({"edits": _json(list), "retire": _json(list)}, prose="rendered wanted", json="edits retire"),
+    "document": _columns({"edits": _json(list)}, prose="rendered wanted", json="edits"),
     "dreams": _columns(prose="detail", code="id reason outcome", moment="started_at ended_at"),
     "entries": _columns(
         {"namespace": _json(list, str), "value": _json(dict), "fields": _json(list, str)},
@@ -310,7 +310,9 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         code="id section trust fate successor",
         moment="born_at",
     ),
+    "marks": _columns(code="digest"),
     "meta": _columns(code="name", json="value"),
+    "notes": _columns(prose="replaces", code="digest", moment="at"),
     "occurrences": _columns(prose="session", code="digest", file="file", moment="at"),
     "pointers": _columns(prose="keywords topic crystal", code="line"),
     "promotions": _columns(

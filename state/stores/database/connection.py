@@ -30,6 +30,7 @@ from state.stores.database.schema import (
     LOOKUPS,
     MEMORIES,
     NAMED,
+    NOTES,
     RECALLS,
     REVIEWS,
     SUPERSESSIONS,
@@ -62,6 +63,7 @@ MIGRATIONS: tuple[str, ...] = (
     NAMED,
     INDEX,
     TEXTS,
+    NOTES,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000

@@ -45,7 +45,7 @@ def copies_of(database: Path) -> list[Path]:
     with storage_errors(folder):
         found = list(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
     found = [path for path in found if _NAME.fullmatch(path.name) and path.is_file() and not path.is_symlink()]
-    return sorted(found, key=_number, reverse=True)
+    return sorted(found, key=number_of, reverse=True)
 
 
 def copied_at(copy: Path) -> datetime:
@@ -152,7 +152,7 @@ def delete_copies(database: Path, disk: Disk) -> int:
 
 def _give_name(disk: Disk, temporary: Path, folder: Path) -> Path:
     """Rename the copy to the next number: a process that migrates the database may copy it at the same time."""
-    number = max(map(_number, copies_of(folder.with_name("state.db"))), default=0)
+    number = next_number(folder.with_name("state.db")) - 1
     while True:
         number += 1
         with suppress(FileExistsError):
@@ -160,5 +160,11 @@ def _give_name(disk: Disk, temporary: Path, folder: Path) -> Path:
             return folder / f"{number:06d}.db"
 
 
-def _number(copy: Path) -> int:
+def next_number(database: Path) -> int:
+    """Return the number that the next copy of this database will have."""
+    return max(map(number_of, copies_of(database)), default=0) + 1
+
+
+def number_of(copy: Path) -> int:
+    """Return the number of a copy."""
     return int(copy.stem)

@@ -412,10 +412,35 @@ CREATE TABLE document (
     wanted     TEXT NOT NULL,
     edits      TEXT NOT NULL,      -- JSON: how the one becomes the other
     swap       INTEGER NOT NULL,
-    version    INTEGER NOT NULL,   -- which dream wrote what is wanted
-    retire     TEXT NOT NULL,      -- JSON: what of the log it took in
-    gives_back INTEGER NOT NULL
+    version    INTEGER NOT NULL    -- which dream wrote what is wanted
 );
+"""
+
+# Notes as rows, and how far the files in which they arrive were read.
+NOTES = """
+CREATE TABLE notes (
+    key         INTEGER PRIMARY KEY,
+    at          TEXT NOT NULL,
+    importance  REAL NOT NULL,
+    auto        INTEGER NOT NULL,
+    replaces    TEXT NOT NULL,
+    digest      TEXT NOT NULL UNIQUE,  -- of its entry, by which it is known in another file
+    crystal     INTEGER NOT NULL REFERENCES crystals (key) ON DELETE CASCADE,  -- which has its text
+    filed       INTEGER NOT NULL,      -- whether its entry stands in the inbox
+    consumed_in INTEGER                -- the version that took it in; NULL: it is pending
+);
+CREATE INDEX notes_pending ON notes (key) WHERE consumed_in IS NULL;
+CREATE INDEX notes_by_crystal ON notes (crystal);
+CREATE INDEX notes_by_version ON notes (consumed_in) WHERE consumed_in IS NOT NULL;
+CREATE TABLE marks (
+    end    INTEGER NOT NULL,   -- a file that begins with so many bytes, which
+    digest TEXT NOT NULL,      -- end in those of this digest, was read so far
+    start  INTEGER NOT NULL,   -- where the last note in them begins,
+    note   INTEGER NOT NULL,   -- and which it is
+    PRIMARY KEY (end, digest)
+) WITHOUT ROWID;
+ALTER TABLE document ADD COLUMN consumed INTEGER NOT NULL DEFAULT 0;  -- notes that scratch.md may yet show
+DELETE FROM meta WHERE name = 'notes_read';
 """
 
 # What an agent had read since its owner's last word when it said or noted this: web, tool, or nothing.

@@ -282,14 +282,14 @@ class Disk:
         with storage_errors(folder):
             self._sync_folder(self.target(folder))
 
-    def append_locked(self, path: Path, entry: bytes, header: bytes) -> None:
-        """Append the entry on a line of its own, durably; a new file starts with the header.
+    def append_locked(self, path: Path, entry: bytes, header: bytes, *, durable: bool = True) -> None:
+        """Append the entry on a line of its own, durably unless said otherwise; a new file starts with the header.
 
         Writers exclude each other by a lock on the file itself; those that use a plain `>>` meanwhile lose
         nothing. When this raises, the entry is not in the file.
         """
         with self.locked(path, header) as fd, storage_errors(path):
-            self._append(fd, self._separator(fd, header) + entry, self.target(path))
+            self._append(fd, self._separator(fd, header) + entry, self.target(path), durable=durable)
 
     @contextmanager
     def locked(self, path: Path, header: bytes, wait_seconds: float = LOCK_WAIT_SECONDS) -> Iterator[int]:
@@ -338,7 +338,7 @@ class Disk:
             return header
         return b"" if os.pread(fd, 1, size - 1) == b"\n" else b"\n"
 
-    def _append(self, fd: int, block: bytes, target: Path) -> None:
+    def _append(self, fd: int, block: bytes, target: Path, *, durable: bool = True) -> None:
         pieces: list[tuple[int, int]] = []
         written = 0
         try:
@@ -348,9 +348,10 @@ class Disk:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301 - blanked like the others
                 pieces.append((os.lseek(fd, 0, os.SEEK_CUR) - length, length))
                 written += length
-            self.system.fsync(fd)
-            # The file may have been made by a `>>` that synced nothing: its name must last as well.
-            self._sync_folder(target.parent)
+            if durable:
+                self.system.fsync(fd)
+                # The file may have been made by a `>>` that synced nothing: its name must last as well.
+                self._sync_folder(target.parent)
         except OSError:
             self._blank(fd, target, pieces)
             raise

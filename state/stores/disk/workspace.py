@@ -43,7 +43,7 @@ class Workspace:
 
     @property
     def scratch(self) -> Path:
-        """The write-ahead log that is appended to."""
+        """The pending notes, as agents see them; what is appended here is one."""
         return self.root / SCRATCH
 
     @property
@@ -67,14 +67,14 @@ class Workspace:
         return self.state / "history"
 
     @property
-    def segments(self) -> Path:
-        """Segments of the write-ahead log that dreams took, and how far they were consumed."""
-        return self.state / "segments"
+    def inbox(self) -> Path:
+        """Where a note is acknowledged."""
+        return self.state / "inbox.md"
 
     @property
-    def retired(self) -> Path:
-        """Segments that were consumed whole."""
-        return self.segments / "retired"
+    def segments(self) -> Path:
+        """Where an older dreamd kept what dreams took of the log."""
+        return self.state / "segments"
 
     @property
     def checkpoints(self) -> Path:
@@ -130,8 +130,6 @@ def init_workspace(workspace: Workspace) -> Workspace:
     for path in (
         workspace.scratch.parent,
         workspace.state,
-        workspace.segments,
-        workspace.retired,
         workspace.index,
         workspace.checkpoints,
     ):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from state.document.merge import with_lines_of
 from state.errors import DocumentError
-from state.forgetting.cutting import Cut, Span
+from state.forgetting.cutting import Cut, Finder, Span
 from state.forgetting.in_place import blanked
 from state.forgetting.known import spans
 from state.scratch import HEADER, parse_notes
@@ -27,7 +27,9 @@ from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns
 from state.stores.erasing.plan import Erasure, erased_document
 from state.stores.history.bootstraps import RECEIPTS, holds_receipts_alone, path_of
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.log_file import changed_rows, write_all
+from state.stores.history.notes import Notes
 
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
@@ -59,14 +61,6 @@ def _joined(current: bytes, taken_out: bytes) -> bytes:
     return with_lines_of(current.decode(), taken_out.decode()).encode()
 
 
-def logs(workspace: Workspace) -> Iterator[Path]:
-    """The files of the log of notes: scratch.md, what dreams took of it, what they consumed."""
-    if workspace.scratch.is_file():
-        yield workspace.scratch
-    for folder in (workspace.segments, workspace.retired):
-        yield from (path for path in sorted(folder.glob("*.md")) if path.is_file())
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a log after erasing: in the file of this inode, from this byte on."""
@@ -76,12 +70,13 @@ class Row:
     content: bytes
 
 
-def log_rows(disk: Disk, path: Path, erasure: Erasure) -> list[Row]:
-    """The rows of a log that erasing changes, each as long as before: an agent may append meanwhile."""
+def log_rows(disk: Disk, path: Path, erasure: Erasure) -> tuple[list[Row], bytes]:
+    """The rows of a log that erasing changes, each as long as before (an agent may append), and all of it after."""
     with storage_errors(path):
         inode = path.stat().st_ino
     before = disk.read_bytes(path, LONGEST_LOG)
-    return [Row(inode, at, row) for at, row in changed_rows(before, blank(before, erasure))]
+    after = blank(before, erasure)
+    return [Row(inode, at, row) for at, row in changed_rows(before, after)], after
 
 
 def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
@@ -99,10 +94,28 @@ def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
             os.close(fd)
 
 
+def blank_log(notes: Notes, path: Path, found: Finder) -> int:
+    """Take what is found out of the notes of this file, in place; return how many notes held some.
+
+    Whoever appends meanwhile loses nothing: spaces take its place, and the file keeps its length.
+    """
+    disk = notes.inbox.disk
+    with storage_errors(path):
+        inode = path.stat().st_ino
+    before = disk.read_bytes(path, LONGEST_LOG)
+    matching = [note for note in parse_notes(scratch_text(before), _EPOCH) if any(map(found, note.texts))]
+    after = blanked(before, matching, found)
+    rows = [Row(inode, at, row) for at, row in changed_rows(before, after)]
+    if rows:
+        notes.remember(path, after)
+        write_rows(disk, path, rows)
+    return len(matching)
+
+
 def blank(content: bytes, erasure: Erasure) -> bytes:
     """The log without the targets, each line as long as before.
 
-    A note of which words alone are erased is blanked whole: its rest is appended as a new note.
+    A note of which words alone are erased is blanked whole: its row has the rest.
     """
 
     def found(text: str) -> tuple[Span, ...]:
@@ -152,7 +165,7 @@ def of_state(workspace: Workspace) -> Iterator[Path]:
 def others(workspace: Workspace, disk: Disk) -> list[Path]:
     """The other files of the state folder, and temporary ones beside MEMORY.md and scratch.md."""
     known = {*database_files(workspace)}
-    known |= {workspace.lock, workspace.fence, *logs(workspace)}
+    known |= {workspace.lock, workspace.fence, *NoteInbox(workspace, disk).files()}
     known |= {path for path in (path_of(workspace),) if has_receipts_alone(disk, path)}
     folders = (workspace.index, workspace.checkpoints, workspace.copies)
     found = [

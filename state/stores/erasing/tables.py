@@ -188,6 +188,8 @@ def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, cont
     )
     full_text.add(connection, key)
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
+    # A digest of what was noted would tell whoever guesses it.
+    connection.execute("UPDATE notes SET digest = hex(randomblob(32)) WHERE crystal = ?", (key,))
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", (key,))
     for queue in ("to_embed", "to_compare"):
         connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
@@ -197,6 +199,9 @@ def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
     """Delete the row; `same` is the row with the same rest of its text. Its hidden duplicates are visible again."""
     if same is not None:
         connection.execute("UPDATE OR IGNORE occurrences SET crystal = ?, digest = '' WHERE crystal = ?", (same, key))
+        connection.execute(
+            "UPDATE notes SET crystal = ?, digest = hex(randomblob(32)) WHERE crystal = ?", (same, key)
+        )
         connection.execute(
             "UPDATE crystals SET merged_into = ? WHERE merged_into = ? AND key <> ?", (same, key, same)
         )

@@ -7,7 +7,6 @@ again from it; and the originals of redacted notes, for a secret that was taken 
 in no way.
 """
 
-import re
 from pathlib import PurePosixPath
 
 from state.stores.backup.manifest import SCRATCH, TEMPORARY
@@ -23,11 +22,8 @@ CHECKPOINTS = f"{STATE_FOLDER}/checkpoints/dreams.db"
 DATABASES = (CHECKPOINTS, STATE_DB)
 BESIDE = ("-wal", "-shm", "-journal")
 LOCKS = frozenset(f"{STATE_FOLDER}/{name}" for name in ("lock", "lock.new", "lock.takeover", "fence"))
-SEGMENTS = f"{STATE_FOLDER}/segments/"
 FOLDERS = (
     "memory",
-    f"{STATE_FOLDER}/segments",
-    f"{STATE_FOLDER}/segments/retired",
     f"{STATE_FOLDER}/index",
     f"{STATE_FOLDER}/checkpoints",
 )
@@ -37,7 +33,6 @@ INCOMING = f"{STATE_FOLDER}/incoming"
 
 _ORIGINALS = "originals.jsonl"
 _LONGEST_NAME, _LONGEST_PART = 4_096, 255
-_LOG = re.compile(re.escape(SEGMENTS) + r"(?:[0-9]+\.(?:md|json)|retired/[0-9]+\.[0-9]+\.md)")
 
 
 def belongs(name: str) -> bool:
@@ -51,8 +46,8 @@ def belongs(name: str) -> bool:
 
 
 def is_log(name: str) -> bool:
-    """Whether it is scratch.md or a file of a segment: they are read in an order of their own."""
-    return name == SCRATCH or _LOG.fullmatch(name) is not None
+    """Whether it is scratch.md, to which agents append meanwhile."""
+    return name == SCRATCH
 
 
 def may_be_placed(name: str) -> bool:

@@ -1,6 +1,6 @@
 """Snapshot: the files of a workspace as a crash at one moment would leave them, while notes and short writes go on.
 
-A commit writes state.db, MEMORY.md and the log's segments; none is made meanwhile, and what one that was cut off has
+A commit writes state.db, MEMORY.md and scratch.md; none is made meanwhile, and what one that was cut off has
 left to do the next owner's `recover` does, as after a crash. The checkpoints of a dream come first of all: they know
 less than state.db then, never more. Notes that were appended before are here, and of those that come meanwhile each
 wholly or not at all.

@@ -24,7 +24,7 @@ from state.crystals.crystal import Crystal
 from state.document.document import Edit, parse
 from state.document.merge import difference, is_conflicted, merged
 from state.document.operations import Birth, Death, Fate
-from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, SegmentMark, decode_record
+from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
@@ -35,7 +35,7 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage, match
-from state.stores.history.segments import Segments
+from state.stores.history.notes import Notes
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -51,15 +51,14 @@ _HISTORY = "'dreamd history' lists them"
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The row of `document`. `version` wrote what is wanted; `retire` is what of the log it took in, or gave back."""
+    """The row of `document`. `version` wrote what is wanted; scratch.md may yet show so many `consumed` notes."""
 
     rendered: str
     wanted: str
     edits: tuple[Edit, ...]
     swap: int
     version: int
-    retire: tuple[SegmentMark, ...]
-    gives_back: bool
+    consumed: int
 
 
 class Memory:
@@ -71,14 +70,14 @@ class Memory:
         disk: Disk,
         crystals: Crystals,
         lineage: Lineage,
-        segments: Segments,
+        notes: Notes,
         check: Callable[[], None],
     ) -> None:
         self._path = workspace.document
         self._disk = disk
         self._crystals = crystals
         self._lineage = lineage
-        self._segments = segments
+        self._notes = notes
         self._check = check
         self._connection = crystals.connection
         self.alone: AbstractContextManager[object] = nullcontext()
@@ -160,7 +159,9 @@ class Memory:
         if new.cause == RESTORE:
             self._crystals.undream(new.dreamt)
             self._crystals.mark_dreamt(new.redreamt, new.number)
+            self._notes.remark(new.remarks)
         else:
+            self._notes.consume(new.taken, new.number)
             self._crystals.mark_dreamt(new.dreamt, new.number, new.newest)
         Meta(self._connection).put(NOTES_LEFT, str(new.waiting))
         self._lineage.record(new)
@@ -175,8 +176,7 @@ class Memory:
                 wanted=new.text,
                 edits=new.edits if found or rendered == new.before else difference(rendered, new.text),
                 version=new.number,
-                retire=new.segments,
-                gives_back=new.cause == RESTORE,
+                consumed=before.consumed + len(new.taken) + len(new.remarks),
             )
         )
         return new
@@ -189,8 +189,10 @@ class Memory:
                 self._check()
                 self._crystals.upsert(dream.crystals)
                 self._crystals.mark_dreamt(dream.dreamt, last, dream.newest)
+                self._notes.consume(dream.taken, last)
                 Meta(self._connection).put(NOTES_LEFT, str(dream.waiting))
-                self._want(replace(self._document(), retire=dream.segments, gives_back=False))
+                row = self._document()
+                self._want(replace(row, consumed=row.consumed + len(dream.taken)))
             self.reconcile()
         return replace(dream, number=last, after=dream.before)
 
@@ -215,7 +217,7 @@ class Memory:
         with transaction(self._connection):
             if is_new := found != self._lineage.text(standing):
                 self._lineage.record(self._found_version(last + 1, found))
-            self._want(replace(self._document(), rendered=found, wanted=found, edits=(), retire=()))
+            self._want(replace(self._document(), rendered=found, wanted=found, edits=()))
         return is_new
 
     def _found_version(self, number: int, text: str) -> Dream:
@@ -287,7 +289,7 @@ class Memory:
             self._check()
             taken = self._disk.exchange(self._path, row.wanted.encode(), mode=0o644, aside=self._aside(row.swap))
             self._put_back_if_fenced(row, taken)
-        self._retire()
+        self._show_notes()
         return done
 
     def _settle(self, row: _Wanted, taken: str) -> None:
@@ -342,16 +344,20 @@ class Memory:
                 self._disk.remove(self._aside(row.swap))
             raise
 
-    def _retire(self) -> None:
-        """Mark in the log what the last commit took in, or gave back."""
+    def show_notes(self, *, anew: bool = False) -> None:
+        """Have scratch.md show what is pending, if it shows what is consumed, or `anew`."""
+        with self.alone:
+            if anew:
+                waiting = self._notes.count().notes + 1
+                self._update(replace(self._document(), consumed=waiting))
+            self._show_notes()
+
+    def _show_notes(self) -> None:
         row = self._document()
-        for mark in row.retire:
-            if row.gives_back and mark.start < mark.consumed:
-                self._segments.revive(mark.number, mark.start)
-            else:
-                self._segments.retire(mark.number, mark.start if row.gives_back else mark.consumed)
-        if row.retire:
-            self._update(replace(row, retire=()))
+        if row.consumed or self._notes.are_hidden():
+            self._check()
+            if self._notes.render(row.consumed) and row.consumed:
+                self._update(replace(self._document(), consumed=0))
 
     def _found(self) -> str:
         return decode_document(self._disk.read_optional(self._path) or b"", self._path)
@@ -368,15 +374,14 @@ class Memory:
         if row is None:
             last = self._lineage.standing()[0]
             text = self._lineage.text(last)
-            return _Wanted(text, text, (), 1, last, (), gives_back=False)
+            return _Wanted(text, text, (), 1, last, 0)
         return _Wanted(
             row["rendered"],
             row["wanted"],
             decode(tuple[Edit, ...], row["edits"]),
             row["swap"],
             row["version"],
-            decode(tuple[SegmentMark, ...], row["retire"]),
-            gives_back=bool(row["gives_back"]),
+            row["consumed"],
         )
 
     def _update(self, row: _Wanted) -> None:
@@ -386,9 +391,9 @@ class Memory:
 
     def _want(self, row: _Wanted) -> None:
         self._connection.execute(
-            "INSERT OR REPLACE INTO document (one, rendered, wanted, edits, swap, version, retire, gives_back)"
-            " VALUES (1, ?, ?, ?, ?, ?, ?, ?)",
-            (row.rendered, row.wanted, encode(row.edits), row.swap, row.version, encode(row.retire), row.gives_back),
+            "INSERT OR REPLACE INTO document (one, rendered, wanted, edits, swap, version, consumed)"
+            " VALUES (1, ?, ?, ?, ?, ?, ?)",
+            (row.rendered, row.wanted, encode(row.edits), row.swap, row.version, row.consumed),
         )
 
 

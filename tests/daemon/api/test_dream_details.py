@@ -52,7 +52,7 @@ def opened(root: Path, script: Script = good, answers_days: int = 14) -> Iterato
 
 def noted(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, utc_now(), 0.8))
+        store.notes.inbox.append(Note(text, utc_now(), 0.8))
 
 
 def dreamt(store: Store, *texts: str, mode: Mode = Mode.AUTO) -> str:

@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def dreamt(store: Store, *notes: str) -> None:
     for text in notes:
-        store.segments.append(Note(text, datetime.now(UTC)))
+        store.notes.inbox.append(Note(text, datetime.now(UTC)))
     dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 

@@ -28,7 +28,7 @@ WORDS = "parser garden invoice harbour violin ticket kettle museum".split()
 
 def note(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, AT, 0.8))
+        store.notes.inbox.append(Note(text, AT, 0.8))
 
 
 def numbered(count: int) -> list[str]:
@@ -80,8 +80,8 @@ def test_what_is_not_in_the_bite_is_pending_and_no_dream_has_seen_it(tmp_path: P
     with working(tmp_path / "agent") as store:
         note(store, *texts)
         dreamt(store)
-        assert [pending.text for pending in store.segments.pending_notes()] == texts[10:]
-        assert [pending.text for pending in store.segments.newest().notes] == texts[10:]
+        assert [pending.text for pending in tuple(store.notes.each_pending())] == texts[10:]
+        assert [pending.text for pending in store.notes.newest().notes] == texts[10:]
         rows = store.crystals.connection.execute("SELECT text FROM crystals WHERE dreamt_in IS NOT NULL")
         assert set(texts) & {row["text"] for row in rows} == set(texts[:small_bites])
 
@@ -93,11 +93,11 @@ def test_a_restore_gives_back_the_bites_since_and_no_others(tmp_path: Path, smal
         for _ in range(3):
             dreamt(store)
         restore(store, 1)
-        assert [pending.text for pending in store.segments.pending_notes()] == texts[small_bites:]
+        assert [pending.text for pending in tuple(store.notes.each_pending())] == texts[small_bites:]
         restore(store, 3)  # which undoes the restore
-        assert store.segments.pending_notes() == ()
+        assert tuple(store.notes.each_pending()) == ()
         restore(store, 2)
-        assert [pending.text for pending in store.segments.pending_notes()] == texts[2 * small_bites :]
+        assert [pending.text for pending in tuple(store.notes.each_pending())] == texts[2 * small_bites :]
         assert dreamt(store).dream.notes == small_bites
 
 
@@ -159,7 +159,7 @@ def test_a_question_that_its_owner_wrote_or_that_has_no_answer_stays(tmp_path: P
         by_hand = "Who keeps the spare key?"
         heading = f"## {SectionName.GAPS.value}\n"
         store.workspace.document.write_text(text.replace(heading, f"{heading}- {by_hand}\n"), encoding="utf-8")
-        store.segments.append(Note("Marta keeps the spare key", datetime.now(UTC), 0.8))
+        store.notes.inbox.append(Note("Marta keeps the spare key", datetime.now(UTC), 0.8))
         dreamt(store)
         assert sorted(section(store, SectionName.GAPS)) == ["Which region holds the backups?", by_hand]
 
@@ -177,7 +177,7 @@ def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp
             for _ in range(3):
                 with pytest.raises(RejectedError):
                     dreamt(store)
-                assert len(store.segments.pending_notes()) == 3
+                assert len(tuple(store.notes.each_pending())) == 3
             asked = model.count
             done = dreamt(store)
             assert model.count == asked

@@ -84,7 +84,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
     for note in notes:
-        store.segments.append(Note(note, utc_now(), 0.8))
+        store.notes.inbox.append(Note(note, utc_now(), 0.8))
     return dream_now(store, Reason.MANUAL, mode)
 
 
@@ -115,7 +115,7 @@ def test_a_change_of_the_bond_waits_and_the_rest_is_committed(store: Store) -> N
     assert (outcome.dream.waiting_changes, outcome.changes) == (1, 1)
     assert lines(store) == [TEA, NEW_PORT]
     assert waiting(store) == [COFFEE]
-    assert store.segments.pending_notes() == ()
+    assert tuple(store.notes.each_pending()) == ()
     # Its input is taken in: nothing is left to dream of, and what comes later does not propose it again.
     dreamt(store, "The harbour wall is of granite")
     assert waiting(store) == [COFFEE]
@@ -149,7 +149,7 @@ def test_a_restore_to_before_the_dream_that_staged_it_makes_its_note_pending_aga
     dreamt(store, COFFEE)
     restore(store, 1)
     assert waiting(store) == []
-    assert [note.text for note in store.segments.pending_notes()] == [COFFEE]
+    assert [note.text for note in tuple(store.notes.each_pending())] == [COFFEE]
     dreamt(store)
     assert waiting(store) == [COFFEE]
     assert decided(store) == [(1, "outdated"), (2, "waiting")]
@@ -174,12 +174,12 @@ def test_what_nobody_decides_becomes_a_note_and_does_not_go_in_circles(store: St
     assert settle(store, utc_now() + WEEKS) == 1
     assert settle(store, utc_now() + WEEKS) == 0
     assert decided(store) == [(1, "expired")]
-    (note,) = store.segments.pending_notes()
+    (note,) = tuple(store.notes.each_pending())
     assert note.text == COFFEE
     outcome = dreamt(store)
     assert waiting(store) == []
     assert [one.figures for one in outcome.refused] == ["what it cites has waited before and was not decided"]
-    assert store.segments.pending_notes() == ()
+    assert tuple(store.notes.each_pending()) == ()
     assert lines(store) == [TEA, OLD_PORT]
     # With a rule that lets it apply, the note would have.
     store.config = ruled({})
@@ -192,7 +192,7 @@ def test_a_note_that_a_kill_left_before_it_was_recorded_is_not_written_twice(sto
     settle(store, utc_now() + WEEKS)
     store.crystals.connection.execute("UPDATE changes SET decision = 'waiting', decided_at = NULL, note = ''")
     settle(store, utc_now() + WEEKS)
-    assert [note.text for note in store.segments.pending_notes()] == [COFFEE]
+    assert [note.text for note in tuple(store.notes.each_pending())] == [COFFEE]
 
 
 def test_a_change_whose_line_the_owner_changed_does_not_apply_and_is_a_note_of_its_time(store: Store) -> None:
@@ -204,7 +204,7 @@ def test_a_change_whose_line_the_owner_changed_does_not_apply_and_is_a_note_of_i
     assert (done.dream, done.outdated, dict(done.decided)) == (None, (1,), {})
     assert lines(store) == [block.text for _, block in parse(text).lines()]
     assert decided(store) == [(1, "outdated")]
-    assert [note.text for note in store.segments.pending_notes()] == [COFFEE]
+    assert [note.text for note in tuple(store.notes.each_pending())] == [COFFEE]
 
 
 def test_a_change_that_the_owner_made_by_hand_is_dropped_without_a_note(store: Store) -> None:
@@ -212,7 +212,7 @@ def test_a_change_that_the_owner_made_by_hand_is_dropped_without_a_note(store: S
     text = store.workspace.document.read_text(encoding="utf-8").replace(TEA, COFFEE)
     store.workspace.document.write_text(text, encoding="utf-8")
     assert settle(store, utc_now()) == 1
-    assert store.segments.pending_notes() == ()
+    assert tuple(store.notes.each_pending()) == ()
 
 
 def test_a_line_by_hand_is_changed_when_its_owner_says_so(store: Store) -> None:

@@ -63,7 +63,7 @@ def test_a_checkpoint_that_names_a_function_does_not_call_it(tmp_path: Path, cod
         store.ledger.begin(DREAM, "manual", utc_now())
         _plant(workspace.checkpoints / "dreams.db", _calling(code, f"touch {called}"))
         assert based_on(store, DREAM) is None
-        store.segments.append(Note("Ada prefers tea", utc_now(), 0.8))
+        store.notes.inbox.append(Note("Ada prefers tea", utc_now(), 0.8))
         assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
     assert not called.exists()
 
@@ -80,7 +80,7 @@ def test_a_dream_without_a_model_goes_on_at_the_node_that_was_running(
         raise StoppedError("the process is gone")
 
     with open_exclusive(workspace, Config(), "a test") as store, monkeypatch.context() as patch:
-        store.segments.append(Note("Ada prefers tea", utc_now(), 0.8))
+        store.notes.inbox.append(Note("Ada prefers tea", utc_now(), 0.8))
         patch.setattr(nodes, node, killed)
         with pytest.raises(StoppedError):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
@@ -88,7 +88,7 @@ def test_a_dream_without_a_model_goes_on_at_the_node_that_was_running(
         outcome = dream_now(store, Reason.MANUAL, Mode.AUTO, lambda step: entered.append(step.node))
         assert (outcome.resumed, outcome.dream.number) == (node != "gather", 1)
         assert "Ada prefers tea" in workspace.document.read_text()
-        assert store.segments.pending_notes() == ()
+        assert tuple(store.notes.each_pending()) == ()
     assert getattr(nodes, node) is real
     assert [name for name in entered if name in _NODES] == _NODES[_NODES.index(node) :]
 
@@ -99,14 +99,14 @@ def test_a_dream_without_a_model_goes_on_at_the_node_that_was_running(
 def test_whatever_is_saved_of_a_walked_dream_the_next_dream_has_every_note(tmp_path: Path, saved: bytes) -> None:
     workspace = init_workspace(tmp_path / "here")
     with open_exclusive(workspace, Config(), "a test") as store:
-        store.segments.append(Note("Ada prefers tea", utc_now(), 0.8))
+        store.notes.inbox.append(Note("Ada prefers tea", utc_now(), 0.8))
         store.ledger.begin(DREAM, "manual", utc_now())
         with checkpoints(store) as connection:
             save(connection, DREAM, Reached({}, "evict"))
             with connection:
                 connection.execute("UPDATE checkpoints SET checkpoint = ?", (saved,))
         assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
-        assert store.segments.pending_notes() == ()
+        assert tuple(store.notes.each_pending()) == ()
 
 
 def _calling(code: int, command: str) -> bytes:

@@ -22,7 +22,7 @@ from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from state.trust import Trust
 
 NOTHING = Consolidation()
@@ -47,7 +47,7 @@ def store(workspace: Workspace, embedding: Embedding) -> Iterator[Store]:
 
 def _note(store: Store, *texts: str, importance: float = 0.7) -> None:
     for text in texts:
-        store.segments.append(Note(text, utc_now(), importance))
+        store.notes.inbox.append(Note(text, utc_now(), importance))
 
 
 def _chat(store: Store, name: str, *turns: str, at: datetime | None = None, role: str = "user") -> None:
@@ -98,7 +98,7 @@ def test_an_equal_text_is_shown_once_and_nothing_is_lost(store: Store) -> None:
 
 def test_what_is_said_in_other_words_stays_beside_it_and_the_later_one_stands_first(store: Store) -> None:
     older, newer = "Ada's office is in room 14", "Ada's office is in room 15"
-    store.segments.append(Note(older, utc_now() - timedelta(minutes=1)))
+    store.notes.inbox.append(Note(older, utc_now() - timedelta(minutes=1)))
     _note(store, newer)
     assert consolidate(store, utc_now()).merged == 0
     hits = store.searcher().search("Ada's office", utc_now()).hits
@@ -282,8 +282,8 @@ def test_a_pass_beside_a_writer_waits_its_turn(store: Store, workspace: Workspac
 
     _note(store, *(f"Buoy {number} blinks {number} times" for number in range(60)))
     notes = [f"Captain {number} reports" for number in range(30)]
-    segments = Segments(workspace)
-    writer = Thread(target=lambda: [segments.append(Note(text, utc_now())) for text in notes])
+    inbox = NoteInbox(workspace)
+    writer = Thread(target=lambda: [inbox.append(Note(text, utc_now())) for text in notes])
     writer.start()
     consolidate(store, utc_now())
     writer.join()

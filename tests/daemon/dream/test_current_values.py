@@ -41,7 +41,7 @@ def store(tmp_path: Path, embedding: Embedding) -> Iterator[Store]:
 
 
 def noted(store: Store, text: str, days_ago: float = 0) -> None:
-    store.segments.append(Note(text, utc_now() - timedelta(days=days_ago)))
+    store.notes.inbox.append(Note(text, utc_now() - timedelta(days=days_ago)))
 
 
 def document(store: Store) -> str:

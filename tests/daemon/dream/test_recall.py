@@ -28,7 +28,7 @@ TEA, PORT = "Ada prefers tea over coffee", "The deployment runs on port 8443"
 
 def noted(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, utc_now()))
+        store.notes.inbox.append(Note(text, utc_now()))
 
 
 def pointer(store: Store, keywords: str, text: str) -> None:

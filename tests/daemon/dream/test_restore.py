@@ -19,7 +19,7 @@ NOTES = ("Ada prefers tea over coffee", "The deployment runs on port 8443", "The
 def lived(store: Store) -> None:
     """Three versions, each of a note."""
     for number, note in enumerate(NOTES):
-        store.segments.append(Note(note, AT + timedelta(minutes=number)))
+        store.notes.inbox.append(Note(note, AT + timedelta(minutes=number)))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
@@ -36,7 +36,7 @@ def test_a_version_is_restored_although_a_later_one_is_lost(tmp_path: Path) -> N
         done = restore(store, 1)
         assert store.workspace.document.read_text() == first
         assert [problem for problem in done.problems if problem.startswith("version 2 has no record")]
-        assert [note.text for note in store.segments.pending_notes()] == [NOTES[2]]
+        assert [note.text for note in tuple(store.notes.each_pending())] == [NOTES[2]]
         assert NOTES[1] in {crystal.text for crystal in store.crystals.undreamt()}
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         text = store.workspace.document.read_text()

@@ -52,7 +52,7 @@ def do(store: Store, deed: str, what: Any) -> None:
     last = store.lineage.last_version()
     if deed == "dream":
         for note in sorted(what):
-            store.segments.append(Note(NOTES[note], utc_now(), 0.8))
+            store.notes.inbox.append(Note(NOTES[note], utc_now(), 0.8))
         with suppress(NothingToDoError):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
     elif deed in ("approve", "decline"):
@@ -67,7 +67,7 @@ def standing(store: Store) -> dict[str, object]:
     read = store.crystals.connection.execute
     return {
         "document": store.workspace.document.read_text(encoding="utf-8"),
-        "pending": [note.text for note in store.segments.pending_notes()],
+        "pending": [note.text for note in tuple(store.notes.each_pending())],
         "changes": dict(read("SELECT number, decision FROM changes").fetchall()),
         "dreamt": {row["id"] for row in read("SELECT id FROM crystals WHERE dreamt_in IS NOT NULL")},
         "deleted": sorted(store.lineage.tombstones()),

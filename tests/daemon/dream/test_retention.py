@@ -27,7 +27,9 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
     with quick(workspace) as store:
         committed = {}
         for number in range(4):
-            store.segments.append(Note(f"We decided that release {number} ships on day {number + 3}", utc_now(), 0.9))
+            store.notes.inbox.append(
+                Note(f"We decided that release {number} ships on day {number + 3}", utc_now(), 0.9)
+            )
             store.feelings.feel([Feeling.REWARD], "a release", utc_now())
             store.questions.raise_(f"When does release {number} ship?", Cause.MISS, utc_now())
             version = dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number
@@ -68,6 +70,6 @@ def test_the_file_of_checkpoints_is_small_again_after_a_dream(tmp_path: Path) ->
     path = workspace.checkpoints / "dreams.db"
     with quick(workspace) as store:
         for number in range(60):
-            store.segments.append(Note(f"Step {number}: " + "the gateway was moved again. " * 60, utc_now(), 0.5))
+            store.notes.inbox.append(Note(f"Step {number}: " + "the gateway was moved again. " * 60, utc_now(), 0.5))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert path.stat().st_size < 64 * 1024

@@ -15,9 +15,9 @@ from tests.support.working import AT, working
 
 def test_a_proposal_that_is_overtaken_is_rejected_and_so_is_its_run(tmp_path: Path) -> None:
     with working(tmp_path / "agent") as store:
-        store.segments.append(Note("Ada prefers tea over coffee", AT))
+        store.notes.inbox.append(Note("Ada prefers tea over coffee", AT))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.segments.append(Note("The deployment runs on port 8443", AT))
+        store.notes.inbox.append(Note("The deployment runs on port 8443", AT))
         dream = dream_now(store, Reason.MANUAL, Mode.PROPOSE).dream.id
         restore(store, 1)
         with pytest.raises(RejectedError, match="there is a newer one"):

@@ -30,7 +30,7 @@ class Killed(BaseException):
 
 
 def noted(store: Store) -> None:
-    store.segments.append(Note("Ada prefers tea over coffee", AT, 0.8))
+    store.notes.inbox.append(Note("Ada prefers tea over coffee", AT, 0.8))
 
 
 def steps_of(store: Store, dream: str) -> list[str]:

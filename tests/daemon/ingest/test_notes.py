@@ -21,7 +21,8 @@ from state.signals.hormones import Feeling, Hormone
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
+from state.stores.history.notes import Notes
 from tests.support.faults import Fault, FaultySystem
 
 BAD = "The deploy failed again and everything is broken"
@@ -48,31 +49,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _note(store: Store, text: str) -> None:
-    store.segments.append(Note(text, utc_now()))
+    store.notes.inbox.append(Note(text, utc_now()))
 
 
 def _texts(store: Store) -> list[str]:
     return [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals ORDER BY key")]
 
 
-def _read(store: Store) -> list[str]:
-    assert isinstance(store.disk, Watched)
-    names, store.disk.read = store.disk.read, []
-    return names
-
-
 def _auto(store: Store) -> list[str]:
-    return [note.text for note in store.segments.pending_notes() if note.auto]
-
-
-def test_a_file_that_has_not_changed_is_not_opened(store: Store) -> None:
-    _note(store, "one")
-    assert absorb_notes(store, utc_now()) == 1
-    assert _read(store) == ["scratch.md"]
-    before = store.crystals.connection.total_changes
-    assert absorb_notes(store, utc_now()) == 0
-    assert _read(store) == []
-    assert store.crystals.connection.total_changes == before
+    return [note.text for note in tuple(store.notes.each_pending()) if note.auto]
 
 
 def test_another_store_and_another_process_know_what_was_read(store: Store, tmp_path: Path) -> None:
@@ -91,8 +76,8 @@ def test_only_what_was_appended_is_looked_at(store: Store) -> None:
     store.crystals.connection.set_trace_callback(asked.append)
     assert absorb_notes(store, utc_now()) == 1
     store.crystals.connection.set_trace_callback(None)
-    (known,) = (one for one in asked if one.startswith("SELECT * FROM crystals WHERE id IN"))
-    assert len(re.findall(r"[0-9a-f]{32}", known)) == 2  # the last one might have grown
+    known = next(one for one in asked if one.startswith("SELECT * FROM crystals WHERE id IN"))
+    assert len(re.findall(r"[0-9a-f]{32}", known)) == 1
 
 
 def test_a_note_that_grows_and_a_note_that_is_changed_are_read_again(store: Store) -> None:
@@ -121,23 +106,21 @@ def test_half_a_line_waits_until_it_is_whole_or_quiet(store: Store) -> None:
     assert _texts(store) == ["first", "half of"]
 
 
-def test_the_log_is_known_when_it_becomes_a_segment(store: Store) -> None:
+def test_the_log_is_known_when_it_is_written_anew(store: Store) -> None:
     _note(store, "first")
     absorb_notes(store, utc_now())
-    _read(store)
-    store.segments.take()
+    store.memory.show_notes(anew=True)
     assert absorb_notes(store, utc_now()) == 0
-    assert _read(store) == ["scratch.md"]  # the new one
     _note(store, "second")
     assert absorb_notes(store, utc_now()) == 1
     assert _texts(store) == ["first", "second"]
 
 
-def test_a_late_write_into_a_segment_is_read(store: Store) -> None:
+def test_a_late_write_into_the_log_of_before_is_read(store: Store) -> None:
     _note(store, "first")
     with store.workspace.scratch.open("a") as log:
-        store.segments.take()
         absorb_notes(store, utc_now())
+        store.memory.show_notes(anew=True)
         log.write("- late\n")
     assert absorb_notes(store, utc_now()) == 1
     assert _texts(store) == ["first", "late"]
@@ -149,7 +132,7 @@ def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
         _note(store, BAD)
         assert absorb_notes(store, utc_now()) == 2
         # As if it had looked at the files before the other one wrote.
-        other.crystals.connection.execute("DELETE FROM meta WHERE name = 'notes_read'")
+        other.crystals.connection.execute("DELETE FROM marks")
         assert absorb_notes(other, utc_now()) == 0
         assert [gap.times for gap in other.questions.open(5)] == [1]
         felt = other.crystals.connection.execute("SELECT count(*) FROM feelings WHERE cause = ?", (BAD,)).fetchone()[
@@ -177,13 +160,13 @@ def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store)
     _note(store, "Which region holds the backups?")
     for line in ERRORS:
         _note(store, line)
-    root, segments = store.workspace.root, store.segments
+    root, notes = store.workspace.root, store.notes
     full = FaultySystem(root, fail_at=0, fault=Fault.ERROR_ONWARDS)
-    store.segments = Segments(store.workspace, store.workspace.disk(full))
+    store.notes = Notes(NoteInbox(store.workspace, store.workspace.disk(full)), store.crystals.connection)
     with pytest.raises(StorageError, match="disk is full"):
         absorb_notes(store, utc_now())
     assert (_texts(store), store.questions.open(5), full.met) == ([], [], True)
-    store.segments = segments
+    store.notes = notes
     assert absorb_notes(store, utc_now()) == 4
     assert len(store.questions.open(5)) == 1
     assert len(set(_auto(store))) == 1  # one that failed may stand there as well: rather twice than never

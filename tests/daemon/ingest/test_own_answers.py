@@ -15,7 +15,7 @@ from daemon.mcp.tools import TOOLSETS
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.scratch import Note
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from tests.daemon.mcp.agents import asking, in_process, run, shown, told
 
 FACT = "The harbour crane in Trondheim is serviced by Ada every third Tuesday"
@@ -95,7 +95,7 @@ def test_what_others_say_is_read(tmp_path: Path, tool: str, given: dict[str, Any
 
 def test_an_answer_is_known_by_its_form_wherever_it_stands(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
-    Segments(workspace).append(Note(FACT, utc_now(), 0.8))
+    NoteInbox(workspace).append(Note(FACT, utc_now(), 0.8))
     answers = list[str]()
 
     async def talk() -> None:
@@ -116,7 +116,7 @@ def test_an_answer_is_known_by_its_form_wherever_it_stands(tmp_path: Path) -> No
 def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
     for text in (FACT, *(f"Crane number {n} in Bergen was painted by Bo" for n in range(9))):
-        Segments(workspace).append(Note(text, utc_now(), 0.6))
+        NoteInbox(workspace).append(Note(text, utc_now(), 0.6))
     for session in range(8):
         answers = list[Any]()
 

@@ -23,8 +23,8 @@ from daemon.config.settings import Config
 from daemon.mcp.server import CallOperation, server
 from daemon.mcp.stdio import Calls
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
 from tests.support import forked
+from tests.support.notes import pending_notes
 
 ROOT = Path(__file__).parents[3]
 TEA = "Ada prefers tea over coffee in the morning"
@@ -108,7 +108,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> Any:
 
 def notes(workspace: Workspace) -> list[str]:
     """What stands in the log."""
-    return [note.text for note in Segments(workspace).pending_notes()]
+    return [note.text for note in pending_notes(workspace)]
 
 
 @dataclass(slots=True)

@@ -73,7 +73,7 @@ def ordinary(folder: Path) -> Path:
         for notes in (("The well of house 3 is dry",), (TEA, OLD_PORT), (COFFEE, NEW_PORT)):
             with LocalAccess(workspace, config, "a test", embedding=MODEL) as access, access.write() as store:
                 for note in notes:
-                    store.segments.append(Note(note, utc_now(), 0.7))
+                    store.notes.inbox.append(Note(note, utc_now(), 0.7))
                 dream_now(store, Reason.MANUAL, Mode.AUTO)
                 found = {change.decision for change, _ in open_changes(store)}
     assert found == {Decision.WAITING, Decision.APPLIED}

@@ -36,7 +36,7 @@ def opened(served: Running, name: str) -> Iterator[Store]:
 def dreamt(served: Running, name: str, *notes: str) -> None:
     with opened(served, name) as store:
         for note in notes:
-            store.segments.append(Note(note, utc_now(), 0.8))
+            store.notes.inbox.append(Note(note, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
@@ -106,7 +106,7 @@ def test_every_run_stands_on_one_of_the_pages_and_a_filter_shows_its_outcome(
 def test_a_dream_is_asked_for_and_leaves_its_row(served: Running, browser: Browser, name: str) -> None:
     for number, headers in enumerate(({}, HTMX), 1):
         with opened(served, name) as store:
-            store.segments.append(Note(NOTES[number], utc_now(), 0.8))
+            store.notes.inbox.append(Note(NOTES[number], utc_now(), 0.8))
         answer = browser.act(f"/w/{name}/dreams/dream", {}, headers)
         assert answer.status == (200 if headers else 303)
         assert NOTES[number] in document(served, name)

@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     access = LocalAccess(workspace, Config(), "a test", embedding=Embedding.given(Unavailable("none here")))
     with access, access.write() as store:
         for note in (TEA, PORT):
-            store.segments.append(Note(note, utc_now(), 0.7))
+            store.notes.inbox.append(Note(note, utc_now(), 0.7))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     return workspace.root
 

@@ -47,7 +47,7 @@ def changed_by_a_model(folder: Path, rules: DreamSection) -> Path:
         for notes in ((TEA, SHORT), (COFFEE, LONG)):
             with LocalAccess(workspace, config, "a test", embedding=embedding) as access, access.write() as store:
                 for note in notes:
-                    store.segments.append(Note(note, utc_now(), 0.7))
+                    store.notes.inbox.append(Note(note, utc_now(), 0.7))
                 dream_now(store, Reason.MANUAL, Mode.AUTO)
     return workspace.root
 
@@ -222,7 +222,7 @@ def test_a_whole_dream_is_shown_as_a_difference_and_decided(
     config = Config(dream=DreamSection(mode="propose"))
     access = LocalAccess(open_workspace(root), config, "a test", embedding=served.house.embedding)
     with access, access.write() as store:
-        store.segments.append(Note(TEA, utc_now(), 0.7))
+        store.notes.inbox.append(Note(TEA, utc_now(), 0.7))
         dream_now(store, Reason.MANUAL, Mode.PROPOSE)
     page = browser.get(f"/w/{name}/review")
     assert f"+- {TEA}" in text_of(page)

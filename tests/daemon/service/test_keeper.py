@@ -22,7 +22,7 @@ from state.errors import BusyError, FencedError
 from state.scratch import HEADER, Note
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from state.stores.vectors.embedder import Unavailable
 
 PATIENCE_SECONDS = 30.0
@@ -242,11 +242,14 @@ def test_a_proposal_that_its_owner_declined_is_no_failure(kept: Kept) -> None:
     assert history.last_dream == LONG_AGO + timedelta(hours=1)
 
 
-def test_taking_the_log_is_no_appending_to_it(kept: Kept, workspace: Workspace) -> None:
-    Segments(workspace).append(Note("The cat is called Miez", LONG_AGO, 0.7))
-    os.utime(workspace.scratch, (LONG_AGO.timestamp(), LONG_AGO.timestamp()))
+def test_writing_the_log_anew_is_no_appending_to_it(kept: Kept, workspace: Workspace) -> None:
+    NoteInbox(workspace).append(Note("The cat is called Miez", LONG_AGO, 0.7))
+    for path in (workspace.inbox, workspace.scratch):
+        os.utime(path, (LONG_AGO.timestamp(), LONG_AGO.timestamp()))
     assert kept.keeper.pending(utc_now()).latest == LONG_AGO
-    Segments(workspace).take()
+    with kept.keeper.exclusive() as store:
+        absorb_notes(store, utc_now())
+        store.memory.show_notes(anew=True)
     assert kept.keeper.pending(utc_now()).notes == 1
     assert kept.keeper.pending(utc_now()).latest == LONG_AGO
 

@@ -37,8 +37,8 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
-from state.stores.history.segments import Segments
 from tests.support.folders import PLACE
+from tests.support.notes import pending_notes
 
 PATIENCE_SECONDS = 60.0
 # An interval of a second: looks come often.
@@ -146,7 +146,7 @@ def test_a_workspace_that_cannot_be_kept_is_not_tried_over_and_over_when_it_stir
         house.note(fine, f"House {number} was repaired by Ada")
     until(other.document.exists)
     assert int(spoilt.fence.read_text()) <= tried + 2  # once in a tick
-    assert len(Segments(spoilt).pending_notes()) == 1
+    assert len(pending_notes(spoilt)) == 1
 
 
 def test_a_released_workspace_is_free_even_when_it_was_about_to_be_looked_at(house: House) -> None:
@@ -223,7 +223,7 @@ def test_a_workspace_never_stands_in_for_another_one_of_its_name(
     ended = perform(house.service, Call(name, second.root, working_memory_note, secret), lambda _: None)
     assert ended.error is not None
     assert ended.error.code == "UNKNOWN_WORKSPACE"
-    assert Segments(first).pending_notes() == ()
+    assert pending_notes(first) == ()
     assert perform(house.service, Call(name, first.root, working_memory_note, secret), lambda _: None).error is None
 
 

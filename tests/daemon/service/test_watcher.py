@@ -9,7 +9,7 @@ import pytest
 
 from daemon.service.watcher import Change, Watcher
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import HEAD, NoteInbox
 from tests.support.listening import GLOBS, PATIENCE, Ear, News, append, append_here, made
 
 
@@ -29,13 +29,13 @@ def test_a_document_that_is_replaced_is_told_each_time(watcher: Watcher, ear: Ea
         ear.wait_for(workspace.root, Change.DOCUMENT)
 
 
-def test_a_scratch_log_that_is_taken_is_told_and_so_is_the_next_one(
+def test_a_scratch_log_that_is_written_anew_is_told_and_so_is_the_next_note(
     watcher: Watcher, ear: Ear, workspace: Workspace
 ) -> None:
     watcher.watch(workspace.root, GLOBS)
     append(workspace.scratch, "- a note")
     ear.wait_for(workspace.root, Change.SCRATCH)
-    assert Segments(workspace).take() is not None
+    NoteInbox(workspace).show_anew(HEAD)
     ear.wait_for(workspace.root, Change.SCRATCH)
     append(workspace.scratch, "- another note")
     ear.wait_for(workspace.root, Change.SCRATCH)

@@ -68,7 +68,7 @@ def document(store: Store) -> str:
 
 def noted(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, utc_now(), 0.8))
+        store.notes.inbox.append(Note(text, utc_now(), 0.8))
 
 
 def test_a_closed_session_is_the_next_dreams_input(store: Store) -> None:

@@ -25,12 +25,12 @@ from state.scratch import Note
 from state.stores.database.connection import open_database
 from state.stores.database.copies import KEPT, copies_of, found_damaged
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
 from tests.support import breaking
 from tests.support.breaking import DAMAGE, WORDS_ONLY, Chance, assert_works, content
 from tests.support.faults import Fault, FaultySystem, Unsynced
 from tests.support.forgettable import SECRET, little
 from tests.support.long_variants import variants
+from tests.support.notes import pending_notes
 from tests.support.running import Caller
 
 _PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
@@ -77,7 +77,7 @@ class Life:
         if kind < 0.5:
             self.noted.append(text)
             if self.chance.random() < 0.5:
-                store.segments.append(Note(text, utc_now()))
+                store.notes.inbox.append(Note(text, utc_now()))
             else:
                 with self.workspace.scratch.open("a") as log:
                     log.write(f"- {text}\n")
@@ -129,14 +129,14 @@ def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
         life.live()
         if not life.workspace.database.exists():
             continue
-        pending = [note.text for note in Segments(life.workspace).pending_notes()]
+        pending = [note.text for note in pending_notes(life.workspace)]
         memory = life.workspace.document.read_bytes() if life.workspace.document.exists() else None
         life.ruin()
         repaired = dreamd("doctor", life.workspace.root, "--repair")
         assert repaired.status in (0, 3), (seed, repaired)
         destroyed += "mended   state.db" in repaired.out
         # Nothing but state.db is changed; what was consumed is not pending again, and the other way round.
-        assert [note.text for note in Segments(life.workspace).pending_notes()] == pending, seed
+        assert [note.text for note in pending_notes(life.workspace)] == pending, seed
         assert (life.workspace.document.read_bytes() if memory is not None else None) == memory, seed
         assert dreamd("doctor", life.workspace.root).status == 0, (seed, dreamd("doctor", life.workspace.root))
         assert dreamd("doctor", life.workspace.root, "--repair").status == 3, seed
@@ -166,7 +166,7 @@ def copied_now(workspace: Workspace) -> tuple[str, ...]:
     for copy in copies_of(workspace.database):
         os.utime(copy, (0, 0))
     with open_exclusive(workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
-        store.segments.append(Note(f"A sail was sewn at {utc_now()}", utc_now()))
+        store.notes.inbox.append(Note(f"A sail was sewn at {utc_now()}", utc_now()))
         store.notices.clear()
         dream(store)
         return tuple(one for one in store.notices if "state.db" in one)
@@ -288,10 +288,10 @@ def test_without_any_copy_memory_and_notes_are_there(
         life.chance.choice(RUINS)(life.workspace.database, life.chance)
         for copy in copies_of(life.workspace.database):
             copy.unlink()
-        pending = [note.text for note in Segments(life.workspace).pending_notes()]
+        pending = [note.text for note in pending_notes(life.workspace)]
         memory = life.workspace.document.read_bytes() if life.workspace.document.exists() else None
         assert Caller(capsys)("doctor", life.workspace.root, "--repair").status in (0, 3), seed
-        assert [note.text for note in Segments(life.workspace).pending_notes()] == pending, seed
+        assert [note.text for note in pending_notes(life.workspace)] == pending, seed
         assert (life.workspace.document.read_bytes() if memory is not None else None) == memory, seed
         assert_works(life.workspace)
         lines = life.lines()

@@ -30,11 +30,11 @@ from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
-from state.stores.history.segments import Segments
 from tests.support.archives import NOTES, exported, lived, manifest, members
 from tests.support.copies import copy_of
 from tests.support.keeping import one_line
 from tests.support.lived import everything
+from tests.support.notes import pending_notes
 from tests.support.running import Caller
 from tests.support.working import working
 
@@ -82,7 +82,7 @@ def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: P
     for name in ("MEMORY.md", "GENOME.md", "memory/scratch.md", "memory/economics.json"):
         assert (there / name).read_bytes() == (origin / name).read_bytes()
         assert (there / name).stat().st_mtime_ns == (origin / name).stat().st_mtime_ns
-    assert Segments(open_workspace(there)).pending_notes() == Segments(open_workspace(origin)).pending_notes()
+    assert pending_notes(open_workspace(there)) == pending_notes(open_workspace(origin))
     assert not (there / "transcripts").exists()
     assert {path.stat().st_mode & 0o777 for path in open_workspace(there).state.rglob("*") if path.is_file()} == {
         0o600
@@ -360,7 +360,4 @@ def test_a_workspace_that_has_never_dreamt_comes_back_too(dreamd: Caller, young:
     done = asdict(import_archive(tmp_path / "x.tar.gz", tmp_path / "there"))
     assert (done["version"], done["crystals"], done["missing"]) == (0, 0, ())
     assert json.loads(dreamd("status", tmp_path / "there", "--json").out)["version"] == 0
-    assert (
-        Segments(open_workspace(tmp_path / "there")).pending_notes()
-        == Segments(open_workspace(young)).pending_notes()
-    )
+    assert pending_notes(open_workspace(tmp_path / "there")) == pending_notes(open_workspace(young))

@@ -24,7 +24,6 @@ from state.stores.crystals.full_text import is_torn
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import receipts
-from state.stores.history.segments import Segments
 from tests.support.copies import all_files
 from tests.support.forgettable import (
     BY_HAND,
@@ -42,6 +41,7 @@ from tests.support.forgettable import (
     opened,
     quick,
 )
+from tests.support.notes import pending_notes
 
 LONG = " ".join(f"{('falcon', 'harbour', 'ledger', 'Zürich', 'quorum')[n * n % 5]}{n}" for n in range(2_000))
 
@@ -120,7 +120,7 @@ def test_what_stands_in_the_same_note_or_turn_is_kept(rich: Workspace, tmp_path:
     with opened(workspace) as store:
         assert f"{KEPT[4]}. {KEPT[5]}." in finds(store, KEPT[4])
         assert f"{KEPT[3]}. {KEPT[4]}." in finds(store, KEPT[3])
-        pending = [one.text for one in store.segments.pending_notes()]
+        pending = [one.text for one in tuple(store.notes.each_pending())]
         assert f"{KEPT[0]}. The lamp of house 2 is new." in pending
         assert "The ladder of house 5 is broken" in pending
         assert [
@@ -231,7 +231,7 @@ def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Pat
         assert KEPT[2] in texts
         assert "falcon" not in texts
         assert [one.content for one in sessions.list_memories(store, "s", utc_now()).memories] == [f"{KEPT[5]}."]
-        assert [one.text.strip() for one in store.segments.pending_notes()] == [f"{KEPT[0]}."]
+        assert [one.text.strip() for one in tuple(store.notes.each_pending())] == [f"{KEPT[0]}."]
 
 
 @pytest.mark.full
@@ -287,7 +287,7 @@ def test_an_open_descriptor_goes_on_appending_to_the_log(plain_one: Workspace, t
         forget_quickly(workspace, SECRET)
         assert workspace.scratch.stat().st_size == size
         agent.write("- The garden of house 1 was watered\n")
-    assert "The garden of house 1 was watered" in [one.text for one in Segments(workspace).pending_notes()]
+    assert "The garden of house 1 was watered" in [one.text for one in pending_notes(workspace)]
 
 
 def test_what_the_owner_keeps_is_named_and_never_touched(plain_one: Workspace, tmp_path: Path) -> None:

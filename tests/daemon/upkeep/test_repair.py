@@ -17,7 +17,7 @@ from daemon.workspace.stores import utc_now
 from state.errors import StorageError
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from tests.support.breaking import (
     DAMAGE,
     NOTED,
@@ -39,7 +39,7 @@ from tests.support.long_variants import variants
 
 
 def files_of(workspace: Workspace) -> list[Path]:
-    every = [workspace.document, *workspace.history.glob("*.json"), *workspace.retired.glob("*.md")]
+    every = [workspace.document, *workspace.history.glob("*.json"), *workspace.state.glob("inbox*.md")]
     return [*[workspace.database] * 6, *workspace.copies.glob("*.db"), workspace.checkpoints / "dreams.db", *every]
 
 
@@ -92,7 +92,7 @@ def test_damage_to_several_files_at_once_does_not_either(origin: Workspace, tmp_
 def broken_everywhere(workspace: Workspace) -> None:
     os.truncate(workspace.database, workspace.database.stat().st_size // 2)
     workspace.document.write_bytes(bytes(300))
-    Segments(workspace).append(Note("The oars are new", utc_now()))
+    NoteInbox(workspace).append(Note("The oars are new", utc_now()))
     with workspace.scratch.open("ab") as scratch:
         scratch.write(bytes(50) + b"\n")
     (workspace.checkpoints / "dreams.db").write_bytes(b"\xff" * 5_000)

@@ -5,8 +5,8 @@ import pytest
 from daemon.upkeep.repair.run import Repair
 from state.document.document import parse
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
 from tests.support.breaking import BY_HAND, about, repaired
+from tests.support.notes import pending_notes
 from tests.support.running import Caller
 
 
@@ -53,9 +53,9 @@ def test_a_note_in_another_encoding_is_not_blanked(here: Workspace, encoding: st
     ]
     with here.scratch.open("ab") as log:
         log.write(said.encode(encoding) + b"\n- Ada likes tea\n")
-    before = [note.text for note in Segments(here).pending_notes()]
+    before = [note.text for note in pending_notes(here)]
     repaired(here)
-    after = [note.text for note in Segments(here).pending_notes()]
+    after = [note.text for note in pending_notes(here)]
     assert len(after) == len(before)
     assert "Ada likes tea" in after
     if encoding == "utf-16-le":

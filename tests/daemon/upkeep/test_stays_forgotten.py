@@ -48,7 +48,7 @@ def bury(store: Store) -> None:
 
 def noted(store: Store, *texts: str, importance: float = 0.8) -> None:
     for text in texts:
-        store.segments.append(Note(text, utc_now(), importance))
+        store.notes.inbox.append(Note(text, utc_now(), importance))
 
 
 def transcript(store: Store, name: str, *texts: str) -> None:
@@ -200,7 +200,7 @@ def test_a_note_is_blanked_in_its_file_and_later_writes_land_behind_it(store: St
     assert crystals(store) == ["Bello", REST, "late"]
     assert store.workspace.scratch.stat().st_size == size + len(b"- late\n")
     assert "4711" not in store.workspace.scratch.read_text()
-    assert [note.text for note in store.segments.pending_notes()] == ["Bello", REST, "late"]
+    assert [note.text for note in tuple(store.notes.each_pending())] == ["Bello", REST, "late"]
     before = store.crystals.connection.total_changes
     assert absorb_notes(store, utc_now()) == 0
     assert store.crystals.connection.total_changes == before

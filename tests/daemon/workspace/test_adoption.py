@@ -44,9 +44,9 @@ def mine(tmp_path: Path) -> Workspace:
     """A workspace of this user's with one dream, and a note that waits."""
     workspace = init_workspace(tmp_path / "mine")
     with open_exclusive(workspace, Config(), "a test") as store:
-        store.segments.append(Note(FACT, utc_now(), 0.8))
+        store.notes.inbox.append(Note(FACT, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.segments.append(Note("The gate squeaks", utc_now(), 0.8))
+        store.notes.inbox.append(Note("The gate squeaks", utc_now(), 0.8))
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace
 
@@ -55,7 +55,7 @@ def is_remembered(workspace: Workspace) -> bool:
     """Whether the fact, its version and the note are there."""
     with open_exclusive(workspace, Config(), "a test") as store:
         texts = [row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")]
-        notes = [note.text for note in store.segments.pending_notes()]
+        notes = [note.text for note in tuple(store.notes.each_pending())]
         return (texts, store.lineage.last_version(), notes) == ([FACT], 1, ["The gate squeaks"])
 
 

@@ -18,8 +18,8 @@ from state.errors import StorageError
 from state.scratch import Note
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Ledger
-from state.stores.history.segments import Segments
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_each_commit_is_seen_at_once_whoever_made_it(workspace: Workspace, store
 def test_a_note_and_a_line_are_seen_at_once(workspace: Workspace) -> None:
     files = WorkspaceFiles(workspace)
     for number in range(30):
-        Segments(workspace).append(Note(f"House {number} was repaired", utc_now()))
+        NoteInbox(workspace).append(Note(f"House {number} was repaired", utc_now()))
         workspace.document.write_text("é" * number, encoding="utf-8")
         assert (files.pending(utc_now()).notes, files.characters(utc_now())) == (number + 1, number)
         if number % 7 == 0:
@@ -79,7 +79,7 @@ def test_a_note_and_a_line_are_seen_at_once(workspace: Workspace) -> None:
 
 def test_what_has_not_changed_is_not_read_again(workspace: Workspace, store: Store) -> None:
     for number in range(200):
-        Segments(workspace).append(Note(f"House {number} was repaired", utc_now()))
+        NoteInbox(workspace).append(Note(f"House {number} was repaired", utc_now()))
     store.ledger.begin("d1", "manual", utc_now())
     aged(workspace)
     files = WorkspaceFiles(workspace)

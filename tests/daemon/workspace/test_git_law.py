@@ -78,7 +78,7 @@ class Person(RuleBasedStateMachine):
     def note(self) -> None:
         text = self.text()
         with self.opened() as store:
-            store.segments.append(Note(text, utc_now(), 0.8))
+            store.notes.inbox.append(Note(text, utc_now(), 0.8))
         self.noted.append(text)
 
     @rule()

@@ -22,8 +22,8 @@ from state.errors import StorageError
 from state.scratch import Note
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Call
-from state.stores.history.segments import Segments
 from tests.support.running import ROOT
 
 
@@ -33,7 +33,7 @@ def here(tmp_path: Path) -> Workspace:
 
 
 def noted(workspace: Workspace, text: str, age: timedelta = timedelta()) -> None:
-    Segments(workspace).append(Note(text, datetime.now(UTC) - age))
+    NoteInbox(workspace).append(Note(text, datetime.now(UTC) - age))
 
 
 def now(workspace: Workspace, config: Config | None = None) -> Status:

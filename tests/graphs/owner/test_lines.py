@@ -110,4 +110,4 @@ def test_nothing_that_waits_is_taken_in() -> None:
     read = replace(snapshot(memory(bond=[TEA]), CHESS), waiting=3)
     done = change_lines(replace(read, notes=(crystal_of(CHESS),)), [LineChange(LineAction.PIN, BOND, read.lines[0])])
     assert done.dream is not None
-    assert (done.dream.dreamt, done.dream.segments, done.dream.notes, done.dream.waiting) == ((), (), 0, 3)
+    assert (done.dream.dreamt, done.dream.taken, done.dream.notes, done.dream.waiting) == ((), (), 0, 3)

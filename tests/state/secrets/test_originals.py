@@ -17,9 +17,10 @@ from state.errors import StorageError
 from state.scratch import Note
 from state.secrets.policy import Redaction
 from state.stores.disk.workspace import Workspace
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.originals import KEPT_FOR, MOST, Original, Originals
-from state.stores.history.segments import Segments
 from tests.support.copies import all_files
+from tests.support.notes import pending_notes
 from tests.support.running import Caller
 from tests.support.serving import Home, at_home
 
@@ -47,12 +48,12 @@ def _kept() -> list[Path]:
 def _file_of(workspace: Workspace) -> Path:
     """The file of this workspace's originals: the one that keeping another changes."""
     before = {path: path.stat().st_mtime_ns for path in _kept()}
-    Segments(workspace).append(Note(f"{SAID} too", NOW))
+    NoteInbox(workspace).append(Note(f"{SAID} too", NOW))
     return next(path for path in _kept() if before.get(path) != path.stat().st_mtime_ns)
 
 
 def test_a_note_is_kept_as_it_was_given_and_stored_without(workspace: Workspace) -> None:
-    stored = Segments(workspace).append(Note(SAID, NOW))
+    stored = NoteInbox(workspace).append(Note(SAID, NOW))
     assert stored.text == "the bike pin code is [redacted: pin]"
     (one,) = Originals(workspace).all(NOW)
     assert (one.text, one.kinds, one.where) == (SAID, ("pin",), "note")
@@ -64,7 +65,7 @@ def test_a_note_is_kept_as_it_was_given_and_stored_without(workspace: Workspace)
 
 def test_what_is_certain_is_kept_nowhere(workspace: Workspace) -> None:
     token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-    Segments(workspace).append(Note(f"{SAID}, and the token is {token}", NOW))
+    NoteInbox(workspace).append(Note(f"{SAID}, and the token is {token}", NOW))
     (one,) = Originals(workspace).all(NOW)
     assert SAID in one.text
     assert token not in one.text
@@ -73,7 +74,7 @@ def test_what_is_certain_is_kept_nowhere(workspace: Workspace) -> None:
 def test_after_a_week_nothing_is_left_of_any_workspace(workspace: Workspace, tmp_path: Path) -> None:
     other = init_workspace(tmp_path / "other")
     for one in (workspace, other):
-        Segments(one).append(Note(SAID, NOW))
+        NoteInbox(one).append(Note(SAID, NOW))
     (path,) = set(_kept()) - {path for path in _kept() if path.name == "key"} - {_file_of(workspace)}
     os.utime(path, (0, 0))
     Originals(workspace).sweep(NOW)
@@ -100,7 +101,7 @@ def test_the_plain_file_of_an_older_version_is_taken_over_once(workspace: Worksp
     "text", ["GPIO pin is 1234 on the board", "use ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"]
 )
 def test_what_is_no_secret_or_one_by_its_shape_is_not_kept(workspace: Workspace, text: str) -> None:
-    Segments(workspace).append(Note(text, NOW))
+    NoteInbox(workspace).append(Note(text, NOW))
     assert Originals(workspace).all(NOW) == ()
 
 
@@ -115,11 +116,11 @@ def test_no_more_are_kept_than_fit_and_each_once(workspace: Workspace) -> None:
 
 
 def test_a_file_that_is_none_of_ours_is_said(workspace: Workspace) -> None:
-    Segments(workspace).append(Note(SAID, NOW))
+    NoteInbox(workspace).append(Note(SAID, NOW))
     _file_of(workspace).write_text("{", encoding="utf-8")
     with pytest.raises(StorageError, match="remove it"):
         Originals(workspace).all(NOW)
-    assert "[redacted: pin]" in Segments(workspace).append(Note(SAID, NOW)).text
+    assert "[redacted: pin]" in NoteInbox(workspace).append(Note(SAID, NOW)).text
 
 
 def test_the_owner_lists_them_masked_and_brings_one_back(dreamd: Caller, workspace: Workspace) -> None:
@@ -129,10 +130,10 @@ def test_the_owner_lists_them_masked_and_brings_one_back(dreamd: Caller, workspa
     assert [one["text"] for one in listed] == ["the bike pin code is [redacted: pin]"]
     assert dreamd("secrets", "--show", *there).status == 2  # no terminal
     assert dreamd("secrets", "allow", listed[0]["id"], *there).status == 0
-    assert SAID in [note.text for note in Segments(workspace).pending_notes()]
+    assert SAID in [note.text for note in pending_notes(workspace)]
     assert dreamd("secrets", *there).status == 3
     dreamd("note", f"{SAID}!", *there)
-    assert f"{SAID}!" in [note.text for note in Segments(workspace).pending_notes()]
+    assert f"{SAID}!" in [note.text for note in pending_notes(workspace)]
 
 
 def test_no_workspace_can_allow_itself_anything(workspace: Workspace, tmp_path: Path) -> None:

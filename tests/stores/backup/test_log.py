@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 
 from state.errors import StorageError
-from state.scratch import Note
 from state.stores.backup import writing
 from state.stores.backup.writing import ArchiveWriter, take_files, take_log
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from state.stores.history.segments import Segments
 from tests.support.archives import members
 
 
@@ -104,46 +102,6 @@ def test_a_writer_that_holds_the_log_is_waited_for(here: Workspace, tmp_path: Pa
 
         with meanwhile(threading.Thread(target=finish)):
             assert taken(here, tmp_path / "x")["memory/scratch.md"] == b"- one\n- a note of\n  two lines\n"
-
-
-def test_segments_standing_and_retired_are_taken_with_how_far_they_were_consumed(
-    here: Workspace, tmp_path: Path
-) -> None:
-    segments = Segments(here)
-    for text in ("first", "second", "third"):
-        segments.append(Note(text, datetime.now(UTC)))
-        number = segments.take()
-        assert number is not None
-        if text == "first":
-            segments.retire(number, 10_000)
-        if text == "second":
-            segments.retire(number, 10)
-    (here.segments / ".000009.md.1-abc.dreamd-tmp").write_bytes(b"x")
-    (here.segments / "notes.md").write_bytes(b"x")
-    found = taken(here, tmp_path / "x")
-    size = len((next(here.retired.iterdir())).read_bytes())
-    assert set(found) == {
-        "memory/scratch.md", "segments/000001.json", "segments/000002.json", "segments/000002.md",
-        "segments/000003.md", f"segments/retired/000001.{size}.md",
-    }  # fmt: skip
-    assert found["segments/000002.json"] == b'{"consumed": 10}'
-
-
-def test_scratch_that_becomes_a_segment_meanwhile_is_in_it_once(
-    here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An owner that was displaced while it was stopped reads beside the new one."""
-    segments = Segments(here)
-    segments.append(Note("only once", datetime.now(UTC)))
-    listed = writing._log_names
-
-    def later(workspace: Workspace) -> list[str]:
-        segments.take()
-        return listed(workspace)
-
-    monkeypatch.setattr(writing, "_log_names", later)
-    found = taken(here, tmp_path / "x")
-    assert sum(content.count(b"only once") for content in found.values()) == 1
 
 
 def test_a_pipe_and_a_link_that_leads_out_are_refused_in_words(here: Workspace, tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import open_workspace
 from state.dream import decode_record
 from state.stores.backup.manifest import MANIFEST, ArchiveError
-from state.stores.history.segments import Segments
 from tests.support.archives import NOTES, Importer
 from tests.support.lived import everything
 from tests.support.long_variants import examples
+from tests.support.notes import pending_notes
 from tests.support.working import working
 
 # An export of the workspace that `tests.support.archives.lived` makes.
@@ -37,7 +37,7 @@ def test_an_archive_of_an_older_dreamd_is_imported_exactly(tmp_path: Path) -> No
     there = tmp_path / "there"
     done = import_archive(OLDER, there)
     assert (done.version, done.missing, done.foreign) == (4, (), 0)
-    assert "it is pending" in [note.text for note in Segments(open_workspace(there)).pending_notes()]
+    assert "it is pending" in [note.text for note in pending_notes(open_workspace(there))]
     document = (there / "MEMORY.md").read_text(encoding="utf-8")
     assert NOTES[0] in document
     with zipfile.ZipFile(OLDER) as opened:

@@ -177,11 +177,13 @@ def test_the_row_of_a_forgotten_crystal_hides_no_news(crystals: Crystals) -> Non
 
 
 def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
-    taken = Source("segments/000001.md", 3, 3)
-    crystals.upsert([_note("pending"), _note("taken in once, and given back", source=taken)])
-    assert [crystal.text for crystal in crystals.undreamt()] == ["taken in once, and given back"]
-    assert (crystals.undreamt_count(), crystals.undreamt_count([taken.file])) == (1, 0)
-    assert crystals.undreamt(50, [taken.file]) == []
+    crystals.upsert([pending := _note("pending"), _note("of before there were rows of notes, and given back")])
+    crystals.connection.execute(
+        "INSERT INTO notes (at, importance, auto, replaces, digest, crystal, filed) VALUES ('', .5, 0, '', '', ?, 1)",
+        tuple(crystals.keys([pending.id]).values()),
+    )
+    assert [crystal.text for crystal in crystals.undreamt()] == ["of before there were rows of notes, and given back"]
+    assert crystals.undreamt_count() == 1
 
 
 def test_counting_what_is_new_looks_at_nothing_older(crystals: Crystals) -> None:

@@ -17,7 +17,7 @@ def workspace(tmp_path: Path) -> Workspace:
 def test_a_new_workspace_has_its_folders_and_nobody_else_may_look(workspace: Workspace) -> None:
     assert init_workspace(workspace) == workspace
     assert workspace.scratch.parent.is_dir()
-    for folder in (workspace.state, workspace.segments, workspace.retired, workspace.index):
+    for folder in (workspace.state, workspace.index, workspace.checkpoints):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 

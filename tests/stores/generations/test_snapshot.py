@@ -13,7 +13,7 @@ from state.stores.disk.workspace import contained, init_workspace
 from state.stores.generations import snapshot
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from tests.support.generation_folders import NOW, PREFIX, grow, make_folder, rows, write_rows
 from tests.support.lived import pending
 
@@ -25,20 +25,15 @@ def said_as(number: int) -> str:
 @pytest.mark.full
 def test_notes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tmp_path: Path) -> None:
     workspace = init_workspace(contained(tmp_path / "here"))
-    segments, said, stop = Segments(workspace), [0], threading.Event()
+    inbox, said, stop = NoteInbox(workspace), [0], threading.Event()
 
     def agent() -> None:
         while not stop.is_set():
-            segments.append(Note(said_as(said[0]), NOW))
+            inbox.append(Note(said_as(said[0]), NOW))
             said[0] += 1
 
-    def owner() -> None:
-        while not stop.wait(0.02):
-            segments.take()
-
-    threads = [threading.Thread(target=agent), threading.Thread(target=owner)]
-    for thread in threads:
-        thread.start()
+    thread = threading.Thread(target=agent)
+    thread.start()
     try:
         generations, last = Generations(folder_store, PREFIX), None
         for number in range(1, 16):
@@ -51,8 +46,7 @@ def test_notes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tm
             assert found == [said_as(at) for at in range(len(found))]
     finally:
         stop.set()
-        for thread in threads:
-            thread.join()
+        thread.join()
     assert said[0] > 20
 
 

@@ -18,7 +18,7 @@ from state.dream import Reason
 from state.errors import CeilingError
 from state.scratch import Note
 from state.stores.history.daily_spend import DailySpend
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 from state.stores.vectors.embedder import Unavailable
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
@@ -66,7 +66,7 @@ def test_what_one_workspace_spent_another_one_cannot(tmp_path: Path, monkeypatch
         model = ModelSection(name="openai/gpt-4o-mini", api_base=server.url)
         config = Config(model=model)
         for workspace in (first, second):
-            Segments(workspace).append(Note("The cat is called Miez", utc_now(), 0.5))
+            NoteInbox(workspace).append(Note("The cat is called Miez", utc_now(), 0.5))
         with open_exclusive(first, config, "test") as store:  # no daemon has to run for it to count
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         spending = status(second, config, utc_now()).spending

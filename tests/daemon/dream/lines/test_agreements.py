@@ -45,7 +45,7 @@ def opened(workspace: Workspace) -> Iterator[Store]:
 
 def dreamt(workspace: Workspace, note: str = "The staging server listens on port 8080") -> None:
     with opened(workspace) as store:
-        store.segments.append(
+        store.notes.inbox.append(
             Note(f"{note} ({store.lineage.last_version()})", utc_now(), 0.8), Config().secrets.redaction
         )
         dream_now(store, Reason.MANUAL, Mode.AUTO)
@@ -135,7 +135,7 @@ def test_what_nobody_decides_becomes_no_note_and_is_not_asked_again(tmp_path: Pa
     assert len(proposed(everywhere)) == 1
     with opened(everywhere) as store:
         assert settle(store, utc_now().replace(year=2100)) == 1
-        assert store.segments.count().notes == 0
+        assert store.notes.count().notes == 0
     project(tmp_path / "three", SHORT)
     assert proposed(everywhere) == []
 

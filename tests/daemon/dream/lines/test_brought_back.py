@@ -11,7 +11,7 @@ from daemon.dream.lines.brought_back import BROUGHT_BACK, bring_back
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from tests.support.notes import pending_notes
 from tests.support.running import Caller
 
 ALLERGY, TEA = "Marta is allergic to hazelnuts.", "Marta quit coffee and drinks green tea."
@@ -66,5 +66,5 @@ def test_whoever_is_killed_before_it_is_recorded_writes_no_note_twice(here: Work
             store.crystals.connection.execute("DELETE FROM meta WHERE name = ?", (BROUGHT_BACK,))
         assert bring_back(store) == 1
         assert bring_back(store) == 0
-    (note,) = Segments(here).pending_notes()
+    (note,) = pending_notes(here)
     assert (note.text, note.importance, note.at.isoformat()) == (ALLERGY, 0.6, "2026-03-01T12:00:00+00:00")

@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def dreamt(store: Store, *notes: str) -> Outcome:
     for note in notes:
-        store.segments.append(Note(note, utc_now(), 0.8))
+        store.notes.inbox.append(Note(note, utc_now(), 0.8))
     return dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
@@ -263,11 +263,11 @@ def test_before_the_first_dream_there_is_the_file(tmp_path: Path) -> None:
 
 
 def test_what_waits_for_a_dream_is_as_new_afterwards(store: Store) -> None:
-    store.segments.append(Note("Grace plays chess", utc_now(), 0.8))
+    store.notes.inbox.append(Note("Grace plays chess", utc_now(), 0.8))
     news = store.crystals.undreamt_count()
     edit(store, TEA, COCOA)
     assert store.crystals.undreamt_count() == news
-    assert [note.text for note in store.segments.pending_notes()] == ["Grace plays chess"]
+    assert [note.text for note in tuple(store.notes.each_pending())] == ["Grace plays chess"]
 
 
 def test_a_secret_stands_as_it_would_by_hand(store: Store) -> None:

@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def dreamt(store: Store, *notes: str) -> None:
     for note in notes:
-        store.segments.append(Note(note, utc_now(), 0.8))
+        store.notes.inbox.append(Note(note, utc_now(), 0.8))
     dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 

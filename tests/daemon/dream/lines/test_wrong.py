@@ -74,7 +74,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def dreamt(store: Store, *notes: str) -> None:
     for note in notes:
-        store.segments.append(Note(note, utc_now(), 0.8))
+        store.notes.inbox.append(Note(note, utc_now(), 0.8))
     with suppress(RejectedError):  # an answer that only says again what its owner took back is refused as a whole
         dream_now(store, Reason.MANUAL, Mode.AUTO)
 
@@ -105,7 +105,7 @@ def said_again(store: Store, text: str) -> None:
     dreamt(store, CHESS)
     dreamt(store, text)
     # A model of whose answer nothing is left has taken nothing in.
-    assert store.config.model.name is not None or store.segments.pending_notes() == ()
+    assert store.config.model.name is not None or tuple(store.notes.each_pending()) == ()
 
 
 @pytest.mark.full

@@ -23,7 +23,7 @@ from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations, bytes_of
 from state.stores.generations.objects import Objects
 from state.stores.generations.place_record import write_place
-from state.stores.history.segments import Segments
+from state.stores.history.inbox import NoteInbox
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class Kept:
 
 
 def append(workspace: Workspace, text: str, at: datetime | None = None) -> None:
-    Segments(workspace).append(Note(text, at or datetime.now(UTC)))
+    NoteInbox(workspace).append(Note(text, at or datetime.now(UTC)))
 
 
 def config_of(url: str, folder: Path) -> Config:

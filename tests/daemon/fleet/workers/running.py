@@ -30,8 +30,8 @@ from state.stores.fleet.processes import Processes
 from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
-from state.stores.history.segments import Segments
 from tests.support.forked import Forked
+from tests.support.notes import pending_notes
 
 PATIENCE_SECONDS = 30.0
 _PORTS = ("started", "entrances")
@@ -159,7 +159,7 @@ class Fleet:
         with closing(sqlite3.connect(here.database)) as connection:
             texts: Counter[str] = Counter(row[0] for row in connection.execute("SELECT text FROM crystals"))
         # A note that a pass has read is both until it is dreamt.
-        pending: Counter[str] = Counter(note.text for note in Segments(here).pending_notes())
+        pending: Counter[str] = Counter(note.text for note in pending_notes(here))
         return list(Counter(texts | pending).elements())
 
     def holds(self, text: str) -> list[str]:

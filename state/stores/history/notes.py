@@ -1,0 +1,471 @@
+"""Notes: rows of state.db, each made once of an entry in the inbox or in scratch.md, and consumed by one version.
+
+    inbox.md, scratch.md --unread, take--> notes --consume--> consumed_in = 12
+                                             │
+                                             └--render--> scratch.md: what is pending, and nothing else
+
+A row has no text of its own: that is its crystal's. A mark says how far a file was read, by the file's content, so
+that it holds for a copy, and for a file that has another name now. What stands in two files is recognised by the
+digest of its entry.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from state.dream import Remark
+from state.errors import NotFoundError
+from state.scratch import Bite, Note, PendingCount, render_note
+from state.stores.database.connection import from_text, open_unmigrated, to_text, transaction
+from state.stores.disk.workspace import Workspace
+from state.stores.history.inbox import HEAD, NoteInbox, modified
+from state.stores.history.log_file import (
+    bytes_before,
+    end_of_lines,
+    entry_near_end,
+    is_held_open,
+    is_whole,
+    open_log,
+    placed_notes,
+)
+
+QUIET_SECONDS = 1.0
+# Beyond so many, pending notes are not counted; and of the newest ones, so many bytes are read.
+MOST_COUNTED = 1_000
+NEWEST_BYTES = 256 * 1024
+SOURCE = "notes"
+"""The file of a note's crystal, as its source names it; the line is the note's row."""
+# More of them are written into scratch.md anew only when as many were consumed.
+_MOST_RENDERED = 2_000
+# So much before the place up to which a file was read must be as it was.
+_COMPARED_BYTES = 1 << 16
+_KEPT_ASIDE = timedelta(hours=1)
+_PENDING = """SELECT n.key, n.at, n.importance, n.auto, n.replaces, n.crystal, c.text
+    FROM notes n JOIN crystals c ON c.key = n.crystal WHERE n.consumed_in IS NULL"""
+_KEYS = "SELECT value FROM json_each(?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A note that no version has consumed: its row, its crystal's row, and what it says."""
+
+    key: int
+    crystal: int
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest pending notes, the oldest of them first; `more`: there are older ones, which were not read."""
+
+    notes: tuple[Note, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a file was read: its first `end` bytes, which end in those of `digest`.
+
+    The last note in them begins at byte `start`, and is the one in the row `note` (0: in none).
+    """
+
+    end: int = 0
+    digest: str = ""
+    start: int = 0
+    note: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A note of a file that is in no row yet; `grows` is the row of what stood there of it before, or 0."""
+
+    note: Note
+    digest: str
+    grows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was read on of one file: its notes, the digests of those that are rows already, and its marks.
+
+    `last` is the digest of the last note (empty: it has none that is new).
+    """
+
+    path: Path
+    notes: tuple[Unread, ...]
+    known: tuple[str, ...]
+    last: str
+    before: Mark
+    mark: Mark
+
+
+class Notes:
+    """The notes of one workspace: their rows, if there is a database, and what stands in files beside them."""
+
+    def __init__(self, inbox: NoteInbox, connection: sqlite3.Connection | None) -> None:
+        self.inbox = inbox
+        self._disk = inbox.disk
+        self._connection = connection
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise ValueError("there is no database to write to")
+        return self._connection
+
+    # What is pending. None of this takes a lock.
+
+    def pending(self, bite: Bite | None = None) -> list[Pending]:
+        """The rows that no version has consumed, oldest first; with `bite` as many as it holds, at least one."""
+        holds = bite.counter() if bite else lambda _: True
+        found = list[Pending]()
+        for one in self._rows():
+            if not holds(one.note):
+                break
+            found.append(one)
+        return found
+
+    def each_pending(self) -> Iterator[Note]:
+        """Every note that no version has consumed, also those that are in no row yet; read as far as is asked for."""
+        yield from (one.note for one in self._rows())
+        yield from self._each_unread()
+
+    def count(self, most: int = MOST_COUNTED) -> PendingCount:
+        """How much is pending; more than `most` notes are not counted."""
+        query = f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0),
+            min(at) FROM ({_PENDING} ORDER BY n.key LIMIT ?)"""
+        row = self._connection.execute(query, (most + 1,)).fetchone() if self._connection else (0, 0, 0, None)
+        notes, characters, size, oldest = int(row[0]), int(row[1]), int(row[2]), row[3] and from_text(row[3])
+        for note in self._each_unread():
+            if notes >= most:
+                notes += 1
+                break
+            notes, characters = notes + 1, characters + len(note.text)
+            size += len(note.text.encode("utf-8", "surrogatepass"))
+            oldest = note.at if oldest is None else min(oldest, note.at)
+        return PendingCount(min(notes, most), characters, size, oldest, more=notes > most)
+
+    def newest(self, most_bytes: int = NEWEST_BYTES) -> Newest:
+        """The newest pending notes, by where they stand, of about so many bytes."""
+        found, more = self._newest_unread(most_bytes)
+        most_bytes -= sum(len(note.text) for note in found)
+        older = list[Note]()
+        for one in self._rows("DESC"):
+            if most_bytes <= 0:
+                more = True
+                break
+            most_bytes -= len(one.note.text)
+            older.append(one.note)
+        return Newest((*reversed(older), *found), more)
+
+    def _rows(self, order: str = "ASC") -> Iterator[Pending]:
+        if self._connection is not None:
+            for row in self._connection.execute(f"{_PENDING} ORDER BY n.key {order}"):
+                note = Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
+                yield Pending(row[0], row[5], note)
+
+    def _each_unread(self) -> Iterator[Note]:
+        """Every note that is in no row yet."""
+        seen = set[str]()
+        for path in self.inbox.files():
+            for one, _ in self._read_on(path, None, seen):
+                yield one.note
+
+    def _newest_unread(self, most_bytes: int) -> tuple[list[Note], bool]:
+        """The newest notes that are in no row yet, of so many bytes of each file; and whether there are others."""
+        found, more, seen = list[Note](), False, set[str]()
+        for path in self.inbox.files():
+            with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
+                mark = self._mark_of(file, status.st_size)
+                begin = entry_near_end(file, mark.end, status.st_size, most_bytes)
+                if begin == mark.end:
+                    found += [one.note for one, _ in self._read_on(path, None, seen)]
+                    continue
+                more = True
+                placed = placed_notes(file, path, (begin, status.st_size), modified(status))
+                notes = [one.note for one in placed]
+                known = self._known([digest_of(note) for note in notes]) | seen
+                found += [note for note in notes if digest_of(note) not in known]
+                seen |= {digest_of(note) for note in notes}
+        return found, more
+
+    # From files into rows.
+
+    def unread(self, now: datetime, most: int, files: Iterable[Path] | None = None) -> tuple[Piece, ...]:
+        """What stands in the files (without any: in all) and in no row yet, at most so many notes, oldest first.
+
+        A last line without its newline counts only when the file has been quiet for a second.
+        """
+        pieces, seen, left = list[Piece](), set[str](), most
+        for path in self.inbox.files() if files is None else files:
+            if left <= 0:
+                break
+            if (piece := self._piece(path, now, left, seen)) is not None:
+                pieces.append(piece)
+                left -= len(piece.notes)
+        return tuple(pieces)
+
+    def _piece(self, path: Path, now: datetime, most: int, seen: set[str]) -> Piece | None:
+        with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
+            before = self._mark_of(file, status.st_size)
+            upto = _end(file, status, now)
+            notes, known = list[Unread](), list[str]()
+            start, last, end = before.start, "", upto
+            for one, place in self._read_on(path, upto, seen, known):
+                if len(notes) == most:
+                    seen.discard(one.digest)
+                    end = place[2]
+                    break
+                notes.append(one)
+                start, last = place[0], one.digest
+            if end <= before.end:
+                return None
+            mark = Mark(end, _digest(file, end), start, before.note)
+            return Piece(path, tuple(notes), tuple(known), last, before, mark)
+        return None
+
+    def _read_on(
+        self, path: Path, upto: int | None, seen: set[str], known: list[str] | None = None
+    ) -> Iterator[tuple[Unread, tuple[int, int, int]]]:
+        """The notes of a file that are in no row yet, each with its first byte, the one after it, and the one before.
+
+        `seen` are the digests of those that another file had, to which these are added.
+        """
+        with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
+            mark = self._mark_of(file, status.st_size)
+            end = status.st_size if upto is None else upto
+            behind = mark.end
+            for placed in placed_notes(file, path, (mark.start, end), modified(status)):
+                if placed.end <= mark.end:
+                    continue  # the last one that was read, which has not grown
+                digest = digest_of(placed.note)
+                if digest in seen or self._known([digest]):
+                    if known is not None:
+                        known.append(digest)
+                else:
+                    seen.add(digest)
+                    grows = mark.note if placed.start < mark.end else 0
+                    yield Unread(placed.note, digest, grows), (placed.start, placed.end, behind)
+                behind = placed.end
+
+    def has(self, note: Note) -> bool:
+        """Whether this note is a row, pending or consumed, or stands in a file."""
+        digest = digest_of(note)
+        return bool(self._known([digest])) or any(digest_of(one) == digest for one in self._each_unread())
+
+    def next_key(self) -> int:
+        """The row that the next new note will have."""
+        return int(self._db.execute("SELECT coalesce(max(key), 0) + 1 FROM notes").fetchone()[0])
+
+    def take(self, pieces: Sequence[Piece], crystals: Mapping[str, int]) -> None:
+        """Make rows of what was read, and mark how far: `crystals` are the rows of their crystals, by the digests.
+
+        A note without one was forgotten. In the caller's transaction, in which the keys are as `next_key` has them.
+        """
+        key = self.next_key()
+        for piece in pieces:
+            is_filed = self.inbox.is_inbox(piece.path)
+            for one in piece.notes:
+                if (crystal := crystals.get(one.digest)) is not None:
+                    self._insert(key, one, crystal, is_filed=is_filed)
+                key += 1
+            if is_filed:
+                self._db.executemany("UPDATE notes SET filed = 1 WHERE digest = ?", [(one,) for one in piece.known])
+            last = self._db.execute("SELECT key FROM notes WHERE digest = ?", (piece.last,)).fetchone()
+            note = piece.mark.note if not piece.last else int(last[0]) if last else 0
+            self._put_mark(replace(piece.mark, note=note), piece.before)
+
+    def _insert(self, key: int, new: Unread, crystal: int, *, is_filed: bool) -> None:
+        note = new.note
+        if new.grows:
+            grown = self._db.execute(
+                "UPDATE notes SET digest = ?, crystal = ? WHERE key = ? AND consumed_in IS NULL RETURNING key",
+                (new.digest, crystal, new.grows),
+            ).fetchone()
+            if grown is not None:
+                return
+        # A file that was changed by hand is read again from its beginning: what has no stamp is known by its text.
+        query = "SELECT 1 FROM notes WHERE crystal = ? AND consumed_in IS NULL"
+        if not note.stamped and self._db.execute(query, (crystal,)).fetchone():
+            return
+        self._db.execute(
+            "INSERT OR IGNORE INTO notes (key, at, importance, auto, replaces, digest, crystal, filed)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (key, to_text(note.at), note.importance, note.auto, note.replaces, new.digest, crystal, is_filed),
+        )
+
+    # What versions consume.
+
+    def consume(self, keys: Iterable[int], version: int) -> None:
+        """Note that this version has taken in these notes. In the transaction of the version."""
+        query = f"UPDATE notes SET consumed_in = ? WHERE consumed_in IS NULL AND key IN ({_KEYS})"
+        self._db.execute(query, (version, json.dumps(list(keys))))
+
+    def remark(self, remarks: Iterable[Remark]) -> None:
+        """Make notes pending, or consumed, as a restore says. In the transaction of the version."""
+        self._db.executemany(
+            "UPDATE notes SET consumed_in = ? WHERE key = ?", [(one.after, one.note) for one in remarks]
+        )
+
+    def consume_all_but(self, shown: Iterable[str], version: int) -> None:
+        """Note that this version, or an earlier one, took in all but the notes of these digests."""
+        query = "UPDATE notes SET consumed_in = ? WHERE consumed_in IS NULL AND digest NOT IN"
+        self._db.execute(f"{query} ({_KEYS})", (version, json.dumps(list(shown))))
+
+    def consumed_after(self, version: int) -> dict[int, int]:
+        """The notes that later versions than this one have consumed, and which."""
+        rows = self._db.execute("SELECT key, consumed_in FROM notes WHERE consumed_in > ? ORDER BY key", (version,))
+        return {int(row[0]): int(row[1]) for row in rows}
+
+    def consumed_in(self, keys: Iterable[int]) -> dict[int, int | None]:
+        """By which version each of these notes is consumed (None: it is pending), but for those that are gone."""
+        rows = self._db.execute(
+            f"SELECT key, consumed_in FROM notes WHERE key IN ({_KEYS})", (json.dumps(list(keys)),)
+        )
+        return {int(row[0]): row[1] for row in rows}
+
+    # From rows into files.
+
+    def render(self, consumed: int) -> bool:
+        """Write scratch.md anew, with what is pending alone, and return whether there is nothing left to do.
+
+        `consumed`: how many notes were since it was done. It waits while there is something that was not read yet,
+        and, of very many notes, until as many were consumed. May be cut off anywhere and repeated.
+        """
+        if any(self._piece(path, datetime.now(UTC), 1, set()) for path in self.inbox.files()):
+            return False
+        waiting = int(self._db.execute("SELECT count(*) FROM notes WHERE consumed_in IS NULL").fetchone()[0])
+        if waiting > max(_MOST_RENDERED, consumed):
+            return False
+        rows = list(self._rows())
+        unfiled = {int(row[0]) for row in self._db.execute("SELECT key FROM notes WHERE NOT filed")}
+        self.inbox.file(one.note for one in rows if one.key in unfiled)
+        entries = [render_note(one.note).encode() for one in rows]
+        content = HEAD + b"".join(entries)
+        start = len(content) - len(entries[-1]) if entries else len(content)
+        with transaction(self._db):  # known before anybody can find it
+            self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
+            self._put_mark(Mark(len(content), _tail(content), start, rows[-1].key if rows else 0))
+        self.inbox.show_anew(content)
+        return True
+
+    def are_hidden(self) -> bool:
+        """Whether notes are pending and there is no scratch.md that shows them."""
+        return not os.path.lexists(self.inbox.workspace.scratch) and next(self._rows(), None) is not None
+
+    def sweep(self, now: datetime) -> int:
+        """Delete what was scratch.md an hour ago and more, once it is read and nobody can write into it; how many."""
+        swept = 0
+        for path in self.inbox.displaced().values():
+            with suppress(NotFoundError):
+                is_old = path.stat().st_ctime < (now - _KEPT_ASIDE).timestamp()
+                if is_old and self.is_read(path) and not is_held_open(path):
+                    self._disk.remove(path)
+                    swept += 1
+        return swept
+
+    def is_read(self, path: Path) -> bool:
+        """Whether all that stands in this file is in rows."""
+        return self.read_upto(path) >= path.stat().st_size
+
+    def read_upto(self, path: Path) -> int:
+        """How many bytes of this file were read."""
+        with open_log(self._disk, path) as (file, status):
+            return self._mark_of(file, status.st_size).end
+
+    def drop_covered(self, oldest: int) -> None:
+        """Delete the inboxes that every kept copy of state.db has; the oldest of these has this number."""
+        for copy, path in self.inbox.rotated().items():
+            if copy <= oldest and self.is_read(path):
+                self._disk.remove(path)
+
+    # Marks.
+
+    def remember(self, path: Path, content: bytes) -> None:
+        """Have what was read of this file known when its content is this one, of the same length."""
+        with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
+            mark = self._mark_of(file, status.st_size)
+            if mark.end:
+                self._put_mark(replace(mark, digest=_tail(content[: mark.end])))
+
+    def forget_marks(self) -> None:
+        """Drop the marks of what stands in no file any more. In a transaction of the caller's, or one of its own."""
+        used = list[Mark]()
+        for path in self.inbox.files():
+            with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
+                used.append(self._mark_of(file, status.st_size))
+        with transaction(self._db):
+            self._db.execute("DELETE FROM marks")
+            for mark in used:
+                self._put_mark(mark)
+
+    def _put_mark(self, mark: Mark, before: Mark | None = None) -> None:
+        if before is not None:
+            self._db.execute("DELETE FROM marks WHERE end = ? AND digest = ?", (before.end, before.digest))
+        if mark.end:
+            self._db.execute(
+                "INSERT OR REPLACE INTO marks (end, digest, start, note) VALUES (?, ?, ?, ?)",
+                (mark.end, mark.digest, mark.start, mark.note),
+            )
+
+    def _mark_of(self, file: BinaryIO, size: int) -> Mark:
+        if self._connection is not None:
+            rows = self._connection.execute(
+                "SELECT * FROM marks WHERE end <= ? ORDER BY end DESC", (size,)
+            ).fetchall()
+            for row in rows:
+                if _digest(file, row["end"]) == row["digest"]:
+                    return Mark(row["end"], row["digest"], row["start"], row["note"])
+        return Mark()
+
+    def _known(self, digests: Sequence[str]) -> set[str]:
+        if self._connection is None:
+            return set()
+        query = f"SELECT digest FROM notes WHERE digest IN ({_KEYS})"
+        return {row[0] for row in self._connection.execute(query, (json.dumps(digests),))}
+
+
+@contextmanager
+def notes_of(workspace: Workspace) -> Iterator[Notes]:
+    """Open the notes of a workspace for reading, without its lock. Raises StorageError, sqlite3.Error."""
+    inbox = NoteInbox(workspace)
+    if not os.path.lexists(workspace.database):
+        yield Notes(inbox, None)
+        return
+    with open_unmigrated(workspace.database) as connection:
+        is_known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone()
+        yield Notes(inbox, connection if is_known else None)
+
+
+def shown_in(inbox: NoteInbox) -> set[str] | None:
+    """Return the digests of the notes that stand in scratch.md; None without one."""
+    with suppress(NotFoundError), open_log(inbox.disk, inbox.workspace.scratch) as (file, status):
+        placed = placed_notes(file, inbox.workspace.scratch, (0, status.st_size), modified(status))
+        return {digest_of(one.note) for one in placed}
+    return None
+
+
+def digest_of(note: Note) -> str:
+    """The digest of a note's entry, as it is rendered."""
+    return hashlib.sha256(render_note(note).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _end(file: BinaryIO, status: os.stat_result, now: datetime) -> int:
+    """How far a log may be read: not to a last line that is being written."""
+    quiet = abs(now.timestamp() - status.st_mtime) >= QUIET_SECONDS
+    return status.st_size if quiet or is_whole(file, status.st_size) else end_of_lines(file, status.st_size)
+
+
+def _digest(file: BinaryIO, end: int) -> str:
+    return hashlib.sha256(bytes_before(file, end, _COMPARED_BYTES)).hexdigest()
+
+
+def _tail(content: bytes) -> str:
+    return hashlib.sha256(content[-_COMPARED_BYTES:]).hexdigest()
