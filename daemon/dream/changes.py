@@ -195,7 +195,7 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
             continue
         # In this order: a kill in between leaves a note that is pending, and is not written a second time.
         if note.text not in pending:
-            note = store.notes.inbox.append(note, store.config.secrets.redaction)
+            store.notes.say_again(note, store.config.secrets.redaction)
         store.changes.decide(one.number, decision, now, note_crystal(store, note, now).id)
 
 

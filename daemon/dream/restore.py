@@ -88,7 +88,7 @@ def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
         except (NotFoundError, StorageError) as error:
             lost[version] = (
                 f"version {version} has no record that can be read ({error.what}): "
-                "what its dream took in is input again as crystals, not as pending notes"
+                "what it decided of changes stays decided"
             )
     return records, lost
 

@@ -28,7 +28,7 @@ def bring_back(store: Store) -> int:
     pending = {normalise(note.text) for note in store.notes.each_pending()} if lost else set()
     for note in lost:
         if normalise(note.text) not in pending:
-            store.notes.inbox.append(note, store.config.secrets.redaction)
+            store.notes.say_again(note, store.config.secrets.redaction)
     meta.put(BROUGHT_BACK, str(len(lost)))
     return len(lost)
 

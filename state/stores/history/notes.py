@@ -23,6 +23,7 @@ from typing import BinaryIO
 from state.dream import Remark
 from state.errors import NotFoundError
 from state.scratch import Bite, Note, PendingCount, render_note
+from state.secrets.policy import Redaction
 from state.stores.database.connection import from_text, open_unmigrated, to_text, transaction
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import HEAD, NoteInbox, modified
@@ -313,6 +314,13 @@ class Notes:
         self._db.executemany(
             "UPDATE notes SET consumed_in = ? WHERE key = ?", [(one.after, one.note) for one in remarks]
         )
+
+    def say_again(self, note: Note, redaction: Redaction) -> None:
+        """Have this note pending, also if it is one that a version has consumed."""
+        stored = replace(note, text=redaction.of(note.text))
+        query = "UPDATE notes SET consumed_in = NULL WHERE digest = ? RETURNING key"
+        if self._db.execute(query, (digest_of(stored),)).fetchone() is None:
+            self.inbox.append(note, redaction)
 
     def consume_all_but(self, shown: Iterable[str], version: int) -> None:
         """Note that this version, or an earlier one, took in all but the notes of these digests."""
