@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
+from daemon.ingest.notes import absorb_notes
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
@@ -35,6 +36,7 @@ def restore(store: Store, number: int) -> Dream:
     name it. Raises NotFoundError for a version that there is none of.
     """
     text = store.memory.text(number)
+    absorb_notes(store, utc_now(), most=None)  # scratch.md is written anew with all that is pending then
     settle_document(store)
     write_blocks(store)
     before, problems = read_document(store)

@@ -20,7 +20,7 @@ from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, report_nodes
 from daemon.dream.recall import recall_before, record_recall
-from daemon.ingest.notes import BATCH, absorb_notes
+from daemon.ingest.notes import BATCH, absorb_notes, blank_unread
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
@@ -158,6 +158,7 @@ def unseen_seeds(store: Store) -> int:
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
+    blank_unread(store)  # what waits may be nothing but what is forgotten: then no dream comes to take it out
     if store.config.dream.mode == "propose" and (waiting := store.ledger.proposals()):
         store.ledger.skip(dream, reason.value, f"proposal {waiting[0].dream} waits", now)
         raise NothingToDoError(f"proposal {waiting[0].dream} waits", "decide it with 'dreamd review' first")

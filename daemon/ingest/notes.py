@@ -115,18 +115,12 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
 
 
 def _unread(store: Store) -> tuple[Piece, ...]:
-    """A batch of the notes that arrived. What is forgotten is taken out of a file before it is read."""
-    blanked = set[Path]()
-    while True:
+    """A batch of the notes that arrived. What is forgotten is taken out of the files before they are read."""
+    pieces = store.notes.unread(utc_now(), BATCH)
+    if holds_forgotten(store, (one.note for piece in pieces for one in piece.notes)):
+        blank_unread(store)
         pieces = store.notes.unread(utc_now(), BATCH)
-        found = {
-            piece.path for piece in pieces if holds_forgotten(store, (one.note for one in piece.notes))
-        } - blanked
-        if not found:
-            return pieces
-        for path in found:
-            blank(store, path)
-        blanked |= found
+    return pieces
 
 
 def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
@@ -135,10 +129,21 @@ def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
     return bool(tombstones) and any(tombstones.found(text) for note in notes for text in note.texts)
 
 
-def blank(store: Store, path: Path) -> None:
-    """Overwrite what is forgotten in a file of notes, in place; a notice says so when it cannot be written."""
-    forgotten = store.crystals.forgotten
+def blank_unread(store: Store) -> None:
+    """Overwrite what is forgotten in the files that were not read to their end, in place."""
+    if store.crystals.forgotten.tombstones().anywhere:
+        # A note may stand in two files.
+        unread = [path for path in store.notes.inbox.files() if not store.notes.is_read(path)]
+        store.crystals.forgotten.count(max([blank(store, path) for path in unread], default=0))
+
+
+def blank(store: Store, path: Path) -> int:
+    """Overwrite what is forgotten in a file of notes, in place, and return in how many of them it stood.
+
+    A notice says so when it cannot be written.
+    """
     try:
-        forgotten.count(blank_log(store.notes, path, forgotten.tombstones().anywhere.found))
+        return blank_log(store.notes, path, store.crystals.forgotten.tombstones().anywhere.found)
     except StorageError as error:
         store.notice(f"a note that holds what is forgotten is not learnt, but still stands there: {error}")
+        return 0

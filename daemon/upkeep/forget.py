@@ -19,6 +19,7 @@ from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store
+from state.crystals.crystal import Origin, crystal_id
 from state.forgetting.known import RECOGNISED, Target
 from state.stores.database.connection import transaction
 from state.stores.database.copies import delete_copies
@@ -94,12 +95,13 @@ def forget(
         for target in plan.unlearnt:
             TombstoneStore(connection).block(target, now)
     traces: Counter[str] = Counter()
-    _erase_document_and_log(store, plan.erasure, traces)
+    is_noted = _erase_document_and_log(store, plan.erasure, traces)
     on_step(Step("files", "MEMORY.md and the log of notes"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     _erase_others(store, plan.erasure, traces)
     write_blocks(store)
-    store.memory.show_notes(anew=True)
+    if is_noted:  # what is left of a note that was cut
+        store.memory.show_notes(anew=True)
     note_git(store.workspace, connection)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
     _finish(store, plan.erasure, traces, now)
@@ -132,9 +134,11 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
         _count_tables(erase(connection, erasure, now), traces)
     finally:
         connection.execute("ROLLBACK")
+    waiting = {crystal_id(Origin.SCRATCH, one.text) for one in store.notes.each_unread() if erasure.holds(one.text)}
     return replace(
         _receipt(store, plan, traces, now),
         dry_run=True,
+        crystals=len({*erasure.renamed, *waiting}),
         texts=said_in(store, plan),
         left=tuple(of_the_owner(store, Patterns(erasure.sought))),
     )
@@ -170,8 +174,8 @@ def _end_interrupted(store: Store, now: datetime) -> None:
         store.ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
-def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
-    """Erase the targets in MEMORY.md, in the backup of the first MEMORY.md, and in the log of notes."""
+def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str]) -> bool:
+    """Erase the targets in MEMORY.md, in the backup of the first one, and in notes; return whether these had any."""
     workspace, disk = store.workspace, store.disk
     for path in (workspace.document, workspace.backup):
         if path.exists():
@@ -187,6 +191,7 @@ def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str]
         traces[name_of(store, path)] += bool(found)
         files.write_rows(disk, path, found)
     store.notes.forget_marks()  # they are digests of what stood there
+    return any(rows.values())
 
 
 def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:

@@ -192,7 +192,7 @@ class Store:
             return
         try:
             with self.memory.alone:
-                self.notes.inbox.rotate(next_number(database))
+                self.notes.rotate(next_number(database))
             make_copy(database, self.disk, self.check)
             self.notes.drop_covered(min(map(number_of, copies_of(database))))
         except StorageError as error:

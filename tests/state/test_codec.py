@@ -100,7 +100,7 @@ snapshots = st.builds(
     lines=tuples(standing),
     evidence=tuples(evidence),
     notes=tuples(crystals),
-    remarks=tuples(marks),
+    taken=tuples(counts),
     pointers=tuples(pointers),
     best=tuples(st.builds(PastLine, texts, texts, names, st.booleans(), st.booleans())),
 )
@@ -120,6 +120,7 @@ dreams = st.builds(
     births=tuples(st.builds(Birth, names, sections, texts, levels, trusts, tuples(names), tuples(names))),
     deaths=tuples(st.builds(Death, names, sections, texts, st.sampled_from(Fate), names, names)),
     crystals=tuples(crystals),
+    taken=tuples(counts),
     remarks=tuples(marks),
     usage=st.builds(Usage, texts, counts, counts, levels, tuples(texts)),
     merged=st.none() | texts,

@@ -56,9 +56,11 @@ def test_each_older_form_is_brought_to_todays_step_by_step(monkeypatch: pytest.M
 
     dream = decode_record(OLDEST, "a record")
     monkeypatch.setattr("state.dream._UPGRADES", (renamed, shouted))
-    first = json.loads(OLDEST)
+    today = json.loads(OLDEST)
+    del today["segments"]
+    first = dict(today)
     first["why"] = first.pop("reason")
-    second = json.loads(OLDEST) | {"format": 1}
+    second = today | {"format": 1}
     monkeypatch.setattr("state.dream._HEAD", b'{"format":2,')
     monkeypatch.setattr("state.dream.RECORD_FORMAT", 2)
     for older in (first, second):

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
 from state.errors import DocumentError
+from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database, open_unmigrated, transaction
 from state.stores.database.copies import (
@@ -29,7 +30,7 @@ from state.stores.erasing.files import empty_folder
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
-from state.stores.history.notes import Notes, shown_in
+from state.stores.history.notes import Notes, digest_of, shown_in
 from state.stores.repair.check import damage_of
 from state.trust import Trust
 
@@ -113,22 +114,48 @@ def _fill(context: RepairContext, path: Path) -> None:
 
 
 def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> None:
-    """Make rows of the notes in the inbox; without a scratch.md all of them are pending: better twice than never."""
-    inbox, redaction = notes.inbox, context.config.secrets.redaction
-    pieces = notes.unread(context.now, sys.maxsize, filter(inbox.is_inbox, inbox.files()))
-    version = Lineage(crystals.connection).last_version()
-    shown, tombstones = shown_in(inbox), crystals.forgotten.tombstones()
-    made = dict[str, Crystal]()
-    for one in (one for piece in pieces for one in piece.notes):
-        if text := redaction.of(one.note.text):
-            kind = salience(text, Trust.AGENT).kind
-            crystal = Crystal(text, Origin.SCRATCH, one.note.at, kind, one.note.importance, Trust.AGENT)
-            if (left := tombstones.spared(crystal)) is not None:
-                made[one.digest] = left
+    """Make rows of the notes that came since: those of scratch.md are pending, the others of the inbox were taken in.
+
+    Without a scratch.md all of them are pending: better read twice than never.
+    """
+    inbox, version = notes.inbox, Lineage(crystals.connection).last_version()
+    shown = shown_in(inbox)
     with transaction(crystals.connection):
-        crystals.upsert(made.values())
-        keys = crystals.keys(crystal.id for crystal in made.values())
-        notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})
+        _take(context, crystals, notes, [inbox.workspace.scratch])
+        pending = [one.key for one in notes.pending()]
+        _take(context, crystals, notes, filter(inbox.is_inbox, inbox.files()))
         if shown is not None:
-            notes.consume_all_but(shown, version)
-            crystals.mark_dreamt([one.id for digest, one in made.items() if digest not in shown], version)
+            by_hand = crystals.keys(_crystal(context, one).id for one in shown if not one.stamped).values()
+            digests = {digest_of(one) for one in shown if one.stamped}
+            gone = [
+                one
+                for one in notes.pending()
+                if one.key not in pending or (digest_of(one.note) not in digests and one.crystal not in by_hand)
+            ]
+            notes.consume([one.key for one in gone], version)
+            taken = crystals.by_keys({one.crystal for one in gone})
+            crystals.mark_dreamt([one.id for one in taken.values()], version)
+        _take(context, crystals, notes, inbox.displaced().values(), only_new=True)
+
+
+def _take(
+    context: RepairContext, crystals: Crystals, notes: Notes, files: Iterable[Path], *, only_new: bool = False
+) -> None:
+    """Make rows of what these files have; with `only_new` of no text of which there is one already."""
+    pieces = notes.unread(context.now, sys.maxsize, files)
+    tombstones, made = crystals.forgotten.tombstones(), dict[str, Crystal]()
+    for one in (one for piece in pieces for one in piece.notes):
+        crystal = _crystal(context, one.note)
+        if crystal.text and (left := tombstones.spared(crystal)) is not None:
+            made[one.digest] = left
+    if only_new:
+        known = crystals.keys(crystal.id for crystal in made.values())
+        made = {digest: crystal for digest, crystal in made.items() if crystal.id not in known}
+    crystals.upsert(made.values())
+    keys = crystals.keys(crystal.id for crystal in made.values())
+    notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})
+
+
+def _crystal(context: RepairContext, note: Note) -> Crystal:
+    text = context.config.secrets.redaction.of(note.text)
+    return Crystal(text, Origin.SCRATCH, note.at, salience(text, Trust.AGENT).kind, note.importance, Trust.AGENT)

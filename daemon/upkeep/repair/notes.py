@@ -14,10 +14,11 @@ from pathlib import Path
 
 from daemon.upkeep.examine import Finding, Level
 from daemon.upkeep.repair.jobs import Job, RepairContext
-from state.errors import DreamdError
+from state.errors import DreamdError, StorageError
 from state.stores.disk.disk import LONGEST_LOG
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
+from state.stores.history.inbox import NoteInbox
 from state.stores.history.log_file import changed_rows, write_all
 from state.stores.history.notes import notes_of
 
@@ -29,7 +30,7 @@ def notes(context: RepairContext) -> Iterator[Job]:
     if os.path.lexists(scratch) and not scratch.is_file() and not scratch.is_symlink():
         action = "it is kept aside; the next note makes the file"
         yield Job("notes", f"{scratch} is no file", action, partial(context.aside.move, scratch))
-    with suppress(DreamdError, sqlite3.Error):  # links, permissions and damage are told of by themselves
+    with suppress(DreamdError):  # links and permissions are told of by themselves
         for path, start in _unread(workspace):
             bad = _bad_rows(context.disk.read_bytes(path, LONGEST_LOG), start)
             if bad:
@@ -45,8 +46,6 @@ def misencoded(workspace: Workspace) -> Iterator[Finding]:
     except DreamdError as error:
         yield Finding("notes", Level.PROBLEM, error.what, error.advice)
         return
-    except sqlite3.Error:
-        return  # that is told of the database itself
     for path, start in unread:
         content = BytesIO(workspace.disk().read_optional(path, LONGEST_LOG) or b"")
         content.seek(start)
@@ -58,8 +57,9 @@ def misencoded(workspace: Workspace) -> Iterator[Finding]:
 
 def _unread(workspace: Workspace) -> list[tuple[Path, int]]:
     """The files of notes with the byte from which on nothing was read yet."""
-    with notes_of(workspace) as found:
+    with suppress(sqlite3.Error, StorageError), notes_of(workspace, "rw") as found:
         return [(path, found.read_upto(path)) for path in found.inbox.files() if path.is_file()]
+    return [(path, 0) for path in NoteInbox(workspace).files() if path.is_file()]  # state.db is damaged
 
 
 def _bad_rows(content: bytes, start: int) -> list[tuple[int, bytes]]:

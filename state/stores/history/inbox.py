@@ -86,12 +86,6 @@ class NoteInbox:
         """The inboxes of before, by the numbers of the copies that have them, the oldest first."""
         return _numbered(self.workspace.state, _ROTATED)
 
-    def rotate(self, copy: int) -> None:
-        """Begin a new inbox: the copy of this number will hold what stands in the one of now."""
-        if self.workspace.inbox.exists() and copy not in self.rotated():
-            with self.disk.locked(self.workspace.inbox, b""):  # nobody is in the middle of an append
-                self.disk.rename(self.workspace.inbox, self.workspace.state / f"inbox.{copy:06d}.md")
-
     def show_anew(self, content: bytes) -> None:
         """Put this content in the place of scratch.md; what stood there is kept beside it for late writes."""
         scratch = self.workspace.scratch

@@ -46,6 +46,8 @@ NOTES_LEFT = "notes_left"
 HELD = "held"
 """In `meta`: a conflict stands in MEMORY.md, or did when that was last looked at. Nothing is written there."""
 _REPAIRED_IMPORTANCE = 0.7
+# Of `consumed`: scratch.md is to be written anew, however many notes wait.
+_EVERY_NOTE = 1 << 40
 _HISTORY = "'dreamd history' lists them"
 
 
@@ -176,7 +178,7 @@ class Memory:
                 wanted=new.text,
                 edits=new.edits if found or rendered == new.before else difference(rendered, new.text),
                 version=new.number,
-                consumed=before.consumed + len(new.taken) + len(new.remarks),
+                consumed=_EVERY_NOTE if new.remarks else before.consumed + len(new.taken),
             )
         )
         return new
@@ -348,8 +350,7 @@ class Memory:
         """Have scratch.md show what is pending, if it shows what is consumed, or `anew`."""
         with self.alone:
             if anew:
-                waiting = self._notes.count().notes + 1
-                self._update(replace(self._document(), consumed=waiting))
+                self._update(replace(self._document(), consumed=_EVERY_NOTE))
             self._show_notes()
 
     def _show_notes(self) -> None:

@@ -48,8 +48,8 @@ _MOST_RENDERED = 2_000
 # So much before the place up to which a file was read must be as it was.
 _COMPARED_BYTES = 1 << 16
 _KEPT_ASIDE = timedelta(hours=1)
-_PENDING = """SELECT n.key, n.at, n.importance, n.auto, n.replaces, n.crystal, c.text
-    FROM notes n JOIN crystals c ON c.key = n.crystal WHERE n.consumed_in IS NULL"""
+_ROWS = """SELECT n.key, n.at, n.importance, n.auto, n.replaces, n.crystal, c.text
+    FROM notes n JOIN crystals c ON c.key = n.crystal"""
 _KEYS = "SELECT value FROM json_each(?)"
 
 
@@ -136,15 +136,15 @@ class Notes:
     def each_pending(self) -> Iterator[Note]:
         """Every note that no version has consumed, also those that are in no row yet; read as far as is asked for."""
         yield from (one.note for one in self._rows())
-        yield from self._each_unread()
+        yield from self.each_unread()
 
     def count(self, most: int = MOST_COUNTED) -> PendingCount:
         """How much is pending; more than `most` notes are not counted."""
         query = f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0),
-            min(at) FROM ({_PENDING} ORDER BY n.key LIMIT ?)"""
+            min(at) FROM ({_ROWS} WHERE consumed_in IS NULL ORDER BY n.key LIMIT ?)"""
         row = self._connection.execute(query, (most + 1,)).fetchone() if self._connection else (0, 0, 0, None)
         notes, characters, size, oldest = int(row[0]), int(row[1]), int(row[2]), row[3] and from_text(row[3])
-        for note in self._each_unread():
+        for note in self.each_unread():
             if notes >= most:
                 notes += 1
                 break
@@ -166,13 +166,13 @@ class Notes:
             older.append(one.note)
         return Newest((*reversed(older), *found), more)
 
-    def _rows(self, order: str = "ASC") -> Iterator[Pending]:
+    def _rows(self, order: str = "ASC", wanted: str = "consumed_in IS NULL") -> Iterator[Pending]:
         if self._connection is not None:
-            for row in self._connection.execute(f"{_PENDING} ORDER BY n.key {order}"):
+            for row in self._connection.execute(f"{_ROWS} WHERE {wanted} ORDER BY n.key {order}"):
                 note = Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
                 yield Pending(row[0], row[5], note)
 
-    def _each_unread(self) -> Iterator[Note]:
+    def each_unread(self) -> Iterator[Note]:
         """Every note that is in no row yet."""
         seen = set[str]()
         for path in self.inbox.files():
@@ -259,7 +259,7 @@ class Notes:
     def has(self, note: Note) -> bool:
         """Whether this note is a row, pending or consumed, or stands in a file."""
         digest = digest_of(note)
-        return bool(self._known([digest])) or any(digest_of(one) == digest for one in self._each_unread())
+        return bool(self._known([digest])) or any(digest_of(one) == digest for one in self.each_unread())
 
     def next_key(self) -> int:
         """The row that the next new note will have."""
@@ -322,11 +322,6 @@ class Notes:
         if self._db.execute(query, (digest_of(stored),)).fetchone() is None:
             self.inbox.append(note, redaction)
 
-    def consume_all_but(self, shown: Iterable[str], version: int) -> None:
-        """Note that this version, or an earlier one, took in all but the notes of these digests."""
-        query = "UPDATE notes SET consumed_in = ? WHERE consumed_in IS NULL AND digest NOT IN"
-        self._db.execute(f"{query} ({_KEYS})", (version, json.dumps(list(shown))))
-
     def consumed_after(self, version: int) -> dict[int, int]:
         """The notes that later versions than this one have consumed, and which."""
         rows = self._db.execute("SELECT key, consumed_in FROM notes WHERE consumed_in > ? ORDER BY key", (version,))
@@ -353,8 +348,7 @@ class Notes:
         if waiting > max(_MOST_RENDERED, consumed):
             return False
         rows = list(self._rows())
-        unfiled = {int(row[0]) for row in self._db.execute("SELECT key FROM notes WHERE NOT filed")}
-        self.inbox.file(one.note for one in rows if one.key in unfiled)
+        self.inbox.file(one.note for one in self._rows("ASC", "NOT filed"))
         entries = [render_note(one.note).encode() for one in rows]
         content = HEAD + b"".join(entries)
         start = len(content) - len(entries[-1]) if entries else len(content)
@@ -387,6 +381,14 @@ class Notes:
         """How many bytes of this file were read."""
         with open_log(self._disk, path) as (file, status):
             return self._mark_of(file, status.st_size).end
+
+    def rotate(self, copy: int) -> None:
+        """Begin a new inbox if all of this one is in rows: the copy of this number will have it."""
+        path = self.inbox.workspace.inbox
+        if path.exists() and copy not in self.inbox.rotated():
+            with self._disk.locked(path, b""):  # nobody is in the middle of an append
+                if self.is_read(path):
+                    self._disk.rename(path, path.with_name(f"inbox.{copy:06d}.md"))
 
     def drop_covered(self, oldest: int) -> None:
         """Delete the inboxes that every kept copy of state.db has; the oldest of these has this number."""
@@ -441,22 +443,25 @@ class Notes:
 
 
 @contextmanager
-def notes_of(workspace: Workspace) -> Iterator[Notes]:
-    """Open the notes of a workspace for reading, without its lock. Raises StorageError, sqlite3.Error."""
+def notes_of(workspace: Workspace, mode: str = "ro") -> Iterator[Notes]:
+    """Open the notes of a workspace for reading, without its lock. Raises StorageError, sqlite3.Error.
+
+    With the mode "rw" the files beside a database that nobody else has open go afterwards.
+    """
     inbox = NoteInbox(workspace)
     if not os.path.lexists(workspace.database):
         yield Notes(inbox, None)
         return
-    with open_unmigrated(workspace.database) as connection:
+    with open_unmigrated(workspace.database, mode) as connection:
         is_known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone()
         yield Notes(inbox, connection if is_known else None)
 
 
-def shown_in(inbox: NoteInbox) -> set[str] | None:
-    """Return the digests of the notes that stand in scratch.md; None without one."""
+def shown_in(inbox: NoteInbox) -> tuple[Note, ...] | None:
+    """Return the notes that stand in scratch.md; None without one."""
     with suppress(NotFoundError), open_log(inbox.disk, inbox.workspace.scratch) as (file, status):
         placed = placed_notes(file, inbox.workspace.scratch, (0, status.st_size), modified(status))
-        return {digest_of(one.note) for one in placed}
+        return tuple(one.note for one in placed)
     return None
 
 

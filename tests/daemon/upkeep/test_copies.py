@@ -285,10 +285,10 @@ def test_without_any_copy_memory_and_notes_are_there(
     for seed in range(seeds):
         life = Life(init_workspace(tmp_path / str(seed)), random.Random(f"bare {seed}"))
         life.live()
+        pending = [note.text for note in pending_notes(life.workspace)]
         life.chance.choice(RUINS)(life.workspace.database, life.chance)
         for copy in copies_of(life.workspace.database):
             copy.unlink()
-        pending = [note.text for note in pending_notes(life.workspace)]
         memory = life.workspace.document.read_bytes() if life.workspace.document.exists() else None
         assert Caller(capsys)("doctor", life.workspace.root, "--repair").status in (0, 3), seed
         assert [note.text for note in pending_notes(life.workspace)] == pending, seed
