@@ -1,6 +1,14 @@
-"""Schema of memory: crystals, their indexes and queues, lines and versions of MEMORY.md, the ledger of dreams."""
+"""Schema of memory, as it became what `tables` declares; each script brings a database to the next version."""
 
-MEMORIES = """
+WORDS = """
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, context, pairs,
+    content = 'crystals', content_rowid = 'key',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+"""
+MEMORIES = (
+    """
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -56,13 +64,9 @@ CREATE TABLE vectors (
 -- Queues: what has no vector yet, and what the vector index has not been told yet.
 CREATE TABLE to_embed (crystal INTEGER PRIMARY KEY REFERENCES crystals (key) ON DELETE CASCADE);
 CREATE TABLE to_index (crystal INTEGER PRIMARY KEY REFERENCES crystals (key) ON DELETE CASCADE);
-
-CREATE VIRTUAL TABLE words USING fts5 (
-    text, context, pairs,
-    content = 'crystals', content_rowid = 'key',
-    tokenize = 'porter unicode61 remove_diacritics 2'
-);
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab ('words', 'row');
+"""
+    + WORDS
+    + """CREATE VIRTUAL TABLE vocabulary USING fts5vocab ('words', 'row');
 
 -- How far each transcript has been read.
 CREATE TABLE watermarks (
@@ -216,6 +220,7 @@ CREATE TABLE proposals (
     verdict TEXT NOT NULL DEFAULT 'waiting'   -- waiting, approved, rejected
 ) WITHOUT ROWID;
 """
+)
 
 # What consolidation keeps, so that a pass asks for what is new and for nothing else.
 COMPARISONS = """

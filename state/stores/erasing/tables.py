@@ -25,8 +25,9 @@ from state.errors import BusyError, StorageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
-from state.stores.database.columns import Kind, Table, content_of, tables_of
+from state.stores.database.columns import Layout, content_of, layouts_of
 from state.stores.database.connection import to_text
+from state.stores.database.table import Kind
 from state.stores.entries.meanings import forget_vectors
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less
@@ -120,7 +121,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed["versions"] += _versions(connection, erasure)
     changed["proposals"] += _proposals(connection, erasure)
     changed["changes"] += _changes(connection, erasure, now)
-    for name, table in tables_of(connection).items():
+    for name, table in layouts_of(connection).items():
         changed[name] += _swept(connection, table, erasure)
     if changed["crystals"]:
         skills.expect_more(connection)
@@ -325,10 +326,10 @@ def _changes(connection: sqlite3.Connection, erasure: Erasure, now: datetime) ->
     return changed
 
 
-def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> int:
+def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure) -> int:
     """Erase the targets from all other texts of the table. A row whose key holds one is deleted."""
     keys = table.key
-    named = [one.name for one in table.columns if content_of(table.name, one.name).kind not in _NAMES]
+    named = [one for one in table.columns if content_of(table.name, one).kind not in _NAMES]
     if not named:
         return 0
     wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
@@ -345,7 +346,7 @@ def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> in
     return len(updates)
 
 
-def _update(connection: sqlite3.Connection, table: Table, place: tuple[Any, ...], new: Mapping[str, str]) -> None:
+def _update(connection: sqlite3.Connection, table: Layout, place: tuple[Any, ...], new: Mapping[str, str]) -> None:
     """Write the new values of a row, with what hangs on them; a row whose key is empty then is deleted."""
     where = " AND ".join(f'"{name}" IS ?' for name in table.key)
     if any(name in table.key and not value for name, value in new.items()):

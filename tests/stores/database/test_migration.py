@@ -81,6 +81,16 @@ def test_the_first_migration_is_what_the_first_release_wrote() -> None:
     assert len(MIGRATIONS) == SCHEMA_VERSION
 
 
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_a_migrated_database_has_the_schema_of_a_new_one(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, version)
+    with closing(open_database(path)) as migrated, closing(memory_database()) as new:
+        assert things(migrated) == things(new)
+        assert unlike_schema(migrated, SCHEMA_VERSION) == []
+
+
 @pytest.mark.full
 @examples(25)
 @given(stored)
