@@ -113,7 +113,7 @@ class Table:
             unique = "UNIQUE " if index.startswith("UNIQUE ") else ""
             yield f"CREATE {unique}INDEX {name} ON {self.name} {rest}"
 
-    def add(self, connection: sqlite3.Connection, value: object, how: str = "INSERT", **more: object) -> int:
+    def add(self, connection: sqlite3.Connection, value: object = None, how: str = "INSERT", **more: object) -> int:
         """Write a row of the fields of this value, and of what is given beside it; return its number.
 
         Other columns have their defaults. `how`: INSERT, or what to do where there is such a row.

@@ -206,16 +206,21 @@ class Versions(Row, table="versions", indexes=("versions_by_dream (dream) WHERE 
     record: Annotated[str, Kind.JSON, lambda text: not text or _is_dream(text)] = ""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Document(Row, table="document"):
-    """What MEMORY.md last had of the versions, and what it is to have."""
+    """What MEMORY.md last had of the versions, and what it is to have.
+
+    `version` wrote what is wanted; `retire` is what of the log it took in, or gave back; `edits` is how the one text
+    becomes the other.
+    """
 
     one: One = 1
     rendered: Prose
     wanted: Prose
-    edits: tuple[Edit, ...]  # how the one becomes the other
+    edits: tuple[Edit, ...]
     swap: int
-    version: int  # which dream wrote what is wanted
-    retire: tuple[SegmentMark, ...]  # what of the log it took in, or gave back
+    version: int
+    retire: tuple[SegmentMark, ...]
     gives_back: bool
 
 
@@ -308,8 +313,7 @@ class Rejections(Row, table="rejections", indexes=("rejections_by_dream (dream)"
     figures: Prose
 
 
-@dataclass(frozen=True, kw_only=True)
-class Call(Row, table="calls", indexes=(
+class Calls(Row, table="calls", indexes=(
     "calls_by_request (dream, digest)", "calls_by_time (at)", "calls_with_answer (at) WHERE reply <> ''",
 )):  # fmt: skip
     """One try of a model that was paid for. What was asked and answered is empty once it is too old.
