@@ -113,10 +113,18 @@ class Table:
             unique = "UNIQUE " if index.startswith("UNIQUE ") else ""
             yield f"CREATE {unique}INDEX {name} ON {self.name} {rest}"
 
-    def add(self, connection: sqlite3.Connection, value: object = None, how: str = "INSERT", **more: object) -> int:
-        """Write a row of the fields of this value, and of what is given beside it; return its number.
+    def add(
+        self,
+        connection: sqlite3.Connection,
+        value: object,
+        how: str = "INSERT",
+        then: str = "",
+        /,
+        **more: object,
+    ) -> sqlite3.Cursor:
+        """Write a row of the fields of this value, and of what is given beside it; the rest has its defaults.
 
-        Other columns have their defaults. `how`: INSERT, or what to do where there is such a row.
+        `how`: INSERT, or what to do where there is such a row; `then` is what follows the values.
         """
         row = {
             name: column.write(more[name] if name in more else getattr(value, name))
@@ -124,8 +132,8 @@ class Table:
             if name in more or hasattr(value, name)
         }
         places = ", ".join("?" * len(row))
-        statement = f"{how} INTO {self.name} ({', '.join(row)}) VALUES ({places})"
-        return int(connection.execute(statement, tuple(row.values())).lastrowid or 0)
+        statement = f"{how} INTO {self.name} ({', '.join(row)}) VALUES ({places}) {then}"
+        return connection.execute(statement, tuple(row.values()))
 
     def change(self, connection: sqlite3.Connection, where: str, *values: object, **new: object) -> int:
         """Write new values into the columns of these names in the rows that pass; return how many rows those are."""

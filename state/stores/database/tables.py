@@ -32,14 +32,14 @@ def _is_dream(text: str) -> bool:
     return decode_record(text, "record") is not None
 
 
-class _Meta(Row, table="meta"):
+class _MetaRow(Row, table="meta"):
     """Single values, by name (see `meta`)."""
 
     name: Annotated[str, Kind.CODE, PRIMARY]
     value: Annotated[str, Kind.JSON]
 
 
-class Crystals(Row, table="crystals", indexes=(
+class CrystalRow(Row, table="crystals", indexes=(
     "crystals_by_kind (kind, key)",
     "crystals_by_session (session, position)",
     "crystals_by_speaker (speaker) WHERE speaker <> ''",
@@ -75,7 +75,7 @@ class Crystals(Row, table="crystals", indexes=(
     heard: Annotated[Code, _one_of(["", Trust.TOOL, Trust.WEB])] = ""
 
 
-class Occurrences(
+class OccurrenceRow(
     Row, table="occurrences", key="crystal, session, position, file, first_line",
     indexes=("occurrences_by_session (session, position)",),
 ):  # fmt: skip
@@ -103,7 +103,7 @@ class _ToCompare(Row, table="to_compare"):
     crystal: Annotated[int, PRIMARY, _CRYSTAL]
 
 
-class Supersessions(Row, table="supersessions", key="older, newer", indexes=(
+class SupersessionRow(Row, table="supersessions", key="older, newer", indexes=(
     "supersessions_by_newer (newer)",
     "supersessions_by_version (version) WHERE version IS NOT NULL",
 )):  # fmt: skip
@@ -112,13 +112,13 @@ class Supersessions(Row, table="supersessions", key="older, newer", indexes=(
     older: Annotated[int, _CRYSTAL]
     newer: Annotated[int, _CRYSTAL]
     trust: Trust  # on whose word
-    cause: Annotated[str, Kind.CODE, _one_of((*Cause, "consolidation"))]  # the last one is that of an older dreamd
+    cause: Annotated[Cause, _one_of((*Cause, "consolidation"))]  # the last one is that of an older dreamd
     version: int | None  # whose dream found it
     at: datetime
     undone_at: datetime | None = None  # the owner has taken it back: it is not found again
 
 
-class Skills(Row, table="skills"):
+class SkillRow(Row, table="skills"):
     """Tasks that come back, as the last pass found them; the most confident at place 0."""
 
     place: Annotated[int, PRIMARY]
@@ -128,17 +128,21 @@ class Skills(Row, table="skills"):
     sessions: int
 
 
-class IndexState(Row, table="index_state"):
-    """Which files hold what can be computed from the crystals."""
+class IndexStateRow(Row, table="index_state"):
+    """Which files hold what can be computed from the crystals.
+
+    `vectors` is the token of the vectors.db that is meant ("": compare what is there), `written` how often that was
+    written. `build` is the folder of ChromaDB beside it ("": none); its files may be torn unless they are `clean`.
+    """
 
     one: One = 1
-    vectors: Code  # the token of the vectors.db that is meant; empty: compare what is there
-    written: int  # and how often it was written
-    build: Code  # the folder of ChromaDB beside it; empty: there is none
-    clean: bool  # no: ChromaDB's files may change at this moment, or did as a process ended
+    vectors: Code
+    written: int
+    build: Code
+    clean: bool
 
 
-class Watermarks(Row, table="watermarks"):
+class WatermarkRow(Row, table="watermarks"):
     """How far each transcript has been read."""
 
     file: Annotated[str, Kind.FILE, PRIMARY]
@@ -147,7 +151,7 @@ class Watermarks(Row, table="watermarks"):
     record: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)]
 
 
-class Levels(Row, table="hormones"):
+class LevelsRow(Row, table="hormones"):
     """The hormones."""
 
     one: One = 1
@@ -159,7 +163,7 @@ class Levels(Row, table="hormones"):
     armed: Annotated[tuple[str, ...], Kind.CODE, lambda text: set(json.loads(text)) <= set(Hormone)] = ()
 
 
-class Feelings(Row, table="feelings", indexes=("feelings_by_time (at)",)):
+class FeelingRow(Row, table="feelings", indexes=("feelings_by_time (at)",)):
     """Events, with the levels right after each."""
 
     key: Key = 0
@@ -171,7 +175,7 @@ class Feelings(Row, table="feelings", indexes=("feelings_by_time (at)",)):
     oxytocin: float
 
 
-class Gaps(Row, table="gaps", indexes=("gaps_by_time (last_at)",)):
+class GapRow(Row, table="gaps", indexes=("gaps_by_time (last_at)",)):
     """Questions: explicit ones, and searches that found nothing good."""
 
     folded: Annotated[str, Kind.PROSE, PRIMARY]
@@ -182,7 +186,7 @@ class Gaps(Row, table="gaps", indexes=("gaps_by_time (last_at)",)):
     last_at: datetime
 
 
-class Versions(Row, table="versions", indexes=("versions_by_dream (dream) WHERE dream <> ''",)):
+class VersionRow(Row, table="versions", indexes=("versions_by_dream (dream) WHERE dream <> ''",)):
     """Committed versions of MEMORY.md."""
 
     number: Annotated[int, PRIMARY]
@@ -224,7 +228,7 @@ class Document(Row, table="document"):
     gives_back: bool
 
 
-class Lines(Row, table="lines", indexes=(
+class LineRow(Row, table="lines", indexes=(
     "lines_by_death (died_in)",
     "lines_by_successor (successor) WHERE successor <> ''",
     "lines_by_crystal (crystal)",
@@ -244,7 +248,7 @@ class Lines(Row, table="lines", indexes=(
     successor: Code = ""  # the line that took its place
 
 
-class Evidence(Row, table="evidence", key="line, version, crystal", indexes=("evidence_by_crystal (crystal)",)):
+class EvidenceRow(Row, table="evidence", key="line, version, crystal", indexes=("evidence_by_crystal (crystal)",)):
     """The crystals that a line rests on."""
 
     line: Code
@@ -252,7 +256,7 @@ class Evidence(Row, table="evidence", key="line, version, crystal", indexes=("ev
     crystal: Prose
 
 
-class Pointers(Row, table="pointers", indexes=(
+class PointerRow(Row, table="pointers", indexes=(
     "pointers_by_line (line)",
     "pointers_standing (keywords) WHERE standing = 1",
     "pointers_by_crystal (crystal)",
@@ -268,7 +272,7 @@ class Pointers(Row, table="pointers", indexes=(
     uses: int = 0
 
 
-class DeletedLines(Row, table="tombstones"):
+class DeletedLineRow(Row, table="tombstones"):
     """Lines that the human deleted; they are not written again."""
 
     text: Annotated[str, Kind.PROSE, PRIMARY]
@@ -289,7 +293,7 @@ class Run(Row, table="dreams", indexes=("dreams_by_start (started_at)",)):
     times: int = 1  # a run of skips for the same reason is one row
 
 
-class Step(Row, table="steps", key="dream, place"):
+class StepRow(Row, table="steps", key="dream, place"):
     """A finished step of a dream: `figures` say what it did; calls and tokens are those since the step before."""
 
     dream: Code
@@ -302,7 +306,7 @@ class Step(Row, table="steps", key="dream, place"):
     figures: Prose
 
 
-class Rejections(Row, table="rejections", indexes=("rejections_by_dream (dream)", "rejections_by_time (at)")):
+class RejectionRow(Row, table="rejections", indexes=("rejections_by_dream (dream)", "rejections_by_time (at)")):
     """What the guards refused, with figures."""
 
     key: Key = 0
@@ -313,7 +317,7 @@ class Rejections(Row, table="rejections", indexes=("rejections_by_dream (dream)"
     figures: Prose
 
 
-class Calls(Row, table="calls", indexes=(
+class CallRow(Row, table="calls", indexes=(
     "calls_by_request (dream, digest)", "calls_by_time (at)", "calls_with_answer (at) WHERE reply <> ''",
 )):  # fmt: skip
     """One try of a model that was paid for. What was asked and answered is empty once it is too old.
@@ -382,7 +386,7 @@ class Change(
         return Decided(self.dream, self.place, decision, self.decision)
 
 
-class Searches(Row, table="searches"):
+class SearchRow(Row, table="searches"):
     """The last searches that found something good, with what stood first."""
 
     query: Annotated[str, Kind.PROSE, PRIMARY]
@@ -390,7 +394,7 @@ class Searches(Row, table="searches"):
     at: datetime
 
 
-class Recalls(Row, table="recalls"):
+class RecallRow(Row, table="recalls"):
     """Of each dream: how many pointers and searches were asked, how many found theirs before it and after it."""
 
     dream: Annotated[str, Kind.CODE, PRIMARY]

@@ -12,7 +12,7 @@ from state.dream import Dream, encode_record
 from state.errors import NotFoundError, UsageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.connection import to_text, transaction
-from state.stores.database.tables import Calls, Proposal, Recalls, Rejections, Run, Searches
+from state.stores.database.tables import CallRow, Proposal, RecallRow, RejectionRow, Run, SearchRow
 from state.stores.database.tombstones import TombstoneStore
 
 KEPT_SEARCHES = 20
@@ -141,14 +141,14 @@ class Ledger:
     def reject(self, dream: str, refusals: Iterable[Refusal], at: datetime) -> None:
         """Record what the guards refused, with figures, in place of earlier refusals of this dream."""
         with transaction(self._connection):
-            Rejections.table.delete(self._connection, "dream = ?", dream)
+            RejectionRow.table.delete(self._connection, "dream = ?", dream)
             for one in refusals:
                 figures = self._redaction.of(one.figures)
-                Rejections.table.add(self._connection, one, dream=dream, at=at, figures=figures)
+                RejectionRow.table.add(self._connection, one, dream=dream, at=at, figures=figures)
 
     def rejections(self, dream: str) -> list[Refusal]:
         """Return what the guards refused in this dream."""
-        return Rejections.table.read(Refusal, self._connection, "WHERE dream = ? ORDER BY key", dream)
+        return RejectionRow.table.read(Refusal, self._connection, "WHERE dream = ? ORDER BY key", dream)
 
     def versions_with_refusals(self) -> list[int]:
         """The last versions in whose dreams the guards refused something, the latest first; twenty at most."""
@@ -160,11 +160,11 @@ class Ledger:
 
     def record_call(self, dream: str, call: Call, at: datetime) -> None:
         """Record a paid call of a model, durably, before its answer is used."""
-        Calls.table.add(self._connection, call, dream=dream, at=at)
+        CallRow.table.add(self._connection, call, dream=dream, at=at)
 
     def calls(self, dream: str, limit: int) -> list[KeptCall]:
         """Return the first calls of this dream, in order."""
-        return Calls.table.read(KeptCall, self._connection, "WHERE dream = ? ORDER BY key LIMIT ?", dream, limit)
+        return CallRow.table.read(KeptCall, self._connection, "WHERE dream = ? ORDER BY key LIMIT ?", dream, limit)
 
     def paid(self, dreams: Iterable[str]) -> dict[str, tuple[str, Spend]]:
         """Of those of these dreams that called a model: which one, and what they spent."""
@@ -201,7 +201,7 @@ class Ledger:
         with transaction(self._connection):
             if TombstoneStore(self._connection).withholds(query):
                 return
-            Searches.table.add(self._connection, how="INSERT OR REPLACE", query=query, crystal=crystal, at=at)
+            SearchRow.table.add(self._connection, None, "INSERT OR REPLACE", query=query, crystal=crystal, at=at)
             self._connection.execute(
                 "DELETE FROM searches WHERE query IN"
                 " (SELECT query FROM searches ORDER BY at DESC, query LIMIT -1 OFFSET ?)",
@@ -216,13 +216,13 @@ class Ledger:
     def record_recall(self, dream: str, recall: Recall, at: datetime) -> None:
         """Record what a dream did to recall."""
         lost = tuple(self._redaction.of(one) for one in recall.lost)
-        Recalls.table.add(self._connection, recall, "INSERT OR REPLACE", dream=dream, at=at, lost=lost)
+        RecallRow.table.add(self._connection, recall, "INSERT OR REPLACE", dream=dream, at=at, lost=lost)
 
     def recall(self, dream: str) -> Recall | None:
         """Return what this dream did to recall; None when nothing was asked, or an earlier dreamd dreamt."""
         if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'recalls'").fetchone():
             return None  # a database that is read before it is migrated
-        (found,) = Recalls.table.read(Recall, self._connection, "WHERE dream = ?", dream) or (None,)
+        (found,) = RecallRow.table.read(Recall, self._connection, "WHERE dream = ?", dream) or (None,)
         return found
 
     def propose(self, dream: Dream) -> None:

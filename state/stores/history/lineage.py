@@ -16,7 +16,7 @@ from state.document.operations import Action, Fate
 from state.dream import FOUND, HUMAN, MERGED, CurrentLine, Dream, PastLine, PointerLine, encode_kept
 from state.errors import StorageError
 from state.stores.database.connection import from_text, open_unmigrated
-from state.stores.database.tables import DeletedLines, Evidence, Lines, Pointers, Versions
+from state.stores.database.tables import DeletedLineRow, EvidenceRow, LineRow, PointerRow, VersionRow
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -125,12 +125,12 @@ class Lineage:
     def versions(self, limit: int) -> list[Version]:
         """The last versions, the newest first."""
         rest = "WHERE number > 0 ORDER BY number DESC LIMIT ?"
-        return Versions.table.read(Version, self._connection, rest, limit)
+        return VersionRow.table.read(Version, self._connection, rest, limit)
 
     def versions_by_number(self, numbers: Iterable[int]) -> dict[int, Version]:
         """The versions of these numbers; those that there are none of are left out."""
         which = "WHERE number > 0 AND number IN (SELECT value FROM json_each(?))"
-        found = Versions.table.read(Version, self._connection, which, json.dumps(list(numbers)))
+        found = VersionRow.table.read(Version, self._connection, which, json.dumps(list(numbers)))
         return {version.number: version for version in found}
 
     def next_line(self) -> int:
@@ -140,7 +140,7 @@ class Lineage:
 
     def current_lines(self) -> list[CurrentLine]:
         """The lines of the last committed version."""
-        return Lines.table.read(CurrentLine, self._connection, "WHERE died_in IS NULL")
+        return LineRow.table.read(CurrentLine, self._connection, "WHERE died_in IS NULL")
 
     def evidence(self) -> dict[str, tuple[str, ...]]:
         """The ids of the crystals on which each current line rests, by the line's id."""
@@ -222,13 +222,13 @@ class Lineage:
             " ORDER BY standing DESC, made_in DESC, keywords LIMIT ?",
             (crystal, limit),
         ).fetchall()
-        found = [(Pointers.table.value(PointerLine, row), bool(row["standing"])) for row in rows]
+        found = [(PointerRow.table.value(PointerLine, row), bool(row["standing"])) for row in rows]
         return found, int(rows[0]["together"]) if rows else 0
 
     def deleted_lines(self, limit: int) -> tuple[list[tuple[str, datetime]], int]:
         """The lines that the owner deleted and when, the latest first; and how many there are."""
         rows = self._connection.execute("SELECT text, at FROM tombstones ORDER BY at DESC, text LIMIT ?", (limit,))
-        return [(row["text"], from_text(row["at"])) for row in rows], DeletedLines.table.count(self._connection)
+        return [(row["text"], from_text(row["at"])) for row in rows], DeletedLineRow.table.count(self._connection)
 
     def tombstones(self) -> list[str]:
         """Lines that the owner deleted, the latest last."""
@@ -237,11 +237,11 @@ class Lineage:
     def pointers(self, *, current: bool) -> list[PointerLine]:
         """The current pointers, or the retired ones whose crystals still exist."""
         rest = f"standing = {int(current)} AND crystal IN (SELECT id FROM crystals) ORDER BY made_in, keywords"
-        return Pointers.table.read(PointerLine, self._connection, f"WHERE {rest}")
+        return PointerRow.table.read(PointerLine, self._connection, f"WHERE {rest}")
 
     def lately_made(self) -> list[PointerLine]:
         """The pointers, also retired ones, to lines that left in the last ten versions, if their crystals exist."""
-        return Pointers.table.read(
+        return PointerRow.table.read(
             PointerLine,
             self._connection,
             "WHERE crystal IN (SELECT id FROM crystals)"
@@ -297,9 +297,10 @@ class Lineage:
 
     def save(self, number: int, cause: str, text: str, at: datetime) -> None:
         """Record a text that no dream wrote as this version. In the caller's transaction."""
-        Versions.table.add(
+        VersionRow.table.add(
             self._connection,
-            how="INSERT OR REPLACE",
+            None,
+            "INSERT OR REPLACE",
             number=number,
             at=at,
             cause=cause,
@@ -319,13 +320,13 @@ class Lineage:
             "DELETE FROM lines WHERE born_in = ?1 AND id NOT IN (SELECT value FROM json_each(?2))",
         ):
             self._connection.execute(statement, (dream.number, listed))
-        Versions.table.change(self._connection, "number = ?", dream.number, record=encode_kept(dream))
+        VersionRow.table.change(self._connection, "number = ?", dream.number, record=encode_kept(dream))
 
     def record(self, dream: Dream) -> None:
         """Record a committed dream with its text. In the caller's transaction."""
         actions = [operation.action for operation in dream.operations]
         evicted = (one for one in dream.deaths if one.fate is Fate.EVICTED)
-        Versions.table.add(
+        VersionRow.table.add(
             self._connection,
             dream.usage,
             "INSERT OR REPLACE",
@@ -348,24 +349,25 @@ class Lineage:
         self._record_lines(dream)
         self._record_pointers(dream)
         for text in dream.tombstones:
-            DeletedLines.table.add(self._connection, how="INSERT OR IGNORE", text=text, at=dream.at)
+            DeletedLineRow.table.add(self._connection, None, "INSERT OR IGNORE", text=text, at=dream.at)
         for text in dream.lifted_tombstones:
-            DeletedLines.table.delete(self._connection, "text = ?", text)
+            DeletedLineRow.table.delete(self._connection, "text = ?", text)
 
     def _record_lines(self, dream: Dream) -> None:
         version = {"born_in": dream.number, "born_at": dream.at, "crystal": ""}
         for birth in dream.births:
-            Lines.table.add(self._connection, birth, "INSERT OR IGNORE", **version)
+            LineRow.table.add(self._connection, birth, "INSERT OR IGNORE", **version)
             for crystal in birth.evidence:
-                Evidence.table.add(
+                EvidenceRow.table.add(
                     self._connection,
-                    how="INSERT OR IGNORE",
+                    None,
+                    "INSERT OR IGNORE",
                     line=birth.id,
                     version=dream.number,
                     crystal=crystal,
                 )
         for death in dream.deaths:
-            Lines.table.change(
+            LineRow.table.change(
                 self._connection,
                 "id = ?",
                 death.id,
@@ -377,12 +379,10 @@ class Lineage:
 
     def _record_pointers(self, dream: Dream) -> None:
         for pointer in (*dream.retired_pointers, *dream.pointers):
-            self._connection.execute(
-                "INSERT INTO pointers (keywords, topic, crystal, line, made_in, uses) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (keywords)"
-                " DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line",
-                (pointer.keywords, pointer.topic, pointer.crystal, pointer.line, dream.number, pointer.uses),
+            then = (
+                "ON CONFLICT (keywords) DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line"
             )
+            PointerRow.table.add(self._connection, pointer, "INSERT", then, made_in=dream.number)
         keywords = json.dumps([pointer.keywords for pointer in dream.pointers])
         self._connection.execute(
             "UPDATE pointers SET standing = 0 WHERE standing = 1"
@@ -394,7 +394,7 @@ class Lineage:
         evidence = self._connection.execute(
             "SELECT crystal FROM evidence WHERE line = ? ORDER BY version, crystal", (row["id"],)
         )
-        return Lines.table.value(LineLife, row, evidence=tuple(one["crystal"] for one in evidence))
+        return LineRow.table.value(LineLife, row, evidence=tuple(one["crystal"] for one in evidence))
 
 
 def digest_of(text: str) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.connection import to_text, transaction
-from state.stores.database.tables import Step
+from state.stores.database.tables import StepRow
 
 # What was paid since the step before: all that the dream has paid, less what its steps say. So the steps of a dream
 # that was killed and went on add up to what it cost.
@@ -62,8 +62,8 @@ class Steps:
     def of(self, dream: str, limit: int) -> list[PaidStep]:
         """Return the first steps of this dream, in their order."""
         rest = "WHERE dream = ? ORDER BY place LIMIT ?"
-        return Step.table.read(PaidStep, self._connection, rest, dream, limit)
+        return StepRow.table.read(PaidStep, self._connection, rest, dream, limit)
 
     def count(self, dream: str) -> int:
         """Return how many steps this dream has."""
-        return Step.table.count(self._connection, "dream = ?", dream)
+        return StepRow.table.count(self._connection, "dream = ?", dream)
