@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from state.forgetting.cutting import Cut
 from state.sessions.item import Priority, State
 from state.sessions.policies.by_name import POLICIES
-from state.stores.database.table import Content, Kind, Rule, Value, is_moment
+from state.stores.database.table import Column, Kind, Rule, Value, is_moment
 from state.stores.database.tables import TABLES
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -59,9 +59,9 @@ def _layout(connection: sqlite3.Connection, name: str, *, has_rowids: bool) -> L
     return Layout(name, {column: kind for column, kind, _ in map(tuple, declared)}, key)
 
 
-def content_of(table: str, column: str) -> Content:
+def content_of(table: str, column: str) -> Column:
     """Return what this column holds; prose, where nobody has said."""
-    columns: Mapping[str, Content] = TABLES[table].columns if table in TABLES else COLUMNS.get(table, {})
+    columns: Mapping[str, Column] = TABLES[table].columns if table in TABLES else COLUMNS.get(table, {})
     return columns.get(column, _UNKNOWN)
 
 
@@ -113,7 +113,7 @@ def _is_intention(text: str) -> bool:
     )
 
 
-_UNKNOWN = Content(Kind.PROSE)
+_UNKNOWN = Column(Kind.PROSE)
 _IS_COUNT: Rule = re.compile(r"[0-9]{1,18}").fullmatch
 _META: Mapping[str, Rule] = {
     "forgotten_salt": re.compile(r"(?:[0-9a-f]{2}){16,64}").fullmatch,
@@ -130,19 +130,19 @@ _META: Mapping[str, Rule] = {
     "session_ended": is_moment,
     "swept_at": is_moment,
 }
-META = {name: Content(Kind.JSON, rule) for name, rule in _META.items()}
+META = {name: Column(Kind.JSON, rule) for name, rule in _META.items()}
 """What the rows of `meta` hold, by name."""
 
 
-def _columns(rules: Mapping[str, Rule] | None = None, /, **kinds: str) -> dict[str, Content]:
+def _columns(rules: Mapping[str, Rule] | None = None, /, **kinds: str) -> dict[str, Column]:
     return {
-        column: Content(Kind[kind.upper()], (rules or {}).get(column, is_moment if kind == "moment" else None))
+        column: Column(Kind[kind.upper()], (rules or {}).get(column, is_moment if kind == "moment" else None))
         for kind, columns in kinds.items()
         for column in columns.split()
     }
 
 
-COLUMNS: Mapping[str, Mapping[str, Content]] = {
+COLUMNS: Mapping[str, Mapping[str, Column]] = {
     "entries": _columns(
         {"namespace": _json(list, str), "value": _json(dict), "fields": _json(list, str)},
         prose="name",

@@ -14,14 +14,15 @@ Values of other classes are written and read too, by the names of their fields.
 
 import json
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from enum import Enum, auto
 from functools import cache, cached_property
+from sqlite3 import Connection, Cursor
+from sqlite3 import Row as Found
 from types import NoneType
-from typing import Annotated, Any, ClassVar, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from state.codec import decode, encode
 from state.errors import DreamdError, StorageError
@@ -64,28 +65,29 @@ _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", bytes: "BLOB"}
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
+def _same(value: Any) -> Any:  # noqa: ANN401 - any value
+    return value
+
+
 @dataclass(frozen=True, slots=True)
-class Content:
-    """What a column holds. `rule` is true of the values that dreamd can read; without one it can read them all."""
+class Column:
+    """A column: what it holds, its SQL, and how its values are read and written.
+
+    `rule` is true of the values that dreamd can read, and may raise for others; without one it can read them all.
+    """
 
     kind: Kind
     rule: Rule | None = None
+    ddl: str = ""
+    read: Convert = _same
+    write: Convert = _same
 
     def holds(self, value: Value) -> bool:
-        """Return whether dreamd can read this value. A rule may raise for one that it cannot."""
+        """Return whether dreamd can read this value."""
         try:
             return value is None or self.rule is None or bool(self.rule(value))
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError, DreamdError):
             return False
-
-
-@dataclass(frozen=True, slots=True)
-class Column(Content):
-    """A declared column: its SQL, and how its values are read and written."""
-
-    ddl: str = field(kw_only=True)
-    read: Convert = field(kw_only=True)
-    write: Convert = field(kw_only=True)
 
 
 class Table:
@@ -114,14 +116,8 @@ class Table:
             yield f"CREATE {unique}INDEX {name} ON {self.name} {rest}"
 
     def add(
-        self,
-        connection: sqlite3.Connection,
-        value: object,
-        how: str = "INSERT",
-        then: str = "",
-        /,
-        **more: object,
-    ) -> sqlite3.Cursor:
+        self, connection: Connection, value: object, how: str = "INSERT", then: str = "", /, **more: object
+    ) -> Cursor:
         """Write a row of the fields of this value, and of what is given beside it; the rest has its defaults.
 
         `how`: INSERT, or what to do where there is such a row; `then` is what follows the values.
@@ -135,32 +131,32 @@ class Table:
         statement = f"{how} INTO {self.name} ({', '.join(row)}) VALUES ({places}) {then}"
         return connection.execute(statement, tuple(row.values()))
 
-    def change(self, connection: sqlite3.Connection, where: str, *values: object, **new: object) -> int:
+    def change(self, connection: Connection, where: str, *values: object, **new: object) -> int:
         """Write new values into the columns of these names in the rows that pass; return how many rows those are."""
         setting = ", ".join(f"{name} = ?" for name in new)
         given = [self.columns[name].write(value) for name, value in new.items()]
         statement = f"UPDATE {self.name} SET {setting} WHERE {where}"
         return connection.execute(statement, (*given, *map(_plain, values))).rowcount
 
-    def delete(self, connection: sqlite3.Connection, where: str, *values: object) -> int:
+    def delete(self, connection: Connection, where: str, *values: object) -> int:
         """Delete the rows that pass; return how many."""
         return connection.execute(f"DELETE FROM {self.name} WHERE {where}", tuple(map(_plain, values))).rowcount
 
-    def count(self, connection: sqlite3.Connection, where: str = "TRUE", *values: object) -> int:
+    def count(self, connection: Connection, where: str = "TRUE", *values: object) -> int:
         """Return how many rows pass."""
         statement = f"SELECT count(*) FROM {self.name} WHERE {where}"
         return int(connection.execute(statement, tuple(map(_plain, values))).fetchone()[0])
 
-    def read(self, kind: type[View], connection: sqlite3.Connection, rest: str = "", *values: object) -> list[View]:
+    def read(self, kind: type[View], connection: Connection, rest: str = "", *values: object) -> list[View]:
         """Return the rows that pass, as values of this class; `rest` is what follows FROM. Raise as `value` does."""
-        names = ", ".join(name for name in _names(cast("Any", kind)) if name in self.columns)
+        names = ", ".join(name for name in _names(kind) if name in self.columns)
         rows = connection.execute(f"SELECT {names} FROM {self.name} {rest}", tuple(map(_plain, values)))
         return [self.value(kind, row) for row in rows]
 
-    def value(self, kind: type[View], row: sqlite3.Row, **more: object) -> View:
+    def value(self, kind: type[View], row: Found, **more: object) -> View:
         """Return the value in a row, with what is given beside it. Raise StorageError for what cannot be read."""
         try:
-            for name in _names(cast("Any", kind)):
+            for name in _names(kind):
                 if name not in more and name in self.columns:
                     more[name] = self.columns[name].read(row[name])
         except (ValueError, TypeError) as error:
@@ -183,9 +179,7 @@ def is_moment(text: str) -> bool:
     return _ISO.match(text) is not None and datetime.fromisoformat(text).tzinfo is not None
 
 
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(kind))
+_names: Callable[[Any], tuple[str, ...]] = cache(lambda kind: tuple(one.name for one in fields(kind)))
 
 
 def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as is every hint
@@ -203,7 +197,7 @@ def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as 
     ddl = " ".join([*words, *(mark for mark in marks if isinstance(mark, Sql) and mark)])
     if _GIVEN in marks:
         write = lambda number: number or None  # noqa: E731
-    return Column(kind, rule, ddl=ddl, read=_optional(read), write=_optional(write))
+    return Column(kind, rule, ddl, _optional(read), _optional(write))
 
 
 def _held(hint: Any) -> tuple[Kind, Convert, Convert, Rule | None]:  # noqa: ANN401
@@ -213,7 +207,7 @@ def _held(hint: Any) -> tuple[Kind, Convert, Convert, Rule | None]:  # noqa: ANN
     if isinstance(hint, type) and issubclass(hint, Enum):
         return Kind.CODE, hint, lambda one: one.value, {one.value for one in hint}.__contains__
     if hint is str or hint in _SQL:
-        return Kind.PROSE if hint is str else Kind.CODE, bool if hint is bool else _same, _same, None
+        return Kind.PROSE if hint is str else Kind.CODE, hint, hint, None
     if hint == tuple[str, ...]:  # without pydantic, which takes long to load
         read, write = _texts, lambda texts: json.dumps(texts, ensure_ascii=False)
     else:
@@ -230,10 +224,6 @@ def _texts(text: str) -> tuple[str, ...]:
 
 def _optional(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
-
-
-def _same(value: Any) -> Any:  # noqa: ANN401
-    return value
 
 
 def _plain(value: object) -> object:
