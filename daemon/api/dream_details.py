@@ -15,7 +15,8 @@ from state.codec import decode
 from state.document.operations import Operation, Refusal
 from state.dream import Dream, decode_record
 from state.errors import NotFoundError, StorageError
-from state.stores.history.ledger import KeptCall, Run
+from state.stores.database.tables import Run
+from state.stores.history.ledger import KeptCall
 from state.stores.history.lineage import Version
 from state.stores.history.steps import PaidStep
 from state.text.words import normalise
@@ -180,7 +181,14 @@ def run_of_version(store: Store, number: int) -> Run:
     try:
         return replace(store.ledger.run(version.dream or "?"), version=number)
     except NotFoundError:
-        return Run(version.dream, version.at, version.at, version.reason or version.cause, _COMMITTED, "", number, 1)
+        return Run(
+            id=version.dream,
+            started_at=version.at,
+            ended_at=version.at,
+            reason=version.reason or version.cause,
+            outcome=_COMMITTED,
+            version=number,
+        )
 
 
 def details(store: Store, run: Run, limit: int) -> DreamDetails:

@@ -15,9 +15,10 @@ from state.dream import Decision
 from state.errors import DreamdError
 from state.scratch import Note
 from state.stores.database.connection import open_unmigrated
+from state.stores.database.tables import Change
 from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Change, Changes
+from state.stores.history.changes import Changes
 from state.stores.history.notes import notes_of
 from state.text.words import normalise
 

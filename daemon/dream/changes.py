@@ -18,7 +18,7 @@ from state.dream import CurrentLine, Decided, Decision, Dream, decode_record
 from state.errors import ConflictError, RejectedError, UsageError
 from state.scratch import Note
 from state.stores.database.connection import transaction
-from state.stores.history.changes import Change
+from state.stores.database.tables import Change
 from state.text.words import normalise
 
 # The ledger's detail of a declined proposal: the dream itself did not fail.
@@ -84,10 +84,8 @@ def decide_changes(
     at_once = {number: one for number, one in decisions.items() if one in {Decision.DECLINED, Decision.ACCEPTED}}
     with transaction(store.crystals.connection):
         store.check()
-        for number, decision in at_once.items():
+        for number, decision in {**at_once, **again}.items():
             store.changes.decide(number, decision, now)
-        for number, before in again.items():
-            store.changes.reopen(number, before, now)
     _let_go(store, [changes[number] for number in carried.outdated], Decision.OUTDATED, now)
     return replace(carried, decided={**carried.decided, **at_once, **again})
 

@@ -9,7 +9,7 @@ from daemon.observability import logs
 from daemon.pages.page import Action, Ask, Done
 from daemon.workspace.redaction import shown_of
 from state.errors import DreamdError
-from state.stores.history.acts import Act
+from state.stores.database.tables import Act
 
 DONE = "done"
 
@@ -34,6 +34,7 @@ def _tell(ask: Ask, page: str, action: Action[Any], session: Session, done: Done
         with ask.access.write() as store:
             # An agent names a session as it likes; a page from before a forgetting still has such a name.
             about = shown_of(store)(done.about)
-            store.acts.record(Act(ask.now, author, name, about, outcome, done.version))
+            did = Act(at=ask.now, author=author, act=name, about=about, outcome=outcome, version=done.version)
+            store.acts.record(did)
     except (DreamdError, sqlite3.Error, OSError) as error:
         logs.get(workspace=ask.access.workspace.root.name).warning("act_unrecorded", act=name, error=error)

@@ -12,7 +12,7 @@ from daemon.sessions.maintenance import next_due
 from daemon.workspace.stores import Store
 from state.signals.hormones import Hormones
 from state.stores.database.meta import Meta
-from state.stores.history.ledger import Run
+from state.stores.database.tables import Run
 from state.stores.history.memory import NOTES_LEFT
 
 _RUNS = 50

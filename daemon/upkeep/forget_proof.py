@@ -26,7 +26,8 @@ from state.errors import DreamdError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores.backup.reading import open_archive
-from state.stores.database.columns import Kind, content_of, tables_of
+from state.stores.database.columns import content_of, layouts_of
+from state.stores.database.table import Kind
 from state.stores.disk.disk import below
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
@@ -74,7 +75,7 @@ def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searche
 
 
 def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterator[Residue]:
-    for table in tables_of(connection):
+    for table in layouts_of(connection):
         found, named = 0, 0
         for column, value in texts(connection, table):
             kind = content_of(table, column).kind

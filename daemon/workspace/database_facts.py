@@ -9,11 +9,12 @@ from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import StorageError
 from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated
+from state.stores.database.tables import Run
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
 from state.stores.history.changes import Changes, OpenChanges
-from state.stores.history.ledger import Ledger, Recall, Run
+from state.stores.history.ledger import Ledger, Recall
 from state.stores.history.lineage import Lineage
 
 _WITH_CHANGES = 6  # the first schema that had them

@@ -15,7 +15,7 @@ from state.document.document import SectionName
 from state.document.operations import Action
 from state.dream import Decision, Evidence
 from state.errors import UsageError
-from state.stores.history.changes import Change
+from state.stores.database.tables import Change
 from state.trust import Trust
 
 Number = Annotated[int, Field(ge=1, le=10**9)]

@@ -9,7 +9,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.dream_details import DreamDetails, DreamRun, described, details, run_of_version
 from daemon.api.operations.operation import Request, operation
 from state.errors import UsageError
-from state.stores.history.acts import NumberedAct
+from state.stores.database.tables import Act
 
 Limit = Annotated[int, Field(ge=1, le=1_000, description="At most so many")]
 Id = Annotated[str, Field(max_length=100)]
@@ -74,7 +74,7 @@ class WhichActs(Request):
 class ActPage:
     """Acts, the newest first. `next_cursor` is null when that was all."""
 
-    acts: tuple[NumberedAct, ...]
+    acts: tuple[Act, ...]
     next_cursor: int | None
 
 

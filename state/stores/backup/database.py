@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from state.errors import DreamdError, StorageError
 from state.stores.backup.manifest import MAX_WHOLE_BYTES, ArchiveError, is_inside, plainly
-from state.stores.database.columns import tables_of
+from state.stores.database.columns import layouts_of
 from state.stores.database.connection import (
     SCHEMA_VERSION,
     explained,
@@ -180,8 +180,8 @@ def _leave_foreign(made: sqlite3.Connection) -> int:
 def _copy(source: sqlite3.Connection, made: sqlite3.Connection, wrong: _Wrong) -> None:
     """Every row of every table."""
     made.execute("BEGIN")
-    for table in tables_of(made).values():
-        columns = ", ".join(column.name for column in table.columns)
+    for table in layouts_of(made).values():
+        columns = ", ".join(table.columns)
         places = ", ".join("?" for _ in table.columns)
         rows = source.execute(f"SELECT {columns} FROM {table.name}")
         try:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
 from state.stores.crystals import full_text, skills
@@ -27,6 +27,7 @@ from state.stores.crystals.rows import (
 from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, optional_text, to_text, transaction
 from state.stores.database.meta import Meta
+from state.stores.database.tables import CrystalRow, OccurrenceRow
 from state.stores.database.tombstones import TombstoneStore
 from state.text.words import normalise
 from state.trust import Trust
@@ -154,7 +155,7 @@ class Crystals:
             " ORDER BY o.at, o.session, o.position, o.file, o.first_line",
             (id_,),
         )
-        return [Occurrence(r["session"], r["position"], from_text(r["at"]), source_in(r)) for r in rows]
+        return [OccurrenceRow.table.value(Occurrence, row, source=source_in(row)) for row in rows]
 
     def undreamt(self, limit: int = 50) -> list[Crystal]:
         """What no dream has taken in, at most `limit`: first what is new since the last one, then the backlog.
@@ -241,16 +242,14 @@ class Crystals:
             for row in rows:
                 used = accessed(crystal_in(row, None), now)
                 stage = used.lifecycle if row["merged_into"] is None else Lifecycle(row["lifecycle"])
-                connection.execute(
-                    "UPDATE crystals SET accesses = ?, last_accessed_at = ?, lifecycle = ?, fades_at = ?"
-                    " WHERE key = ?",
-                    (
-                        used.accesses,
-                        optional_text(used.last_accessed_at),
-                        stage.value,
-                        optional_text(fades_at(used)),
-                        row["key"],
-                    ),
+                CrystalRow.table.change(
+                    connection,
+                    "key = ?",
+                    row["key"],
+                    accesses=used.accesses,
+                    last_accessed_at=used.last_accessed_at,
+                    lifecycle=stage,
+                    fades_at=fades_at(used),
                 )
 
     def set_lifecycle(self, ids: Iterable[str], lifecycle: Lifecycle) -> None:
@@ -298,33 +297,8 @@ class Crystals:
         return [row["id"] for row in gone]
 
     def _insert(self, crystal: Crystal) -> int:
-        cursor = self.connection.execute(
-            "INSERT INTO crystals (id, text, context, pairs, speaker, origin, kind, importance, trust, session,"
-            " position, lifecycle, accesses, created_at, last_accessed_at, valence, parents, fades_at,"
-            " heard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                crystal.id,
-                crystal.text,
-                crystal.context,
-                full_text.pairs(crystal.indexed_text),
-                crystal.speaker,
-                crystal.origin.value,
-                crystal.kind.value,
-                crystal.importance,
-                crystal.trust.value,
-                crystal.session,
-                crystal.position,
-                crystal.lifecycle.value,
-                crystal.accesses,
-                to_text(crystal.created_at),
-                optional_text(crystal.last_accessed_at),
-                crystal.valence,
-                json.dumps(crystal.parents),
-                optional_text(fades_at(crystal)),
-                crystal.heard,
-            ),
-        )
-        key = int(cursor.lastrowid or 0)
+        pairs, faded = full_text.pairs(crystal.indexed_text), fades_at(crystal)
+        key = int(CrystalRow.table.add(self.connection, crystal, pairs=pairs, fades_at=faded).lastrowid or 0)
         full_text.add(self.connection, key)
         self.connection.execute("INSERT INTO to_embed (crystal) VALUES (?)", (key,))
         self.connection.execute("INSERT INTO to_compare (crystal) VALUES (?)", (key,))
@@ -340,37 +314,30 @@ class Crystals:
             parents=(*known.parents, *(parent for parent in crystal.parents if parent not in known.parents)),
         )
         if both != known:
-            self.connection.execute(
-                "UPDATE crystals SET importance = ?, trust = ?, heard = ?, parents = ?, fades_at = ? WHERE key = ?",
-                (
-                    both.importance,
-                    both.trust.value,
-                    both.heard,
-                    json.dumps(both.parents),
-                    optional_text(fades_at(both)),
-                    row["key"],
-                ),
+            CrystalRow.table.change(
+                self.connection,
+                "key = ?",
+                row["key"],
+                importance=both.importance,
+                trust=both.trust,
+                heard=both.heard,
+                parents=both.parents,
+                fades_at=fades_at(both),
             )
         if both.importance > known.importance and known.lifecycle is Lifecycle.ARCHIVED and not row["merged_into"]:
             self.set_lifecycle([known.id], Lifecycle.ACTIVATED)  # still faded, the next pass archives it again
 
     def _occur(self, key: int, crystal: Crystal) -> None:
-        source = crystal.source or Source("", 0, 0)
-        new = self.connection.execute(
-            "INSERT OR IGNORE INTO occurrences (crystal, session, position, at, file, first_line, last_line, digest)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                key,
-                crystal.session,
-                crystal.position,
-                to_text(crystal.created_at),
-                source.file,
-                source.first_line,
-                source.last_line,
-                source.digest,
-            ),
-        ).rowcount
-        if new and crystal.kind is Kind.TASK_PATTERN:
+        occurred = OccurrenceRow.table.add(
+            self.connection,
+            crystal.source,
+            "INSERT OR IGNORE",
+            crystal=key,
+            session=crystal.session,
+            position=crystal.position,
+            at=crystal.created_at,
+        )
+        if occurred.rowcount and crystal.kind is Kind.TASK_PATTERN:
             skills.expect_more(self.connection)
 
     def _change(self, change: str, condition: str, values: tuple[object, ...], ids: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from state.crystals.duplicates import canonical, same_memory, with_duplicate
 from state.crystals.lifecycle import fades_at
 from state.stores.crystals import skills
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import optional_text
+from state.stores.database.tables import CrystalRow
 
 _LISTED = "SELECT value FROM json_each(?)"
 # `dreamt_in` of a crystal that no dream has to see, because its survivor is seen. Notes are consumed by themselves.
@@ -85,20 +85,18 @@ class HiddenDuplicates:
         return {row["crystal"] for row in rows}
 
     def _keep(self, key: int, crystal: Crystal) -> None:
-        self._connection.execute(
-            "UPDATE crystals SET importance = ?, accesses = ?, last_accessed_at = ?, parents = ?, fades_at = ?,"
-            # If that is not enough, the next pass archives it again.
-            " lifecycle = CASE lifecycle WHEN ? THEN ? ELSE lifecycle END WHERE key = ?",
-            (
-                crystal.importance,
-                crystal.accesses,
-                optional_text(crystal.last_accessed_at),
-                json.dumps(crystal.parents),
-                optional_text(fades_at(crystal)),
-                Lifecycle.ARCHIVED.value,
-                Lifecycle.ACTIVATED.value,
-                key,
-            ),
+        # If that is not enough, the next pass archives it again.
+        is_archived = crystal.lifecycle is Lifecycle.ARCHIVED
+        CrystalRow.table.change(
+            self._connection,
+            "key = ?",
+            key,
+            importance=crystal.importance,
+            accesses=crystal.accesses,
+            last_accessed_at=crystal.last_accessed_at,
+            parents=crystal.parents,
+            fades_at=fades_at(crystal),
+            lifecycle=Lifecycle.ACTIVATED if is_archived else crystal.lifecycle,
         )
 
     def _hide(self, key: int, canonical_key: int) -> None:

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 from state.signals.curiosity import Cause, Gap, question_key
 from state.signals.hormones import ALL_ARMED, Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
-from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.connection import to_text, transaction
+from state.stores.database.tables import FeelingRow, GapRow, LevelsRow
 from state.stores.database.tombstones import TombstoneStore
 
 # Nobody has asked so long, and it is no open question any more.
@@ -46,14 +47,10 @@ class Feelings:
             before = decayed(stored[0], now, self.baselines) if stored else resting(now, self.baselines)
             after = felt(before, feelings, now, self.baselines)
             spiked, armed = spikes(before, after, armed)
-            self._connection.execute(
-                "INSERT OR REPLACE INTO hormones VALUES (1, ?, ?, ?, ?, ?)",
-                (*after.levels, to_text(after.at), json.dumps(sorted(armed))),
-            )
-            self._connection.executemany(
-                "INSERT INTO feelings (at, event, cause, dopamine, cortisol, oxytocin) VALUES (?, ?, ?, ?, ?, ?)",
-                [(to_text(now), feeling.value, cause, *after.levels) for feeling in feelings],
-            )
+            armed_now = tuple(sorted(armed))
+            LevelsRow.table.add(self._connection, after, "INSERT OR REPLACE", one=1, armed=armed_now)
+            for feeling in feelings:
+                FeelingRow.table.add(self._connection, after, at=now, event=feeling, cause=cause)
         return after, spiked
 
     def levels_at(self, moments: Sequence[datetime]) -> list[Hormones]:
@@ -96,26 +93,18 @@ class Feelings:
         return self._events("at > ? AND at <= ? ORDER BY at DESC, key DESC LIMIT ?", *span, limit), int(count)
 
     def _events(self, which: str, *values: object) -> list[Felt]:
-        return [
-            Felt(
-                row["key"],
-                row["event"],
-                row["cause"],
-                Hormones(row["dopamine"], row["cortisol"], row["oxytocin"], from_text(row["at"])),
-            )
-            for row in self._connection.execute(f"SELECT * FROM feelings WHERE {which}", values)
-        ]
+        rows = self._connection.execute(f"SELECT * FROM feelings WHERE {which}", values)
+        return [FeelingRow.table.value(Felt, row, after=FeelingRow.table.value(Hormones, row)) for row in rows]
 
     def sweep(self, before: datetime) -> int:
         """Delete the events before this moment; returns how many rows. In the caller's transaction."""
-        return self._connection.execute("DELETE FROM feelings WHERE at < ?", (to_text(before),)).rowcount
+        return FeelingRow.table.delete(self._connection, "at < ?", before)
 
     def _stored(self) -> tuple[Hormones, frozenset[Hormone]] | None:
         row = self._connection.execute("SELECT * FROM hormones").fetchone()
         if row is None:
             return None
-        levels = Hormones(row["dopamine"], row["cortisol"], row["oxytocin"], at=from_text(row["at"]))
-        return levels, frozenset(Hormone(name) for name in json.loads(row["armed"]))
+        return LevelsRow.table.value(Hormones, row), frozenset(map(Hormone, json.loads(row["armed"])))
 
 
 class Questions:
@@ -130,34 +119,27 @@ class Questions:
         with transaction(self._connection):
             if self._forgotten.withholds(question):
                 return
-            self._connection.execute(
-                "INSERT INTO gaps (folded, question, cause, first_at, last_at) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (folded) DO UPDATE SET times = times + 1, last_at = excluded.last_at",
-                (question_key(question), question, cause.value, to_text(now), to_text(now)),
-            )
+            then = "ON CONFLICT (folded) DO UPDATE SET times = times + 1, last_at = excluded.last_at"
+            asked = {"question": question, "cause": cause, "first_at": now, "last_at": now}
+            GapRow.table.add(self._connection, None, "INSERT", then, folded=question_key(question), **asked)
 
     def sweep(self, now: datetime, most: int) -> int:
         """Delete the questions that nobody has asked for two weeks, and those beyond `most`; returns how many rows.
 
         Beyond `most`, misses go first, then those asked least often, then longest ago. In the caller's transaction.
         """
-        execute, before = self._connection.execute, to_text(now - timedelta(days=QUESTION_DAYS))
-        done = execute("DELETE FROM gaps WHERE last_at < ?", (before,)).rowcount
-        if execute("SELECT count(*) FROM gaps").fetchone()[0] > most:
+        done = GapRow.table.delete(self._connection, "last_at < ?", now - timedelta(days=QUESTION_DAYS))
+        if GapRow.table.count(self._connection) > most:
             ordered = "ORDER BY cause = 'miss', times DESC, last_at DESC, folded LIMIT -1 OFFSET ?"
-            done += execute(f"DELETE FROM gaps WHERE folded IN (SELECT folded FROM gaps {ordered})", (most,)).rowcount
+            which = f"folded IN (SELECT folded FROM gaps {ordered})"
+            done += GapRow.table.delete(self._connection, which, most)
         return done
 
     def all(self, cause: Cause | None = None) -> list[Gap]:
         """Every open question, or those of this cause; `sweep` keeps them few."""
-        rows = self._connection.execute("SELECT * FROM gaps WHERE ?1 IS NULL OR cause = ?1", (cause,))
-        return [_gap(row) for row in rows]
+        return GapRow.table.read(Gap, self._connection, "WHERE ?1 IS NULL OR cause = ?1", cause)
 
     def open(self, limit: int) -> list[Gap]:
         """The questions that were asked most, then the latest."""
-        rows = self._connection.execute("SELECT * FROM gaps ORDER BY times DESC, last_at DESC LIMIT ?", (limit,))
-        return [_gap(row) for row in rows]
-
-
-def _gap(row: sqlite3.Row) -> Gap:
-    return Gap(row["question"], row["cause"], row["times"], from_text(row["first_at"]), from_text(row["last_at"]))
+        rest = "ORDER BY times DESC, last_at DESC LIMIT ?"
+        return GapRow.table.read(Gap, self._connection, rest, limit)

@@ -17,7 +17,8 @@ from state.search.ranking import Filters
 from state.stores.crystals import full_text
 from state.stores.crystals.rows import Occurrence, source_in
 from state.stores.crystals.search import condition
-from state.stores.database.connection import from_text, optional_moment, to_text
+from state.stores.database.connection import optional_moment, to_text
+from state.stores.database.tables import CrystalRow, OccurrenceRow
 
 MOST_COUNTED = 10_000
 # One crystal may stand at several places of a session.
@@ -165,7 +166,7 @@ class CrystalList:
             " ORDER BY at, session, position, file, first_line LIMIT ?",
             (key, limit),
         ).fetchall()
-        found = [Occurrence(row["session"], row["position"], from_text(row["at"]), source_in(row)) for row in rows]
+        found = [OccurrenceRow.table.value(Occurrence, row, source=source_in(row)) for row in rows]
         return found, int(rows[0]["together"]) if rows else 0
 
     def beside(self, key: int, reach: int) -> tuple[list[int], list[int]]:
@@ -198,22 +199,13 @@ class CrystalList:
 
     def _listed(self, statement: str, values: tuple[object, ...]) -> list[ListedCrystal]:
         return [
-            ListedCrystal(
+            CrystalRow.table.value(
+                ListedCrystal,
+                row,
                 place=Place(row["sorted"], row["key"]),
                 survivor=row["merged_into"],
-                id=row["id"],
-                text=row["text"],
-                origin=row["origin"],
-                kind=row["kind"],
-                trust=row["trust"],
-                importance=row["importance"],
                 lifecycle=row["stage"],
-                session=row["session"],
-                speaker=row["speaker"],
-                created_at=from_text(row["created_at"]),
-                accesses=row["accesses"],
                 fades_at=None if row["lifecycle"] == "frozen" else optional_moment(row["fades_at"]),
-                dreamt_in=row["dreamt_in"],
             )
             for row in self._connection.execute(statement, values)
         ]

@@ -1,12 +1,11 @@
 """Rows of the table of crystals, as values."""
 
-import json
 import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
-from state.stores.database.connection import from_text, optional_moment
+from state.crystals.crystal import Crystal, Origin, Source, crystal_id
+from state.stores.database.tables import CrystalRow, OccurrenceRow
 from state.trust import Trust, least_heard, least_trust
 
 # Texts that somebody said, rather than what a dream or a session made of them.
@@ -48,31 +47,10 @@ def joined_heard(known: Crystal, again: Crystal) -> str:
 
 def source_in(row: sqlite3.Row) -> Source | None:
     """The file and lines of an occurrence; None when it came from no file."""
-    return Source(row["file"], row["first_line"], row["last_line"], row["digest"]) if row["file"] else None
+    return OccurrenceRow.table.value(Source, row) if row["file"] else None
 
 
 def crystal_in(row: sqlite3.Row, source: Source | None) -> Crystal:
     """The crystal of a row, with a place where its text was met."""
-    accessed = row["last_accessed_at"]
-    origin, text = Origin(row["origin"]), row["text"]
-    speaker = row["speaker"]
-    return Crystal(
-        text=text,
-        origin=origin,
-        created_at=from_text(row["created_at"]),
-        kind=Kind(row["kind"]),
-        importance=row["importance"],
-        trust=Trust(row["trust"]),
-        context=row["context"],
-        speaker=speaker,
-        session=row["session"],
-        position=row["position"],
-        source=source,
-        parents=tuple(json.loads(parents)) if (parents := row["parents"]) != "[]" else (),
-        lifecycle=Lifecycle(row["lifecycle"]),
-        accesses=row["accesses"],
-        last_accessed_at=optional_moment(accessed),
-        valence=row["valence"],
-        distinct=bool(speaker) and row["id"] != crystal_id(origin, text),
-        heard=row["heard"],
-    )
+    distinct = bool(row["speaker"]) and row["id"] != crystal_id(Origin(row["origin"]), row["text"])
+    return CrystalRow.table.value(Crystal, row, source=source, distinct=distinct)

@@ -11,6 +11,7 @@ from state.crystals.crystal import Kind
 from state.signals.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerging
 from state.stores.database.connection import from_text, transaction
 from state.stores.database.meta import Meta
+from state.stores.database.tables import SkillRow
 from state.stores.database.tombstones import TombstoneStore
 from state.trust import Trust
 
@@ -43,13 +44,8 @@ class Skills:
         found = self._found()
         with transaction(self._connection) as connection:
             connection.execute("DELETE FROM skills")
-            connection.executemany(
-                "INSERT INTO skills VALUES (?, ?, ?, ?, ?)",
-                [
-                    (place, skill.pattern, skill.confidence, skill.occurrences, skill.sessions)
-                    for place, skill in enumerate(found)
-                ],
-            )
+            for place, skill in enumerate(found):
+                SkillRow.table.add(connection, skill, place=place)
             self._meta.put(_FOUND, added)
         return len(found)
 
@@ -61,16 +57,14 @@ class Skills:
 
     def listed(self, limit: int, place: int = 0) -> list[EmergingSkill]:
         """The skills of the last pass from this place on, the most confident first."""
-        rows = self._connection.execute(
-            "SELECT * FROM skills WHERE place >= ? ORDER BY place LIMIT ?", (place, limit)
-        )
-        return [EmergingSkill(row["pattern"], row["confidence"], row["occurrences"], row["sessions"]) for row in rows]
+        rest = "WHERE place >= ? ORDER BY place LIMIT ?"
+        return SkillRow.table.read(EmergingSkill, self._connection, rest, place, limit)
 
     def count(self) -> int | None:
         """How many skills the last pass found; None: there was no pass yet."""
         if self._meta.get(_FOUND) is None:
             return None
-        return int(self._connection.execute("SELECT count(*) FROM skills").fetchone()[0])
+        return SkillRow.table.count(self._connection)
 
     def tasks(self) -> list[TaskPattern]:
         """The latest tasks, one per occurrence. A task without a session (a note) gets its day as session."""

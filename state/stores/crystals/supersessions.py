@@ -5,7 +5,6 @@ an old value makes it current again. What the owner has taken back stays known, 
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,7 +17,8 @@ from state.dream import RESTORE, REVIEW, Correction, Dream
 from state.scratch import Note
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import from_text, optional_text, to_text
+from state.stores.database.connection import from_text, optional_text
+from state.stores.database.tables import SupersessionRow
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -71,25 +71,18 @@ class Supersessions:
         for pair in pairs:
             if pair.older == pair.newer:
                 continue
-            values = (pair.older, pair.newer, pair.trust.value, pair.cause.value, pair.version, to_text(pair.at))
-            written += self._connection.execute(
-                "INSERT INTO supersessions (older, newer, trust, cause, version, at)"
-                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (older, newer) DO UPDATE SET"
-                " cause = excluded.cause, version = excluded.version, trust = excluded.trust, undone_at = NULL"
-                " WHERE excluded.cause = 'owner'",
-                values,
-            ).rowcount
+            then = (
+                "ON CONFLICT (older, newer) DO UPDATE SET cause = excluded.cause, version = excluded.version,"
+                " trust = excluded.trust, undone_at = NULL WHERE excluded.cause = 'owner'"
+            )
+            written += SupersessionRow.table.add(self._connection, pair, "INSERT", then).rowcount
         return written
 
     def undo(self, older: int, newer: int, now: datetime) -> bool:
         """Take a pair back, whichever of both is current; it is not found again. Whether there was one."""
-        return bool(
-            self._connection.execute(
-                "UPDATE supersessions SET undone_at = ? WHERE undone_at IS NULL"
-                " AND ((older = ? AND newer = ?) OR (older = ? AND newer = ?))",
-                (to_text(now), older, newer, newer, older),
-            ).rowcount
-        )
+        which = "undone_at IS NULL AND ((older = ? AND newer = ?) OR (older = ? AND newer = ?))"
+        values = (older, newer, newer, older)
+        return SupersessionRow.table.change(self._connection, which, *values, undone_at=now) > 0
 
     def learn(self, dream: Dream) -> int:
         """Write what a model's operation, or the owner, put in the place of what; returns how many pairs.
@@ -222,7 +215,7 @@ class Supersessions:
             " ORDER BY undone_at DESC, older, newer LIMIT ?2",
             (key, _MOST),
         )
-        return [(_pair(row), from_text(row["undone_at"])) for row in rows]
+        return [(SupersessionRow.table.value(Supersession, row), from_text(row["undone_at"])) for row in rows]
 
     def among(self, keys: Iterable[int], until: datetime | None = None) -> Values:
         """What is known of these rows and of those that hang together with them, as it was before `until`."""
@@ -249,15 +242,3 @@ class Supersessions:
         left = (pair for ends, pair in pairs.items() if pair.cause is Cause.OWNER or ends not in owners)
         ordered = tuple(sorted(left, key=lambda pair: (pair.at, pair.newer, pair.older)))
         return Values(ordered, current_values(((pair.older, pair.newer) for pair in ordered), said))
-
-
-def _pair(row: sqlite3.Row) -> Supersession:
-    """A pair as it was written."""
-    return Supersession(
-        row["older"],
-        row["newer"],
-        from_text(row["at"]),
-        Trust(row["trust"]),
-        Cause(row["cause"]),
-        row["version"],
-    )

@@ -35,6 +35,7 @@ from state.stores.database.schema import (
     REVIEWS,
     SUPERSESSIONS,
     TEXTS,
+    WORDS,
 )
 from state.stores.database.session_schema import COUNTS, FORGETTING, SESSIONS
 from state.stores.disk.disk import Disk, opened
@@ -66,7 +67,19 @@ MIGRATIONS: tuple[str, ...] = (
     NOTES,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
+# What a new database has beside the declared tables.
+_UNDECLARED = (
+    WORDS,
+    SESSIONS,
+    FORGETTING,
+    "CREATE INDEX item_relations_by_target ON item_relations (target);\n",
+    COUNTS,
+    ENTRIES,
+)
 _MOST_THINGS = 1_000
+_COMMENT = re.compile(r"--[^\n]*")
+_PUNCTUATION = re.compile(r"\s*([(),])\s*")
+_RENAMED = re.compile(r'^(CREATE TABLE )"(\w+)"')
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
 
 # One statement, so that it sees one moment: another process may be creating the tables.
@@ -286,19 +299,28 @@ def _alike(found: str | None, made: str | None) -> bool:
 
 
 def things(connection: sqlite3.Connection) -> dict[str, str]:
-    """The SQL of each table, index and the like, by name, with white space normalised; at most 1,000."""
+    """Return the SQL of each table, index and the like, by name; at most 1,000.
+
+    It is without comments, and with white space normalised: a table that migrations have made reads as a new one.
+    """
     rows = connection.execute(
         "SELECT name, iif(count(*) = 1, coalesce(max(sql), ''), 'several') FROM sqlite_schema"
         " WHERE name NOT LIKE 'sqlite_stat%'"
         " GROUP BY name LIMIT ?",
         (_MOST_THINGS,),
     )
-    return {str(name): " ".join(str(statement).split()) for name, statement in rows}
+    return {str(name): normalised(str(statement)) for name, statement in rows}
+
+
+def normalised(statement: str) -> str:
+    """Return a statement without comments and needless white space, as `things` has it."""
+    words = " ".join(_COMMENT.sub("", statement).split())
+    return _RENAMED.sub(r"\1\2", _PUNCTUATION.sub(r"\1", words))
 
 
 @cache
 def made_by(version: int) -> Mapping[str, str]:
-    """What `things` returns for a new database of this schema version."""
+    """Return what `things` returns for a new database of this schema version."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         make_schema(connection, version)
         return things(connection)
@@ -312,6 +334,8 @@ def make_schema(connection: sqlite3.Connection, version: int) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, version: int, wanted: int = SCHEMA_VERSION) -> None:
+    if not version and wanted == SCHEMA_VERSION:
+        version = _make(connection)
     if version < wanted:
         from state.text.words import normalise  # who opens a current database needs no words
 
@@ -325,6 +349,22 @@ def _migrate(connection: sqlite3.Connection, version: int, wanted: int = SCHEMA_
             for statement in _statements(MIGRATIONS[number]):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number + 1}")
+
+
+def _make(connection: sqlite3.Connection) -> int:
+    """Give a new database the current schema, unless another process was faster; return the version it has."""
+    from state.stores.database.tables import TABLES  # who opens an existing database need not know them all
+
+    with transaction(connection):
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if not version:
+            for table in TABLES.values():
+                for statement in table.ddl():
+                    connection.execute(statement)
+            for statement in _statements("".join(_UNDECLARED)):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    return version or SCHEMA_VERSION
 
 
 def _faded_at(

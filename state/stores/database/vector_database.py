@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
-from state.stores.database.connection import BUSY_TIMEOUT_MS, make_private, require_plain, things
+from state.stores.database.connection import BUSY_TIMEOUT_MS, make_private, normalised, require_plain, things
 
 _SCHEMA = (
     "CREATE TABLE about (one INTEGER PRIMARY KEY CHECK (one = 1), token TEXT NOT NULL, written INTEGER NOT NULL)",
@@ -54,7 +54,7 @@ def open_vectors(path: Path | None, *, create: bool) -> sqlite3.Connection | Non
                 connection.execute(statement)
             connection.execute("INSERT INTO about VALUES (1, '', 0)")
             connection.execute("COMMIT")
-        elif set(found.values()) != set(_SCHEMA):
+        elif set(found.values()) != set(map(normalised, _SCHEMA)):
             raise sqlite3.DatabaseError(f"{path}: its tables are not ours")
         stack.pop_all()
         return connection

@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from state.codec import decode, encode
 from state.crystals.crystal import Kind as CrystalKind
 from state.crystals.crystal import Origin, crystal_id
-from state.dream import Decision, StagedChange, decode_record, encode_record
+from state.dream import Decision, decode_record, encode_record
 from state.errors import BusyError, StorageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
-from state.stores.database.columns import Kind, Table, content_of, tables_of
-from state.stores.database.connection import to_text
+from state.stores.database.columns import Layout, content_of, layouts_of
+from state.stores.database.table import Kind
+from state.stores.database.tables import Change, Document, Proposal, Run, VersionRow
 from state.stores.entries.meanings import forget_vectors
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less
@@ -120,7 +120,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed["versions"] += _versions(connection, erasure)
     changed["proposals"] += _proposals(connection, erasure)
     changed["changes"] += _changes(connection, erasure, now)
-    for name, table in tables_of(connection).items():
+    for name, table in layouts_of(connection).items():
         changed[name] += _swept(connection, table, erasure)
     if changed["crystals"]:
         skills.expect_more(connection)
@@ -280,60 +280,58 @@ def _versions(connection: sqlite3.Connection, erasure: Erasure) -> int:
         if text == row["text"] and new == old:
             continue
         changed += 1
-        connection.execute(
-            "UPDATE versions SET text = ?, digest = ?, characters = ?, record = ? WHERE number = ?",
-            (text, digest_of(text), len(text), encode_record(new) if new else "", row["number"]),
+        VersionRow.table.change(
+            connection,
+            "number = ?",
+            row["number"],
+            text=text,
+            digest=digest_of(text),
+            characters=len(text),
+            record=encode_record(new) if new else "",
         )
     for row in connection.execute("SELECT rendered, wanted FROM document").fetchall():
-        texts = tuple(erased_document(text, erasure) for text in row)
-        connection.execute("UPDATE document SET rendered = ?, wanted = ?", texts)
+        rendered, wanted = (erased_document(text, erasure) for text in row)
+        Document.table.change(connection, "TRUE", rendered=rendered, wanted=wanted)
     return changed
 
 
 def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
     """Reject each proposal that holds a target, and erase its record. Its notes stay pending."""
     changed = 0
-    for row in connection.execute("SELECT dream, record, verdict FROM proposals").fetchall():
-        old = decode_record(row["record"], f"proposal {row['dream']}")
+    for one in Proposal.table.read(Proposal, connection):
+        old = decode_record(one.record, f"proposal {one.dream}")
         new = erased_record(old, erasure)
         if new == old:
             continue
         changed += 1
-        waits = row["verdict"] == "waiting"
-        connection.execute(
-            "UPDATE proposals SET record = ?, verdict = ? WHERE dream = ?",
-            (encode_record(new), "rejected" if waits else row["verdict"], row["dream"]),
-        )
+        waits = one.verdict == "waiting"
+        verdict = "rejected" if waits else one.verdict
+        Proposal.table.change(connection, "dream = ?", one.dream, record=encode_record(new), verdict=verdict)
         if waits:
-            connection.execute(
-                "UPDATE dreams SET outcome = 'rejected', detail = 'it held what was forgotten' WHERE id = ?",
-                (row["dream"],),
-            )
+            detail = "it held what was forgotten"
+            Run.table.change(connection, "id = ?", one.dream, outcome="rejected", detail=detail)
     return changed
 
 
 def _changes(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:
     """Erase the targets from staged changes; one that would write or change a target waits no longer."""
     changed = 0
-    for row in connection.execute("SELECT number, record, decision FROM changes").fetchall():
-        old = decode(StagedChange, row["record"], f"change {row['number']}")
-        new = erased_change(old, erasure)
-        if new == old:
+    for one in Change.table.read(Change, connection):
+        new = erased_change(one.record, erasure)
+        if new == one.record:
             continue
         changed += 1
-        is_over = row["decision"] in OPEN and says_less(new, old)
-        connection.execute(
-            "UPDATE changes SET record = ?1, decision = iif(?2, ?3, decision), decided_at = iif(?2, ?4, decided_at)"
-            " WHERE number = ?5",
-            (encode(new), is_over, Decision.OUTDATED.value, to_text(now), row["number"]),
-        )
+        over: dict[str, object] = {}
+        if one.decision in OPEN and says_less(new, one.record):
+            over = {"decision": Decision.OUTDATED, "decided_at": now}
+        Change.table.change(connection, "number = ?", one.number, record=new, **over)
     return changed
 
 
-def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> int:
+def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure) -> int:
     """Erase the targets from all other texts of the table. A row whose key holds one is deleted."""
     keys = table.key
-    named = [one.name for one in table.columns if content_of(table.name, one.name).kind not in _NAMES]
+    named = [one for one in table.columns if content_of(table.name, one).kind not in _NAMES]
     if not named:
         return 0
     wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
@@ -350,7 +348,7 @@ def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> in
     return len(updates)
 
 
-def _update(connection: sqlite3.Connection, table: Table, place: tuple[Any, ...], new: Mapping[str, str]) -> None:
+def _update(connection: sqlite3.Connection, table: Layout, place: tuple[Any, ...], new: Mapping[str, str]) -> None:
     """Write the new values of a row, with what hangs on them; a row whose key is empty then is deleted."""
     where = " AND ".join(f'"{name}" IS ?' for name in table.key)
     if any(name in table.key and not value for name, value in new.items()):

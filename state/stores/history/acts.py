@@ -1,32 +1,9 @@
 """Acts: what a person did through a window, the author beside each."""
 
 import sqlite3
-from dataclasses import dataclass
 from datetime import datetime
 
-from state.stores.database.connection import from_text, to_text
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """An operation that somebody had done: `about` which things (ids, numbers, counts; no word of the memory).
-
-    `outcome` is done, or the code of the error; `version` the one that it made, if any.
-    """
-
-    at: datetime
-    author: str
-    act: str
-    about: str
-    outcome: str
-    version: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedAct(Act):
-    """An act as it is kept, under its number."""
-
-    number: int
+from state.stores.database.tables import Act
 
 
 class Acts:
@@ -37,21 +14,13 @@ class Acts:
 
     def record(self, act: Act) -> None:
         """Record an act."""
-        self._connection.execute(
-            "INSERT INTO acts (at, author, act, about, outcome, version) VALUES (?, ?, ?, ?, ?, ?)",
-            (to_text(act.at), act.author, act.act, act.about, act.outcome, act.version),
-        )
+        Act.table.add(self._connection, act)
 
-    def latest(self, limit: int, before: int | None = None) -> list[NumberedAct]:
-        """The latest acts, the newest first; those with a number below `before`, if that is given."""
+    def latest(self, limit: int, before: int | None = None) -> list[Act]:
+        """Return the latest acts, the newest first; those with a number below `before`, if that is given."""
         below = 2**63 - 1 if before is None else before
-        rows = self._connection.execute(
-            "SELECT at, author, act, about, outcome, version, number FROM acts"
-            " WHERE number < ? ORDER BY number DESC LIMIT ?",
-            (below, limit),
-        )
-        return [NumberedAct(from_text(at), *rest) for at, *rest in rows]
+        return Act.table.read(Act, self._connection, "WHERE number < ? ORDER BY number DESC LIMIT ?", below, limit)
 
     def sweep(self, before: datetime) -> int:
-        """Delete the acts that are older; returns how many. In the caller's transaction."""
-        return self._connection.execute("DELETE FROM acts WHERE at < ?", (to_text(before),)).rowcount
+        """Delete the acts that are older; return how many. In the caller's transaction."""
+        return Act.table.delete(self._connection, "at < ?", before)

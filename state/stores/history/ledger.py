@@ -11,7 +11,8 @@ from state.document.operations import Refusal
 from state.dream import Dream, encode_record
 from state.errors import NotFoundError, UsageError
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.database.connection import from_text, optional_moment, to_text, transaction
+from state.stores.database.connection import to_text, transaction
+from state.stores.database.tables import CallRow, Proposal, RecallRow, RejectionRow, Run, SearchRow
 from state.stores.database.tombstones import TombstoneStore
 
 KEPT_SEARCHES = 20
@@ -24,20 +25,6 @@ _NEEDED = (
 )
 # The daemon counts the failures among the latest runs, and the status shows the last one.
 _LATEST = f"SELECT * FROM (SELECT id FROM dreams ORDER BY started_at DESC LIMIT 100) UNION {_NEEDED}"
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One dream's run. `outcome` is running, committed, proposed, skipped, rejected or failed."""
-
-    id: str
-    started_at: datetime
-    ended_at: datetime | None
-    reason: str
-    outcome: str
-    detail: str
-    version: int | None
-    times: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +57,6 @@ class KeptCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """A dream that waits for a human."""
-
-    dream: str
-    at: datetime
-    record: str
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
 class Recall:
     """Of a dream: how many questions were asked, how many found theirs before and after it, and which did no more."""
 
@@ -104,42 +81,34 @@ class Ledger:
 
     def begin(self, dream: str, reason: str, at: datetime) -> None:
         """Record the start of a run."""
-        self._connection.execute(
-            "INSERT OR IGNORE INTO dreams (id, started_at, reason) VALUES (?, ?, ?)", (dream, to_text(at), reason)
-        )
+        run = Run(id=dream, started_at=at, reason=reason)
+        Run.table.add(self._connection, run, "INSERT OR IGNORE")
 
     def end(self, dream: str, outcome: str, detail: str, at: datetime, version: int | None = None) -> None:
         """Record the end of a run, with its outcome."""
-        self._connection.execute(
-            "UPDATE dreams SET ended_at = ?, outcome = ?, detail = ?, version = ? WHERE id = ?",
-            (to_text(at), outcome, self._redaction.of(detail), version, dream),
+        detail = self._redaction.of(detail)
+        Run.table.change(
+            self._connection, "id = ?", dream, ended_at=at, outcome=outcome, detail=detail, version=version
         )
 
     def skip(self, dream: str, reason: str, detail: str, at: datetime) -> None:
         """Record a skipped run. Consecutive skips for one reason are one entry with a count."""
         with transaction(self._connection):
-            last = self._connection.execute(
-                "SELECT * FROM dreams ORDER BY started_at DESC, id DESC LIMIT 1"
-            ).fetchone()
-            if last and last["outcome"] == "skipped" and (last["reason"], last["detail"]) == (reason, detail):
-                self._connection.execute(
-                    "UPDATE dreams SET times = times + 1, ended_at = ? WHERE id = ?", (to_text(at), last["id"])
-                )
+            (last,) = self.runs(1) or (None,)
+            if last and last.outcome == "skipped" and (last.reason, last.detail) == (reason, detail):
+                Run.table.change(self._connection, "id = ?", last.id, times=last.times + 1, ended_at=at)
                 return
-            self._connection.execute(
-                "INSERT INTO dreams (id, started_at, ended_at, reason, outcome, detail)"
-                " VALUES (?, ?, ?, ?, 'skipped', ?)",
-                (dream, to_text(at), to_text(at), reason, detail),
-            )
+            run = Run(id=dream, started_at=at, ended_at=at, reason=reason, outcome="skipped", detail=detail)
+            Run.table.add(self._connection, run)
 
     def unfinished(self) -> Run | None:
         """The latest run that has begun and not ended: it was killed, or still runs."""
-        rows = self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1", ())
+        rows = self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1")
         return rows[0] if rows else None
 
     def runs(self, limit: int) -> list[Run]:
         """The last runs, the newest first."""
-        return self._runs("ORDER BY started_at DESC, id DESC LIMIT ?", (limit,))
+        return self._runs("ORDER BY started_at DESC, id DESC LIMIT ?", limit)
 
     def runs_after(self, limit: int, last: str = "", outcome: str = "") -> list[Run]:
         """The runs that began before this one (an id; "": the latest), the newest first; of one outcome, if named.
@@ -154,11 +123,11 @@ class Ledger:
             conditions.append("(started_at, id) < (?, ?)")
             values += [row["started_at"], last]
         where = " AND ".join(conditions)
-        return self._runs(f"WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?", (*values, limit))
+        return self._runs(f"WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?", *values, limit)
 
     def run(self, dream: str) -> Run:
         """The run of this id, or the only one whose id begins so. Raises NotFoundError."""
-        found = self._runs("WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 2", (dream,))
+        found = self._runs("WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 2", dream)
         if not found or (len(found) > 1 and found[0].id != dream):
             what = "more than one dream begins" if found else "no dream in the ledger begins"
             raise NotFoundError(f"{what} with {dream!r:.60}", "'dreamd history' lists those that made a version")
@@ -166,24 +135,20 @@ class Ledger:
 
     def last_dream(self) -> Run | None:
         """The last run that was more than a skip."""
-        rows = self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1", ())
+        rows = self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1")
         return rows[0] if rows else None
 
     def reject(self, dream: str, refusals: Iterable[Refusal], at: datetime) -> None:
         """Record what the guards refused, with figures, in place of earlier refusals of this dream."""
         with transaction(self._connection):
-            self._connection.execute("DELETE FROM rejections WHERE dream = ?", (dream,))
-            self._connection.executemany(
-                "INSERT INTO rejections (dream, at, guard, scope, figures) VALUES (?, ?, ?, ?, ?)",
-                [(dream, to_text(at), one.guard, one.scope, self._redaction.of(one.figures)) for one in refusals],
-            )
+            RejectionRow.table.delete(self._connection, "dream = ?", dream)
+            for one in refusals:
+                figures = self._redaction.of(one.figures)
+                RejectionRow.table.add(self._connection, one, dream=dream, at=at, figures=figures)
 
     def rejections(self, dream: str) -> list[Refusal]:
-        """What the guards refused in this dream."""
-        rows = self._connection.execute(
-            "SELECT guard, scope, figures FROM rejections WHERE dream = ? ORDER BY key", (dream,)
-        )
-        return [Refusal(row["guard"], row["scope"], row["figures"]) for row in rows]
+        """Return what the guards refused in this dream."""
+        return RejectionRow.table.read(Refusal, self._connection, "WHERE dream = ? ORDER BY key", dream)
 
     def versions_with_refusals(self) -> list[int]:
         """The last versions in whose dreams the guards refused something, the latest first; twenty at most."""
@@ -195,32 +160,11 @@ class Ledger:
 
     def record_call(self, dream: str, call: Call, at: datetime) -> None:
         """Record a paid call of a model, durably, before its answer is used."""
-        self._connection.execute(
-            "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd, request)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                dream,
-                call.digest,
-                to_text(at),
-                call.model,
-                call.usable,
-                call.reply,
-                call.tokens,
-                call.usd,
-                call.request,
-            ),
-        )
+        CallRow.table.add(self._connection, call, dream=dream, at=at)
 
     def calls(self, dream: str, limit: int) -> list[KeptCall]:
-        """The first calls of this dream, in order."""
-        columns = "at, model, tokens, usd, usable, request, reply"
-        rows = self._connection.execute(
-            f"SELECT {columns} FROM calls WHERE dream = ? ORDER BY key LIMIT ?", (dream, limit)
-        )
-        return [
-            KeptCall(from_text(at), model, tokens, usd, bool(usable), *texts)
-            for at, model, tokens, usd, usable, *texts in rows
-        ]
+        """Return the first calls of this dream, in order."""
+        return CallRow.table.read(KeptCall, self._connection, "WHERE dream = ? ORDER BY key LIMIT ?", dream, limit)
 
     def paid(self, dreams: Iterable[str]) -> dict[str, tuple[str, Spend]]:
         """Of those of these dreams that called a model: which one, and what they spent."""
@@ -257,9 +201,7 @@ class Ledger:
         with transaction(self._connection):
             if TombstoneStore(self._connection).withholds(query):
                 return
-            self._connection.execute(
-                "INSERT OR REPLACE INTO searches VALUES (?, ?, ?)", (query, crystal, to_text(at))
-            )
+            SearchRow.table.add(self._connection, None, "INSERT OR REPLACE", query=query, crystal=crystal, at=at)
             self._connection.execute(
                 "DELETE FROM searches WHERE query IN"
                 " (SELECT query FROM searches ORDER BY at DESC, query LIMIT -1 OFFSET ?)",
@@ -273,30 +215,24 @@ class Ledger:
 
     def record_recall(self, dream: str, recall: Recall, at: datetime) -> None:
         """Record what a dream did to recall."""
-        lost = json.dumps([self._redaction.of(one) for one in recall.lost], ensure_ascii=False)
-        self._connection.execute(
-            "INSERT OR REPLACE INTO recalls VALUES (?, ?, ?, ?, ?, ?)",
-            (dream, to_text(at), recall.asked, recall.before, recall.after, lost),
-        )
+        lost = tuple(self._redaction.of(one) for one in recall.lost)
+        RecallRow.table.add(self._connection, recall, "INSERT OR REPLACE", dream=dream, at=at, lost=lost)
 
     def recall(self, dream: str) -> Recall | None:
-        """What this dream did to recall; None when nothing was asked, or an earlier dreamd dreamt."""
+        """Return what this dream did to recall; None when nothing was asked, or an earlier dreamd dreamt."""
         if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'recalls'").fetchone():
             return None  # a database that is read before it is migrated
-        row = self._connection.execute("SELECT * FROM recalls WHERE dream = ?", (dream,)).fetchone()
-        return Recall(row["asked"], row["before"], row["after"], tuple(json.loads(row["lost"]))) if row else None
+        (found,) = RecallRow.table.read(Recall, self._connection, "WHERE dream = ?", dream) or (None,)
+        return found
 
     def propose(self, dream: Dream) -> None:
         """Store a dream as a proposal, until a human has decided."""
-        self._connection.execute(
-            "INSERT OR REPLACE INTO proposals (dream, at, record) VALUES (?, ?, ?)",
-            (dream.id, to_text(dream.at), encode_record(dream)),
-        )
+        proposal = Proposal(dream=dream.id, at=dream.at, record=encode_record(dream))
+        Proposal.table.add(self._connection, proposal, "INSERT OR REPLACE")
 
     def proposals(self) -> list[Proposal]:
         """The proposals that wait, the oldest first."""
-        rows = self._connection.execute("SELECT * FROM proposals WHERE verdict = 'waiting' ORDER BY at")
-        return [Proposal(row["dream"], from_text(row["at"]), row["record"], row["verdict"]) for row in rows]
+        return Proposal.table.read(Proposal, self._connection, "WHERE verdict = 'waiting' ORDER BY at")
 
     def proposal(self, dream: str) -> Proposal:
         """The waiting proposal of this dream (the beginning of its id is enough). Raises NotFoundError."""
@@ -312,7 +248,7 @@ class Ledger:
 
     def decide(self, dream: str, verdict: str) -> None:
         """Record the verdict on a proposal; its record is kept."""
-        self._connection.execute("UPDATE proposals SET verdict = ? WHERE dream = ?", (verdict, dream))
+        Proposal.table.change(self._connection, "dream = ?", dream, verdict=verdict)
 
     def sweep(self, before: datetime, answers_before: datetime) -> int:
         """Delete what is older: prompts and answers, then whole runs with what belongs to them; how many rows.
@@ -332,7 +268,5 @@ class Ledger:
             done += execute(statement, (old,)).rowcount
         return done
 
-    def _runs(self, rest: str, values: tuple[object, ...]) -> list[Run]:
-        columns = "id, started_at, ended_at, reason, outcome, detail, version, times"
-        rows = self._connection.execute(f"SELECT {columns} FROM dreams {rest}", values)
-        return [Run(id_, from_text(began), optional_moment(ended), *more) for id_, began, ended, *more in rows]
+    def _runs(self, rest: str, *values: object) -> list[Run]:
+        return Run.table.read(Run, self._connection, rest, *values)

@@ -15,7 +15,8 @@ from state.document.document import SectionName
 from state.document.operations import Action, Fate
 from state.dream import FOUND, HUMAN, MERGED, CurrentLine, Dream, PastLine, PointerLine, encode_kept
 from state.errors import StorageError
-from state.stores.database.connection import from_text, open_unmigrated, to_text
+from state.stores.database.connection import from_text, open_unmigrated
+from state.stores.database.tables import DeletedLineRow, EvidenceRow, LineRow, PointerRow, VersionRow
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -123,20 +124,14 @@ class Lineage:
 
     def versions(self, limit: int) -> list[Version]:
         """The last versions, the newest first."""
-        return self._versions("ORDER BY number DESC LIMIT ?", limit)
+        rest = "WHERE number > 0 ORDER BY number DESC LIMIT ?"
+        return VersionRow.table.read(Version, self._connection, rest, limit)
 
     def versions_by_number(self, numbers: Iterable[int]) -> dict[int, Version]:
         """The versions of these numbers; those that there are none of are left out."""
-        found = self._versions("AND number IN (SELECT value FROM json_each(?))", json.dumps(list(numbers)))
+        which = "WHERE number > 0 AND number IN (SELECT value FROM json_each(?))"
+        found = VersionRow.table.read(Version, self._connection, which, json.dumps(list(numbers)))
         return {version.number: version for version in found}
-
-    def _versions(self, rest: str, value: object) -> list[Version]:
-        rows = self._connection.execute(
-            "SELECT number, at, cause, reason, dream, model, calls, tokens, usd, seconds, characters, added, revised,"
-            f" evicted, notes FROM versions WHERE number > 0 {rest}",
-            (value,),
-        )
-        return [Version(number, from_text(at), *more) for number, at, *more in rows]
 
     def next_line(self) -> int:
         """The number of the next line's id."""
@@ -145,8 +140,7 @@ class Lineage:
 
     def current_lines(self) -> list[CurrentLine]:
         """The lines of the last committed version."""
-        rows = self._connection.execute("SELECT * FROM lines WHERE died_in IS NULL")
-        return [_current_line(row) for row in rows]
+        return LineRow.table.read(CurrentLine, self._connection, "WHERE died_in IS NULL")
 
     def evidence(self) -> dict[str, tuple[str, ...]]:
         """The ids of the crystals on which each current line rests, by the line's id."""
@@ -228,13 +222,13 @@ class Lineage:
             " ORDER BY standing DESC, made_in DESC, keywords LIMIT ?",
             (crystal, limit),
         ).fetchall()
-        return [(_pointer(row), bool(row["standing"])) for row in rows], int(rows[0]["together"]) if rows else 0
+        found = [(PointerRow.table.value(PointerLine, row), bool(row["standing"])) for row in rows]
+        return found, int(rows[0]["together"]) if rows else 0
 
     def deleted_lines(self, limit: int) -> tuple[list[tuple[str, datetime]], int]:
         """The lines that the owner deleted and when, the latest first; and how many there are."""
         rows = self._connection.execute("SELECT text, at FROM tombstones ORDER BY at DESC, text LIMIT ?", (limit,))
-        count = self._connection.execute("SELECT count(*) FROM tombstones").fetchone()[0]
-        return [(row["text"], from_text(row["at"])) for row in rows], int(count)
+        return [(row["text"], from_text(row["at"])) for row in rows], DeletedLineRow.table.count(self._connection)
 
     def tombstones(self) -> list[str]:
         """Lines that the owner deleted, the latest last."""
@@ -242,20 +236,18 @@ class Lineage:
 
     def pointers(self, *, current: bool) -> list[PointerLine]:
         """The current pointers, or the retired ones whose crystals still exist."""
-        rows = self._connection.execute(
-            f"SELECT * FROM pointers WHERE standing = {int(current)} AND crystal IN (SELECT id FROM crystals)"
-            " ORDER BY made_in, keywords"
-        )
-        return [_pointer(row) for row in rows]
+        rest = f"standing = {int(current)} AND crystal IN (SELECT id FROM crystals) ORDER BY made_in, keywords"
+        return PointerRow.table.read(PointerLine, self._connection, f"WHERE {rest}")
 
     def lately_made(self) -> list[PointerLine]:
         """The pointers, also retired ones, to lines that left in the last ten versions, if their crystals exist."""
-        rows = self._connection.execute(
-            """SELECT * FROM pointers WHERE crystal IN (SELECT id FROM crystals)
-               AND line IN (SELECT id FROM lines WHERE died_in > ?) ORDER BY made_in, keywords""",
-            (self.last_version() - REMEMBERED_VERSIONS,),
+        return PointerRow.table.read(
+            PointerLine,
+            self._connection,
+            "WHERE crystal IN (SELECT id FROM crystals)"
+            " AND line IN (SELECT id FROM lines WHERE died_in > ?) ORDER BY made_in, keywords",
+            self.last_version() - REMEMBERED_VERSIONS,
         )
-        return [_pointer(row) for row in rows]
 
     def use_pointer(self, keywords: str) -> None:
         """Count one use of the pointer: somebody searched for exactly these keywords."""
@@ -305,9 +297,16 @@ class Lineage:
 
     def save(self, number: int, cause: str, text: str, at: datetime) -> None:
         """Record a text that no dream wrote as this version. In the caller's transaction."""
-        self._connection.execute(
-            "INSERT OR REPLACE INTO versions (number, at, cause, digest, characters, text) VALUES (?, ?, ?, ?, ?, ?)",
-            (number, to_text(at), cause, digest_of(text), len(text), text),
+        VersionRow.table.add(
+            self._connection,
+            None,
+            "INSERT OR REPLACE",
+            number=number,
+            at=at,
+            cause=cause,
+            digest=digest_of(text),
+            characters=len(text),
+            text=text,
         )
 
     def amend(self, dream: Dream) -> None:
@@ -321,82 +320,69 @@ class Lineage:
             "DELETE FROM lines WHERE born_in = ?1 AND id NOT IN (SELECT value FROM json_each(?2))",
         ):
             self._connection.execute(statement, (dream.number, listed))
-        self._connection.execute(
-            "UPDATE versions SET record = ? WHERE number = ?", (encode_kept(dream), dream.number)
-        )
+        VersionRow.table.change(self._connection, "number = ?", dream.number, record=encode_kept(dream))
 
     def record(self, dream: Dream) -> None:
         """Record a committed dream with its text. In the caller's transaction."""
         actions = [operation.action for operation in dream.operations]
-        self._connection.execute(
-            "INSERT OR REPLACE INTO versions (number, at, cause, dream, reason, digest, characters, model, calls,"
-            " tokens, usd, seconds, added, revised, evicted, notes, text, record)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                dream.number,
-                to_text(dream.at),
-                dream.cause,
-                dream.id,
-                dream.reason,
-                digest_of(dream.text),
-                len(dream.text),
-                dream.author,
-                dream.usage.calls,
-                dream.usage.tokens,
-                dream.usage.usd,
-                dream.seconds,
-                actions.count(Action.ADD),
-                actions.count(Action.REVISE) + actions.count(Action.MERGE),
-                sum(
-                    death.fate is Fate.EVICTED and death.section is not SectionName.POINTERS for death in dream.deaths
-                ),
-                dream.notes,
-                dream.text,
-                encode_kept(dream),
-            ),
+        evicted = (one for one in dream.deaths if one.fate is Fate.EVICTED)
+        VersionRow.table.add(
+            self._connection,
+            dream.usage,
+            "INSERT OR REPLACE",
+            number=dream.number,
+            at=dream.at,
+            cause=dream.cause,
+            dream=dream.id,
+            reason=dream.reason,
+            digest=digest_of(dream.text),
+            characters=len(dream.text),
+            model=dream.author,
+            seconds=dream.seconds,
+            added=actions.count(Action.ADD),
+            revised=actions.count(Action.REVISE) + actions.count(Action.MERGE),
+            evicted=sum(one.section is not SectionName.POINTERS for one in evicted),
+            notes=dream.notes,
+            text=dream.text,
+            record=encode_kept(dream),
         )
         self._record_lines(dream)
         self._record_pointers(dream)
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO tombstones VALUES (?, ?)", [(text, to_text(dream.at)) for text in dream.tombstones]
-        )
-        self._connection.executemany(
-            "DELETE FROM tombstones WHERE text = ?", [(text,) for text in dream.lifted_tombstones]
-        )
+        for text in dream.tombstones:
+            DeletedLineRow.table.add(self._connection, None, "INSERT OR IGNORE", text=text, at=dream.at)
+        for text in dream.lifted_tombstones:
+            DeletedLineRow.table.delete(self._connection, "text = ?", text)
 
     def _record_lines(self, dream: Dream) -> None:
+        version = {"born_in": dream.number, "born_at": dream.at, "crystal": ""}
         for birth in dream.births:
-            self._connection.execute(
-                "INSERT OR IGNORE INTO lines (id, section, text, crystal, importance, trust, born_in, born_at)"
-                " VALUES (?, ?, ?, '', ?, ?, ?, ?)",
-                (
-                    birth.id,
-                    birth.section.value,
-                    birth.text,
-                    birth.importance,
-                    birth.trust.value,
-                    dream.number,
-                    to_text(dream.at),
-                ),
-            )
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO evidence VALUES (?, ?, ?)",
-                [(birth.id, dream.number, crystal) for crystal in birth.evidence],
-            )
+            LineRow.table.add(self._connection, birth, "INSERT OR IGNORE", **version)
+            for crystal in birth.evidence:
+                EvidenceRow.table.add(
+                    self._connection,
+                    None,
+                    "INSERT OR IGNORE",
+                    line=birth.id,
+                    version=dream.number,
+                    crystal=crystal,
+                )
         for death in dream.deaths:
-            self._connection.execute(
-                "UPDATE lines SET died_in = ?, fate = ?, successor = ?, crystal = ? WHERE id = ?",
-                (dream.number, death.fate.value, death.successor, death.crystal, death.id),
+            LineRow.table.change(
+                self._connection,
+                "id = ?",
+                death.id,
+                died_in=dream.number,
+                fate=death.fate,
+                successor=death.successor,
+                crystal=death.crystal,
             )
 
     def _record_pointers(self, dream: Dream) -> None:
         for pointer in (*dream.retired_pointers, *dream.pointers):
-            self._connection.execute(
-                "INSERT INTO pointers (keywords, topic, crystal, line, made_in, uses) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (keywords)"
-                " DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line",
-                (pointer.keywords, pointer.topic, pointer.crystal, pointer.line, dream.number, pointer.uses),
+            then = (
+                "ON CONFLICT (keywords) DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line"
             )
+            PointerRow.table.add(self._connection, pointer, "INSERT", then, made_in=dream.number)
         keywords = json.dumps([pointer.keywords for pointer in dream.pointers])
         self._connection.execute(
             "UPDATE pointers SET standing = 0 WHERE standing = 1"
@@ -408,19 +394,7 @@ class Lineage:
         evidence = self._connection.execute(
             "SELECT crystal FROM evidence WHERE line = ? ORDER BY version, crystal", (row["id"],)
         )
-        return LineLife(
-            row["id"],
-            SectionName(row["section"]),
-            row["text"],
-            row["born_in"],
-            from_text(row["born_at"]),
-            row["died_in"],
-            row["fate"],
-            row["successor"],
-            row["crystal"],
-            Trust(row["trust"]),
-            tuple(one["crystal"] for one in evidence),
-        )
+        return LineRow.table.value(LineLife, row, evidence=tuple(one["crystal"] for one in evidence))
 
 
 def digest_of(text: str) -> str:
@@ -455,18 +429,3 @@ def last_text(database: Path) -> str:
         lineage = Lineage(connection)
         return lineage.text(lineage.standing()[0])
     return ""
-
-
-def _pointer(row: sqlite3.Row) -> PointerLine:
-    return PointerLine(row["topic"], row["keywords"], row["crystal"], row["line"], row["uses"])
-
-
-def _current_line(row: sqlite3.Row) -> CurrentLine:
-    return CurrentLine(
-        row["id"],
-        SectionName(row["section"]),
-        row["text"],
-        row["importance"],
-        Trust(row["trust"]),
-        from_text(row["born_at"]),
-    )

@@ -15,13 +15,12 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from state.codec import decode, encode
 from state.crystals.crystal import Crystal
-from state.document.document import Edit, parse
+from state.document.document import parse
 from state.document.merge import difference, is_conflicted, merged
 from state.document.operations import Birth, Death, Fate
 from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record
@@ -30,6 +29,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import from_text, transaction
 from state.stores.database.meta import Meta
+from state.stores.database.tables import Document
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -49,18 +49,6 @@ _REPAIRED_IMPORTANCE = 0.7
 # Of `consumed`: scratch.md is to be written anew, however many notes wait.
 _EVERY_NOTE = 1 << 40
 _HISTORY = "'dreamd history' lists them"
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The row of `document`. `version` wrote what is wanted; scratch.md may yet show so many `consumed` notes."""
-
-    rendered: str
-    wanted: str
-    edits: tuple[Edit, ...]
-    swap: int
-    version: int
-    consumed: int
 
 
 class Memory:
@@ -294,7 +282,7 @@ class Memory:
         self._show_notes()
         return done
 
-    def _settle(self, row: _Wanted, taken: str) -> None:
+    def _settle(self, row: Document, taken: str) -> None:
         """Keep what a swap took out, where a person had saved it in the instant before."""
         new = row.wanted
         if _is_torn(taken.encode(), row):  # put back: it is for a person to resolve
@@ -310,13 +298,13 @@ class Memory:
             self._want(replace(row, rendered=row.wanted, wanted=new, edits=edits, swap=row.swap + 1))
         self._disk.remove(self._aside(row.swap))
 
-    def _take_in(self, row: _Wanted, found: str) -> None:
+    def _take_in(self, row: Document, found: str) -> None:
         """Make what a person saved since the commit a version, and want our edits in it."""
         with transaction(self._connection):
             self._check()
             self._want(replace(row, rendered=found, wanted=self._merged(row, found)))
 
-    def _merged(self, row: _Wanted, theirs: str) -> str:
+    def _merged(self, row: Document, theirs: str) -> str:
         """Save a person's text, and it with our edits, as versions; return the latter.
 
         Lines of ours that gave way never stood: nobody has deleted them. In a transaction.
@@ -335,7 +323,7 @@ class Memory:
             Supersessions(self._crystals).amend(dream)
         return new
 
-    def _put_back_if_fenced(self, row: _Wanted, taken: bytes | None) -> None:
+    def _put_back_if_fenced(self, row: Document, taken: bytes | None) -> None:
         """Undo the swap if this process was stopped before it and lost the workspace meanwhile."""
         try:
             self._check()
@@ -370,32 +358,21 @@ class Memory:
     def _save(self, number: int, cause: str, text: str) -> None:
         self._lineage.save(number, cause, text, datetime.now(UTC))
 
-    def _document(self) -> _Wanted:
-        row = self._connection.execute("SELECT * FROM document").fetchone()
+    def _document(self) -> Document:
+        (row,) = Document.table.read(Document, self._connection) or (None,)
         if row is None:
             last = self._lineage.standing()[0]
             text = self._lineage.text(last)
-            return _Wanted(text, text, (), 1, last, 0)
-        return _Wanted(
-            row["rendered"],
-            row["wanted"],
-            decode(tuple[Edit, ...], row["edits"]),
-            row["swap"],
-            row["version"],
-            row["consumed"],
-        )
+            return Document(rendered=text, wanted=text, edits=(), swap=1, version=last)
+        return row
 
-    def _update(self, row: _Wanted) -> None:
+    def _update(self, row: Document) -> None:
         with transaction(self._connection):
             self._check()
             self._want(row)
 
-    def _want(self, row: _Wanted) -> None:
-        self._connection.execute(
-            "INSERT OR REPLACE INTO document (one, rendered, wanted, edits, swap, version, consumed)"
-            " VALUES (1, ?, ?, ?, ?, ?, ?)",
-            (row.rendered, row.wanted, encode(row.edits), row.swap, row.version, row.consumed),
-        )
+    def _want(self, row: Document) -> None:
+        Document.table.add(self._connection, row, "INSERT OR REPLACE")
 
 
 def displaced_files(workspace: Workspace) -> list[Path]:
@@ -405,7 +382,7 @@ def displaced_files(workspace: Workspace) -> list[Path]:
     return [workspace.root / name for name in names if _ASIDE.fullmatch(name)]
 
 
-def _is_torn(found: bytes | None, row: _Wanted) -> bool:
+def _is_torn(found: bytes | None, row: Document) -> bool:
     """Whether git's conflict markers stand in the file, and are not wanted there."""
     return is_conflicted((found or b"").decode(errors="replace")) and not is_conflicted(row.wanted)
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.connection import to_text, transaction
+from state.stores.database.tables import StepRow
 
 # What was paid since the step before: all that the dream has paid, less what its steps say. So the steps of a dream
 # that was killed and went on add up to what it cost.
@@ -59,14 +60,10 @@ class Steps:
         return True
 
     def of(self, dream: str, limit: int) -> list[PaidStep]:
-        """The first steps of this dream, in their order."""
-        columns = "node, at, seconds, figures, calls, tokens"
-        rows = self._connection.execute(
-            f"SELECT {columns} FROM steps WHERE dream = ? ORDER BY place LIMIT ?", (dream, limit)
-        )
-        return [PaidStep(node, from_text(at), *rest) for node, at, *rest in rows]
+        """Return the first steps of this dream, in their order."""
+        rest = "WHERE dream = ? ORDER BY place LIMIT ?"
+        return StepRow.table.read(PaidStep, self._connection, rest, dream, limit)
 
     def count(self, dream: str) -> int:
-        """How many steps this dream has."""
-        count: int = self._connection.execute("SELECT count(*) FROM steps WHERE dream = ?", (dream,)).fetchone()[0]
-        return count
+        """Return how many steps this dream has."""
+        return StepRow.table.count(self._connection, "dream = ?", dream)

@@ -1,7 +1,6 @@
 """Check: whether state.db is sound: its pages, its schema, its rows and the references between them."""
 
 import json
-import math
 import os
 import sqlite3
 from collections import Counter
@@ -11,9 +10,10 @@ from pathlib import Path
 from state.crystals.crystal import Origin, is_id_of
 from state.errors import DreamdError, StorageError
 from state.sessions.policies.by_name import policy_of
-from state.stores.database.columns import META_RULES, Table, Value, content_of, tables_of
+from state.stores.database.columns import META, Layout, content_of, layouts_of
 from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated, things, unlike_schema
 from state.stores.database.copies import is_damage
+from state.stores.database.table import Value
 from state.stores.sessions.rows import SPAN
 
 WRONG_SCHEMA = "its schema has the number"
@@ -68,9 +68,9 @@ def _faults_of_rows(connection: sqlite3.Connection) -> Iterator[str]:
     orphans = Counter(str(row[0]) for row in connection.execute("PRAGMA foreign_key_check"))
     for child, count in orphans.items():
         yield f"{count} rows of {child} lead to rows that are not there"
-    for name, table in tables_of(connection).items():
+    for name, layout in layouts_of(connection).items():
         rows = (dict(row) for row in connection.execute(f'SELECT * FROM "{name}"'))
-        wrong = sum(not _is_sound(table, row) for row in rows)
+        wrong = sum(not _is_sound(layout, row) for row in rows)
         if wrong:
             yield f"{wrong} rows of {name} hold what they cannot hold"
     if "item_counts" in things(connection) and not _are_counted(connection):
@@ -85,21 +85,18 @@ def _are_counted(connection: sqlite3.Connection) -> bool:
     return list(map(tuple, kept)) == list(map(tuple, found))
 
 
-def _is_sound(table: Table, row: Mapping[str, Value]) -> bool:
+def _is_sound(layout: Layout, row: Mapping[str, Value]) -> bool:
     """Return whether dreamd can read every value of the row."""
-    for column in table.columns:
-        value, rule = row[column.name], content_of(table.name, column.name).rule
-        if not column.takes(value) or (isinstance(value, float) and not math.isfinite(value)):
-            return False
-        if value is not None and rule is not None and not rule(value):
-            return False
-    further = _FURTHER.get(table.name)
-    return further is None or further(row)
+    is_readable = all(
+        layout.takes(name, value) and content_of(layout.name, name).holds(value) for name, value in row.items()
+    )
+    further = _FURTHER.get(layout.name)
+    return is_readable and (further is None or further(row))
 
 
 def _is_meta(row: Mapping[str, Value]) -> bool:
-    rule = META_RULES.get(str(row["name"]))
-    return rule is None or rule(row["value"])
+    content = META.get(str(row["name"]))
+    return content is None or content.holds(row["value"])
 
 
 def _is_crystal(row: Mapping[str, Value]) -> bool:

@@ -27,7 +27,7 @@ from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageError
 from state.forgetting.cutting import Cut
 from state.scratch import Note
-from state.stores.history.acts import Act
+from state.stores.database.tables import Act
 from state.stores.history.ledger import Call
 from state.stores.history.steps import Finished
 from state.stores.vectors.embedder import Unavailable
@@ -249,7 +249,8 @@ def test_acts_are_listed_page_by_page(tmp_path: Path) -> None:
     at = datetime(2026, 3, 12, tzinfo=UTC)
     with opened(tmp_path / "here") as store:
         for number in range(3):
-            store.acts.record(Act(at, "owner, in the window", "decide", f"change {number}", "done", None))
+            about = f"change {number}"
+            store.acts.record(Act(at=at, author="owner, in the window", act="decide", about=about, outcome="done"))
         caller = reading(store)
         first = acts.run(caller, WhichActs(limit=2))
         assert [one.about for one in first.acts] == ["change 2", "change 1"]

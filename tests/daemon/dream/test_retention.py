@@ -15,7 +15,7 @@ from state.dream import Reason
 from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.signals.hormones import Feeling
-from state.stores.database.columns import tables_of
+from state.stores.database.columns import layouts_of
 from tests.support.forgettable import quick
 
 # What the promises rest on.
@@ -37,7 +37,7 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
         connection = store.crystals.connection
         before = {
             table: connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
-            for table in tables_of(connection)
+            for table in layouts_of(connection)
         }
         assert store.sweep(utc_now() + timedelta(days=10_000)) > 0
         for table in KEPT:

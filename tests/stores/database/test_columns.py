@@ -1,26 +1,28 @@
-"""The table of columns says of every text of the schema what it is."""
+"""Every text of the schema is described, by its table's declaration or by the table of columns."""
 
 from contextlib import closing
 
 import pytest
 
-from state.stores.database.columns import COLUMNS, Kind, content_of, tables_of
+from state.stores.database.columns import COLUMNS, content_of, layouts_of
 from state.stores.database.connection import memory_database
+from state.stores.database.table import Kind
+from state.stores.database.tables import TABLES
 
 
-def test_every_text_of_the_schema_is_described_and_nothing_else() -> None:
+def test_every_text_of_the_schema_has_a_mark_and_nothing_else_has() -> None:
     with closing(memory_database()) as connection:
-        found = {
-            name: {column.name for column in table.columns if column.type in ("TEXT", "BLOB")}
-            for name, table in tables_of(connection).items()
-        }
+        found = layouts_of(connection)
+    for name, table in TABLES.items():
+        assert list(table.columns) == list(found.pop(name).columns), name
     assert {table: set(columns) for table, columns in COLUMNS.items()} == {
-        table: columns for table, columns in found.items() if columns
+        name: {column for column, kind in layout.columns.items() if kind in ("TEXT", "BLOB")}
+        for name, layout in found.items()
     }
 
 
 def test_the_name_of_a_moment_says_that_it_is_one() -> None:
-    for table, columns in COLUMNS.items():
+    for table, columns in (*COLUMNS.items(), *((name, one.columns) for name, one in TABLES.items())):
         for column, content in columns.items():
             assert (content.kind is Kind.MOMENT) is (column == "at" or column.endswith("_at")), (table, column)
 

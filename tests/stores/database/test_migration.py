@@ -26,6 +26,7 @@ from state.stores.database.connection import (
     from_text,
     make_schema,
     memory_database,
+    normalised,
     open_database,
     things,
     to_text,
@@ -77,8 +78,18 @@ def _version_1(path: Path, rows: list[Row]) -> None:
 
 
 def test_the_first_migration_is_what_the_first_release_wrote() -> None:
-    assert MIGRATIONS[0].strip() == SCHEMA.strip()
+    assert normalised(MIGRATIONS[0]) == normalised(SCHEMA)
     assert len(MIGRATIONS) == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_a_migrated_database_has_the_schema_of_a_new_one(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, version)
+    with closing(open_database(path)) as migrated, closing(memory_database()) as new:
+        assert things(migrated) == things(new)
+        assert unlike_schema(migrated, SCHEMA_VERSION) == []
 
 
 @pytest.mark.full
@@ -123,27 +134,27 @@ def test_a_migration_that_was_cut_off_begins_again(tmp_path: Path) -> None:
 
 
 def test_the_fourth_migration_is_what_the_fourth_version_wrote() -> None:
-    assert MIGRATIONS[3].strip() == (HERE / "version_4.sql").read_text(encoding="utf-8").strip()
+    assert normalised(MIGRATIONS[3]) == normalised((HERE / "version_4.sql").read_text(encoding="utf-8"))
 
 
 def test_the_fifth_migration_is_what_the_fifth_version_wrote() -> None:
-    assert MIGRATIONS[4].strip() == (HERE / "version_5.sql").read_text(encoding="utf-8").strip()
+    assert normalised(MIGRATIONS[4]) == normalised((HERE / "version_5.sql").read_text(encoding="utf-8"))
 
 
 def test_the_sixth_migration_is_what_the_sixth_version_wrote() -> None:
-    assert MIGRATIONS[5].strip() == (HERE / "version_6.sql").read_text(encoding="utf-8").strip()
+    assert normalised(MIGRATIONS[5]) == normalised((HERE / "version_6.sql").read_text(encoding="utf-8"))
 
 
 def test_the_eighth_migration_is_what_the_eighth_version_wrote() -> None:
-    assert MIGRATIONS[7].strip() == (HERE / "version_8.sql").read_text(encoding="utf-8").strip()
+    assert normalised(MIGRATIONS[7]) == normalised((HERE / "version_8.sql").read_text(encoding="utf-8"))
 
 
 def test_the_ninth_migration_is_what_the_ninth_version_wrote() -> None:
-    assert MIGRATIONS[8].strip() == (HERE / "version_9.sql").read_text(encoding="utf-8").strip()
+    assert normalised(MIGRATIONS[8]) == normalised((HERE / "version_9.sql").read_text(encoding="utf-8"))
 
 
 def test_the_tenth_migration_is_what_the_tenth_version_wrote() -> None:
-    assert MIGRATIONS[9].strip() == (HERE / "version_10.sql").read_text(encoding="utf-8").strip()
+    assert normalised(MIGRATIONS[9]) == normalised((HERE / "version_10.sql").read_text(encoding="utf-8"))
 
 
 def test_the_crystals_of_version_10_have_heard_nothing(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from state.signals.curiosity import Cause
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Questions
 from state.stores.crystals.skills import Skills
-from state.stores.database.connection import MIGRATIONS, open_database, to_text
+from state.stores.database.connection import MIGRATIONS, normalised, open_database, to_text
 from state.stores.database.tombstones import TombstoneStore, tombstones_in
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
@@ -247,7 +247,7 @@ def _version_3(path: Path) -> None:
 
 
 def test_the_third_migration_is_what_the_third_version_wrote() -> None:
-    assert MIGRATIONS[2].strip() == (HERE / "version_3.sql").read_text(encoding="utf-8").strip()
+    assert normalised(MIGRATIONS[2]) == normalised((HERE / "version_3.sql").read_text(encoding="utf-8"))
 
 
 def test_a_database_of_version_3_forgets_on_and_more(tmp_path: Path) -> None:

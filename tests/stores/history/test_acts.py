@@ -4,21 +4,23 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from state.stores.database.connection import memory_database
-from state.stores.history.acts import Act, Acts
+from state.stores.database.tables import Act
+from state.stores.history.acts import Acts
 
 AT = datetime(2026, 3, 12, tzinfo=UTC)
+
+
+def _act(at: datetime, act: str, about: str, outcome: str, version: int | None = None) -> Act:
+    return Act(at=at, author="owner, in the window", act=act, about=about, outcome=outcome, version=version)
 
 
 def test_acts_are_listed_part_by_part_and_swept() -> None:
     with closing(memory_database()) as connection:
         acts = Acts(connection)
-        done = [
-            Act(AT + timedelta(days=day), "owner, in the window", "restore", f"version {day}", "done", day)
-            for day in range(5)
-        ]
+        done = [_act(AT + timedelta(days=day), "restore", f"version {day}", "done", day) for day in range(5)]
         for one in done:
             acts.record(one)
-        acts.record(Act(AT + timedelta(days=5), "owner, in the window", "decide", "change 3", "NOT_FOUND", None))
+        acts.record(_act(AT + timedelta(days=5), "decide", "change 3", "NOT_FOUND"))
         first = acts.latest(2)
         assert [(one.number, one.about, one.outcome) for one in first] == [
             (6, "change 3", "NOT_FOUND"),

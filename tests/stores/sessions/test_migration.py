@@ -11,7 +11,7 @@ import pytest
 from state.errors import StorageError
 from state.sessions.item import Item, Priority
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, open_database, to_text
+from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, normalised, open_database, to_text
 from state.stores.sessions.sessions import Sessions
 
 HERE = Path(__file__).parents[1] / "database"
@@ -38,7 +38,7 @@ def _version_2(connection: sqlite3.Connection) -> None:
 
 
 def test_the_second_migration_is_what_the_second_version_wrote() -> None:
-    assert MIGRATIONS[1].strip() == (HERE / "version_2.sql").read_text(encoding="utf-8").strip()
+    assert normalised(MIGRATIONS[1]) == normalised((HERE / "version_2.sql").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("stored", [_version_1, _version_2])

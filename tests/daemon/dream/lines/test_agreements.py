@@ -22,9 +22,9 @@ from state.document.document import SectionName
 from state.document.operations import Action
 from state.dream import Decision, Reason
 from state.scratch import Note
+from state.stores.database.tables import Change
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Change
 from state.stores.vectors.embedder import Unavailable
 
 TEA, SHORT, SHORTLY = "Ada prefers tea over coffee", "Ada wants short answers", "ada wants  SHORT answers"

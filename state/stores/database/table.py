@@ -1,0 +1,230 @@
+"""Table: a class of marked fields declares a table of state.db; its DDL, reading, writing and erasing follow from it.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Act(Row, table="acts", indexes=("acts_by_time (at)",)):
+        number: Key = 0
+        at: datetime
+        about: Prose
+
+    Act.table.add(connection, act)
+    Act.table.read(Act, connection, "WHERE number < ?", 9)
+
+Values of other classes are written and read too, by the names of their fields.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields
+from datetime import datetime
+from enum import Enum, auto
+from functools import cache, cached_property
+from sqlite3 import Connection, Cursor
+from sqlite3 import Row as Found
+from types import NoneType
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+
+from state.codec import decode, encode
+from state.errors import DreamdError, StorageError
+from state.stores.database.connection import from_text, to_text
+
+View = TypeVar("View")
+Value = int | float | str | bytes | None
+Convert = Callable[[Any], Any]
+Rule = Callable[[Any], object]
+
+
+class Kind(Enum):
+    """What a text is: `CODE` and `MOMENT` are dreamd's own words, the others are somebody's."""
+
+    PROSE = auto()
+    CODE = auto()  # ids, digests, members of enumerations, names of models
+    FILE = auto()  # what the owner's files are called
+    MOMENT = auto()  # as `connection.to_text` writes it
+    JSON = auto()  # of which the names are dreamd's
+    TABLE = auto()  # JSON of which the names are the owner's as well as the values
+
+
+class Sql(str):
+    """What else SQL says of a column: its key, its check, the row that it refers to."""
+
+    __slots__ = ()
+
+
+PRIMARY = Sql("PRIMARY KEY")
+_GIVEN = Sql("")
+Prose = Annotated[str, Kind.PROSE]
+Code = Annotated[str, Kind.CODE]
+File = Annotated[str, Kind.FILE]
+Key = Annotated[int, PRIMARY, _GIVEN]
+"""The number of the row; SQLite gives it to a value that has 0."""
+One = Annotated[int, PRIMARY, Sql("CHECK (one = 1)")]
+"""The key of a table of one row."""
+
+_SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", bytes: "BLOB"}
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+def _same(value: Any) -> Any:  # noqa: ANN401 - any value
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: what it holds, its SQL, and how its values are read and written.
+
+    `rule` is true of the values that dreamd can read, and may raise for others; without one it can read them all.
+    """
+
+    kind: Kind
+    rule: Rule | None = None
+    ddl: str = ""
+    read: Convert = _same
+    write: Convert = _same
+
+    def holds(self, value: Value) -> bool:
+        """Return whether dreamd can read this value."""
+        try:
+            return value is None or self.rule is None or bool(self.rule(value))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError, DreamdError):
+            return False
+
+
+class Table:
+    """A table of state.db, as its class of rows declares it."""
+
+    def __init__(self, row: type, name: str, key: str, indexes: tuple[str, ...]) -> None:
+        self.name = name
+        self._row, self._key, self._indexes = row, key, indexes
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """The columns by name, in order."""
+        hints = get_type_hints(self._row, include_extras=True)
+        names = self._row.__annotations__
+        return {name: _column(name, hints[name], getattr(self._row, name, MISSING)) for name in names}
+
+    def ddl(self) -> Iterator[str]:
+        """Yield the statements that create the table and its indexes."""
+        lines = [column.ddl for column in self.columns.values()]
+        lines += [f"PRIMARY KEY ({self._key})"] if self._key else []
+        has_rowids = any("INTEGER PRIMARY KEY" in line for line in lines)
+        yield f"CREATE TABLE {self.name} ({', '.join(lines)}){'' if has_rowids else ' WITHOUT ROWID'}"
+        for index in self._indexes:
+            name, rest = index.removeprefix("UNIQUE ").split(" ", 1)
+            unique = "UNIQUE " if index.startswith("UNIQUE ") else ""
+            yield f"CREATE {unique}INDEX {name} ON {self.name} {rest}"
+
+    def add(
+        self, connection: Connection, value: object, how: str = "INSERT", then: str = "", /, **more: object
+    ) -> Cursor:
+        """Write a row of the fields of this value, and of what is given beside it; the rest has its defaults.
+
+        `how`: INSERT, or what to do where there is such a row; `then` is what follows the values.
+        """
+        row = {
+            name: column.write(more[name] if name in more else getattr(value, name))
+            for name, column in self.columns.items()
+            if name in more or hasattr(value, name)
+        }
+        places = ", ".join("?" * len(row))
+        statement = f"{how} INTO {self.name} ({', '.join(row)}) VALUES ({places}) {then}"
+        return connection.execute(statement, tuple(row.values()))
+
+    def change(self, connection: Connection, where: str, *values: object, **new: object) -> int:
+        """Write new values into the columns of these names in the rows that pass; return how many rows those are."""
+        setting = ", ".join(f"{name} = ?" for name in new)
+        given = [self.columns[name].write(value) for name, value in new.items()]
+        statement = f"UPDATE {self.name} SET {setting} WHERE {where}"
+        return connection.execute(statement, (*given, *map(_plain, values))).rowcount
+
+    def delete(self, connection: Connection, where: str, *values: object) -> int:
+        """Delete the rows that pass; return how many."""
+        return connection.execute(f"DELETE FROM {self.name} WHERE {where}", tuple(map(_plain, values))).rowcount
+
+    def count(self, connection: Connection, where: str = "TRUE", *values: object) -> int:
+        """Return how many rows pass."""
+        statement = f"SELECT count(*) FROM {self.name} WHERE {where}"
+        return int(connection.execute(statement, tuple(map(_plain, values))).fetchone()[0])
+
+    def read(self, kind: type[View], connection: Connection, rest: str = "", *values: object) -> list[View]:
+        """Return the rows that pass, as values of this class; `rest` is what follows FROM. Raise as `value` does."""
+        names = ", ".join(name for name in _names(kind) if name in self.columns)
+        rows = connection.execute(f"SELECT {names} FROM {self.name} {rest}", tuple(map(_plain, values)))
+        return [self.value(kind, row) for row in rows]
+
+    def value(self, kind: type[View], row: Found, **more: object) -> View:
+        """Return the value in a row, with what is given beside it. Raise StorageError for what cannot be read."""
+        try:
+            for name in _names(kind):
+                if name not in more and name in self.columns:
+                    more[name] = self.columns[name].read(row[name])
+        except (ValueError, TypeError) as error:
+            raise StorageError(f"state.db: {self.name} cannot be read ({error})", "run 'dreamd doctor'") from error
+        return kind(**more)
+
+
+class Row:
+    """A row of a table: the class declares the table, by what is said of its attributes."""
+
+    table: ClassVar[Table]
+
+    def __init_subclass__(cls, *, table: str, key: str = "", indexes: tuple[str, ...] = ()) -> None:
+        """Declare the table."""
+        cls.table = Table(cls, table, key, indexes)
+
+
+def is_moment(text: str) -> bool:
+    """Return whether this is a moment as `to_text` writes one. Raise ValueError for what is none at all."""
+    return _ISO.match(text) is not None and datetime.fromisoformat(text).tzinfo is not None
+
+
+_names: Callable[[Any], tuple[str, ...]] = cache(lambda kind: tuple(one.name for one in fields(kind)))
+
+
+def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as is every hint
+    hint, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    is_optional = NoneType in get_args(hint)
+    if is_optional:
+        (hint,) = (one for one in get_args(hint) if one is not NoneType)
+    kind, read, write, rule = _held(hint)
+    kind = next((mark for mark in marks if isinstance(mark, Kind)), kind)
+    rule = next((mark for mark in marks if not isinstance(mark, Sql | Kind)), rule)
+    words = [name, _SQL.get(hint, "TEXT"), *([] if is_optional or PRIMARY in marks else ["NOT NULL"])]
+    if default is not MISSING and default is not None and PRIMARY not in marks:
+        said = write(default)
+        words.append(f"DEFAULT '{said}'" if isinstance(said, str) else f"DEFAULT {said:g}")
+    ddl = " ".join([*words, *(mark for mark in marks if isinstance(mark, Sql) and mark)])
+    if _GIVEN in marks:
+        write = lambda number: number or None  # noqa: E731
+    return Column(kind, rule, ddl, _optional(read), _optional(write))
+
+
+def _held(hint: Any) -> tuple[Kind, Convert, Convert, Rule | None]:  # noqa: ANN401
+    """Return of a type which kind of text it is, how it is read and written, and which texts can be read."""
+    if hint is datetime:
+        return Kind.MOMENT, from_text, to_text, is_moment
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Kind.CODE, hint, lambda one: one.value, {one.value for one in hint}.__contains__
+    if hint is str or hint in _SQL:
+        return Kind.PROSE if hint is str else Kind.CODE, hint, hint, None
+    if hint == tuple[str, ...]:  # without pydantic, which takes long to load
+        read, write = _texts, lambda texts: json.dumps(texts, ensure_ascii=False)
+    else:
+        read, write = lambda text: decode(hint, text, "a row"), encode
+    return Kind.JSON, read, write, lambda text: read(text) is not None
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    found = json.loads(text)
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ValueError("no list of texts")
+    return tuple(found)
+
+
+def _optional(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _plain(value: object) -> object:
+    return to_text(value) if isinstance(value, datetime) else value

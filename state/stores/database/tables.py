@@ -1,0 +1,455 @@
+"""Tables: what state.db holds but for working memory and entries, each table declared once.
+
+A row that its readers want as it is is a dataclass; of the others they read values that have some of its fields.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from state.crystals import crystal
+from state.crystals.supersession import Cause
+from state.document.document import Edit, SectionName
+from state.document.operations import Action, Fate
+from state.dream import Decided, Decision, StagedChange, decode_record
+from state.signals import curiosity
+from state.signals.hormones import Hormone
+from state.stores.database.table import PRIMARY, Code, File, Key, Kind, One, Prose, Row, Rule, Sql, Table
+from state.trust import Trust
+
+# From this place on a change is what several workspaces agree on, and none of its dream's own.
+AGREEMENTS = 10_000
+_CRYSTAL = Sql("REFERENCES crystals (key) ON DELETE CASCADE")
+
+
+def _one_of(members: Iterable[str]) -> Rule:
+    return {str(member) for member in members}.__contains__
+
+
+def _is_dream(text: str) -> bool:
+    return decode_record(text, "record") is not None
+
+
+class _MetaRow(Row, table="meta"):
+    """Single values, by name (see `meta`)."""
+
+    name: Annotated[str, Kind.CODE, PRIMARY]
+    value: Annotated[str, Kind.JSON]
+
+
+class CrystalRow(Row, table="crystals", indexes=(
+    "crystals_by_kind (kind, key)",
+    "crystals_by_session (session, position)",
+    "crystals_by_speaker (speaker) WHERE speaker <> ''",
+    "crystals_undreamt (importance DESC, key) WHERE dreamt_in IS NULL",
+    "crystals_by_fading (fades_at) WHERE lifecycle NOT IN ('archived', 'frozen')",
+    "crystals_by_survivor (merged_into) WHERE merged_into IS NOT NULL",
+    # Every column that is filtered by stands in it, so that no row is read to learn whether it passes.
+    "crystals_by_time (created_at, origin, kind, trust, speaker)",
+)):  # fmt: skip
+    """Crystals. `key` is the row number that FTS5 and the queues use; `id` is the content hash."""
+
+    key: Key = 0
+    id: Annotated[str, Kind.CODE, Sql("UNIQUE")]
+    text: Annotated[str, Kind.PROSE, lambda text: bool(text.strip())]
+    context: Prose = ""
+    pairs: Code = ""  # of scripts without spaces: what FTS5's tokenizer cannot cut
+    speaker: Prose = ""
+    origin: crystal.Origin
+    kind: crystal.Kind
+    importance: float
+    trust: Trust
+    session: Prose = ""
+    position: int = 0
+    lifecycle: crystal.Lifecycle
+    accesses: int = 0
+    created_at: datetime
+    last_accessed_at: datetime | None
+    valence: float = 0
+    parents: tuple[str, ...] = ()
+    dreamt_in: int | None = None  # the version whose dream took it in; none: no dream has seen it yet
+    fades_at: datetime | None = None  # when its strength falls below the threshold
+    merged_into: Annotated[int | None, Sql("REFERENCES crystals (key) ON DELETE SET NULL")] = None
+    heard: Annotated[Code, _one_of(["", Trust.TOOL, Trust.WEB])] = ""
+
+
+class OccurrenceRow(
+    Row, table="occurrences", key="crystal, session, position, file, first_line",
+    indexes=("occurrences_by_session (session, position)",),
+):  # fmt: skip
+    """Every place a crystal's text was met: exact duplicates are one crystal with several occurrences."""
+
+    crystal: Annotated[int, _CRYSTAL]
+    session: Prose
+    position: int
+    at: datetime
+    file: File = ""
+    first_line: int = 0
+    last_line: int = 0
+    digest: Code = ""
+
+
+class _ToEmbed(Row, table="to_embed"):
+    """A queue: what has no vector yet."""
+
+    crystal: Annotated[int, PRIMARY, _CRYSTAL]
+
+
+class _ToCompare(Row, table="to_compare"):
+    """A queue: what was not compared with what is nearest to it yet."""
+
+    crystal: Annotated[int, PRIMARY, _CRYSTAL]
+
+
+class SupersessionRow(Row, table="supersessions", key="older, newer", indexes=(
+    "supersessions_by_newer (newer)",
+    "supersessions_by_version (version) WHERE version IS NOT NULL",
+)):  # fmt: skip
+    """Which crystal gives the subject of which other one another value."""
+
+    older: Annotated[int, _CRYSTAL]
+    newer: Annotated[int, _CRYSTAL]
+    trust: Trust  # on whose word
+    cause: Annotated[Cause, _one_of((*Cause, "consolidation"))]  # the last one is that of an older dreamd
+    version: int | None  # whose dream found it
+    at: datetime
+    undone_at: datetime | None = None  # the owner has taken it back: it is not found again
+
+
+class SkillRow(Row, table="skills"):
+    """Tasks that come back, as the last pass found them; the most confident at place 0."""
+
+    place: Annotated[int, PRIMARY]
+    pattern: Prose
+    confidence: float
+    occurrences: int
+    sessions: int
+
+
+class IndexStateRow(Row, table="index_state"):
+    """Which files hold what can be computed from the crystals.
+
+    `vectors` is the token of the vectors.db that is meant ("": compare what is there), `written` how often that was
+    written. `build` is the folder of ChromaDB beside it ("": none); its files may be torn unless they are `clean`.
+    """
+
+    one: One = 1
+    vectors: Code
+    written: int
+    build: Code
+    clean: bool
+
+
+class WatermarkRow(Row, table="watermarks"):
+    """How far each transcript has been read."""
+
+    file: Annotated[str, Kind.FILE, PRIMARY]
+    size: int  # with the time: a file that has not changed is not opened
+    mtime_ns: int
+    record: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)]
+
+
+class LevelsRow(Row, table="hormones"):
+    """The hormones."""
+
+    one: One = 1
+    dopamine: float
+    cortisol: float
+    oxytocin: float
+    at: datetime
+    # Those for which auto-scratch may fire again.
+    armed: Annotated[tuple[str, ...], Kind.CODE, lambda text: set(json.loads(text)) <= set(Hormone)] = ()
+
+
+class FeelingRow(Row, table="feelings", indexes=("feelings_by_time (at)",)):
+    """Events, with the levels right after each."""
+
+    key: Key = 0
+    at: datetime
+    event: Code
+    cause: Prose = ""
+    dopamine: float
+    cortisol: float
+    oxytocin: float
+
+
+class GapRow(Row, table="gaps", indexes=("gaps_by_time (last_at)",)):
+    """Questions: explicit ones, and searches that found nothing good."""
+
+    folded: Annotated[str, Kind.PROSE, PRIMARY]
+    question: Prose
+    cause: Annotated[str, Kind.CODE, _one_of((*curiosity.Cause, "contradiction"))]  # that of an older dreamd
+    times: int = 1
+    first_at: datetime
+    last_at: datetime
+
+
+class VersionRow(Row, table="versions", indexes=("versions_by_dream (dream) WHERE dream <> ''",)):
+    """Committed versions of MEMORY.md."""
+
+    number: Annotated[int, PRIMARY]
+    at: datetime
+    cause: Code
+    dream: Code = ""
+    reason: Code = ""
+    digest: Code  # SHA-256 of the text
+    characters: int
+    model: Code = ""
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0
+    seconds: float = 0
+    added: int = 0
+    revised: int = 0
+    evicted: int = 0
+    notes: int = 0
+    text: Prose = ""  # empty: it is not kept
+    # The dream, but for texts and crystals.
+    record: Annotated[str, Kind.JSON, lambda text: not text or _is_dream(text)] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document(Row, table="document"):
+    """What MEMORY.md last had of the versions, and what it is to have.
+
+    `version` wrote what is wanted; `edits` is how the one text becomes the other; scratch.md may yet show so many
+    `consumed` notes.
+    """
+
+    one: One = 1
+    rendered: Prose
+    wanted: Prose
+    edits: tuple[Edit, ...]
+    swap: int
+    version: int
+    consumed: int = 0
+
+
+class NoteRow(
+    Row,
+    table="notes",
+    indexes=(
+        "notes_pending (key) WHERE consumed_in IS NULL",
+        "notes_by_crystal (crystal)",
+        "notes_by_version (consumed_in) WHERE consumed_in IS NOT NULL",
+    ),
+):
+    """Notes, in the order in which they arrived."""
+
+    key: Key = 0
+    at: datetime
+    importance: float
+    auto: bool
+    replaces: Prose
+    digest: Annotated[str, Kind.CODE, Sql("UNIQUE")]  # of its entry, by which it is known in another file
+    crystal: Annotated[int, _CRYSTAL]  # which has its text
+    filed: bool  # whether its entry stands in the inbox
+    consumed_in: int | None = None  # the version that took it in; none: it is pending
+
+
+class MarkRow(Row, table="marks", key="end, digest"):
+    """How far files in which notes arrive were read: one that begins with `end` bytes, which end in this digest."""
+
+    end: int
+    digest: Code
+    start: int  # where the last note in them begins
+    note: int  # and which it is
+
+
+class LineRow(Row, table="lines", indexes=(
+    "lines_by_death (died_in)",
+    "lines_by_successor (successor) WHERE successor <> ''",
+    "lines_by_crystal (crystal)",
+)):  # fmt: skip
+    """The life of each line of MEMORY.md."""
+
+    id: Annotated[str, Kind.CODE, PRIMARY]
+    section: SectionName
+    text: Prose
+    crystal: Prose  # id of the crystal that holds its text once it has left
+    importance: float
+    trust: Trust
+    born_in: int
+    born_at: datetime
+    died_in: int | None = None  # none: it stands there
+    fate: Annotated[str, Kind.CODE, _one_of(["", *Fate])] = ""
+    successor: Code = ""  # the line that took its place
+
+
+class EvidenceRow(Row, table="evidence", key="line, version, crystal", indexes=("evidence_by_crystal (crystal)",)):
+    """The crystals that a line rests on."""
+
+    line: Code
+    version: int
+    crystal: Prose
+
+
+class PointerRow(Row, table="pointers", indexes=(
+    "pointers_by_line (line)",
+    "pointers_standing (keywords) WHERE standing = 1",
+    "pointers_by_crystal (crystal)",
+)):  # fmt: skip
+    """Pointers that ever stood in the file; `standing` says whether this one still does."""
+
+    keywords: Annotated[str, Kind.PROSE, PRIMARY]
+    topic: Prose
+    crystal: Prose
+    line: Code = ""
+    made_in: int
+    standing: bool = True
+    uses: int = 0
+
+
+class DeletedLineRow(Row, table="tombstones"):
+    """Lines that the human deleted; they are not written again."""
+
+    text: Annotated[str, Kind.PROSE, PRIMARY]
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Row, table="dreams", indexes=("dreams_by_start (started_at)",)):
+    """One dream's run. `outcome` is running, committed, proposed, skipped, rejected or failed."""
+
+    id: Annotated[str, Kind.CODE, PRIMARY]
+    started_at: datetime
+    ended_at: datetime | None = None
+    reason: Code
+    outcome: Code = "running"
+    detail: Prose = ""
+    version: int | None = None
+    times: int = 1  # a run of skips for the same reason is one row
+
+
+class StepRow(Row, table="steps", key="dream, place"):
+    """A finished step of a dream: `figures` say what it did; calls and tokens are those since the step before."""
+
+    dream: Code
+    place: int
+    node: Code
+    at: datetime
+    seconds: float
+    calls: int
+    tokens: int
+    figures: Prose
+
+
+class RejectionRow(Row, table="rejections", indexes=("rejections_by_dream (dream)", "rejections_by_time (at)")):
+    """What the guards refused, with figures."""
+
+    key: Key = 0
+    dream: Code
+    at: datetime
+    guard: Code
+    scope: Code  # operation, section, dream
+    figures: Prose
+
+
+class CallRow(Row, table="calls", indexes=(
+    "calls_by_request (dream, digest)", "calls_by_time (at)", "calls_with_answer (at) WHERE reply <> ''",
+)):  # fmt: skip
+    """One try of a model that was paid for. What was asked and answered is empty once it is too old.
+
+    `reply` is the port's Answer as JSON, `usable` if it can be read; `request` holds the messages as JSON.
+    """
+
+    key: Key = 0
+    dream: Code
+    digest: Code  # SHA-256 of the request
+    at: datetime
+    model: Code
+    usable: bool
+    reply: Annotated[str, Kind.JSON]
+    tokens: int
+    usd: float
+    request: Annotated[str, Kind.JSON] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal(Row, table="proposals"):
+    """A dream that waits for a human, or did."""
+
+    dream: Annotated[str, Kind.CODE, PRIMARY]
+    at: datetime
+    record: Annotated[str, Kind.JSON, _is_dream]
+    verdict: Code = "waiting"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change(
+    Row, table="changes", indexes=("UNIQUE changes_by_dream (dream, place)", "changes_by_decision (decision)")
+):
+    """A staged change with its number, its dream and its place there, since when it waits, and what became of it.
+
+    `note` is the crystal of the note that it has become.
+    """
+
+    number: Key = 0
+    dream: Code
+    place: int
+    at: datetime
+    record: StagedChange
+    decision: Decision
+    decided_at: datetime | None = None
+    note: Prose = ""
+
+    @property
+    def change(self) -> StagedChange:
+        """What was staged."""
+        return self.record
+
+    @property
+    def is_agreement(self) -> bool:
+        """Whether several workspaces of its owner agree on it."""
+        return self.place >= AGREEMENTS
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether it has nothing to write any more: its text was forgotten."""
+        operation = self.record.operation
+        return operation.action is not Action.EVICT and not operation.text.strip()
+
+    def decided(self, decision: Decision) -> Decided:
+        """This decision on it."""
+        return Decided(self.dream, self.place, decision, self.decision)
+
+
+class SearchRow(Row, table="searches"):
+    """The last searches that found something good, with what stood first."""
+
+    query: Annotated[str, Kind.PROSE, PRIMARY]
+    crystal: Prose
+    at: datetime
+
+
+class RecallRow(Row, table="recalls"):
+    """Of each dream: how many pointers and searches were asked, how many found theirs before it and after it."""
+
+    dream: Annotated[str, Kind.CODE, PRIMARY]
+    at: datetime
+    asked: int
+    before: int
+    after: int
+    lost: Annotated[tuple[str, ...], Kind.TABLE] = ()  # the keywords and queries that find theirs no more
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act(Row, table="acts"):
+    """An operation that somebody had done: `about` which things (ids, numbers, counts; no word of the memory).
+
+    `outcome` is done, or the code of the error; `version` the one that it made, if any.
+    """
+
+    number: Key = 0
+    at: datetime
+    author: Code
+    act: Code
+    about: Prose
+    outcome: Code
+    version: int | None = None
+
+
+TABLES: dict[str, Table] = {row.table.name: row.table for row in Row.__subclasses__()}
+"""The tables by name."""
