@@ -254,7 +254,7 @@ def test_every_older_schema_is_brought_to_this_one(archive: Path, importer: Impo
         )
         there = importer.folder / str(version)
         assert import_archive(path, there).crystals == 1
-        with closing(open_database(there / ".dreamd" / "state.db")) as connection:
+        with closing(open_database(open_workspace(there).database)) as connection:
             assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
             found = connection.execute("SELECT rowid FROM words WHERE words MATCH 'harbour'").fetchall()
             assert len(found) == 1
