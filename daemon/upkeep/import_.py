@@ -93,7 +93,7 @@ def _built(file: Path, aside: Path, disk: Disk, root: Path, *, is_former: bool) 
 
 @contextmanager
 def _expected(aside: Path, root: Path) -> Iterator[None]:
-    """Write down that the state of the folder moves out when it is in its place; not where it does not get there."""
+    """Note that the state moves out of the folder once that is in its place; take the note back if it never is."""
     place = expect(aside, new_id(), root, os.environ)
     try:
         yield
@@ -103,7 +103,7 @@ def _expected(aside: Path, root: Path) -> Iterator[None]:
 
 
 def _place_for(folder: Path) -> tuple[Path, int]:
-    """The folder of the new workspace, free of links, and its mode. Raises UsageError."""
+    """Return the folder of the new workspace, free of links, and its mode. Raise UsageError if it cannot be one."""
     root = Path(os.path.realpath(folder))
     with storage_errors(root):
         if not root.exists():
@@ -141,7 +141,7 @@ def _require_space(file: Path, parent: Path) -> None:
 
 @contextmanager
 def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
-    """A new folder beside the workspace that is to be, removed again unless it was renamed.
+    """Make a new folder beside the workspace that is to be; remove it again unless it was renamed.
 
     Its lock shows that an import uses it: the folder of a killed import has none, and is deleted now.
     """
@@ -161,7 +161,7 @@ def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Lock the folder; whether that was possible, and the folder still exists."""
+    """Lock the folder; yield whether that was possible, and the folder still exists."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         try:
