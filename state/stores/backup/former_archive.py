@@ -25,7 +25,7 @@ from state.stores.backup.archive import BLOCK, is_number, place, refused, write_
 from state.stores.backup.reading import Unpacked, open_foreign, rebuild
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
-from state.stores.disk.disk import Disk, opened
+from state.stores.disk.disk import opened
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.lineage import Lineage
@@ -93,7 +93,7 @@ def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
 
 def _unpack_members(path: Path, workspace: Workspace, incoming: Path, system: System) -> _Manifest:
     """Write every member, state.db as `incoming`; they are what the manifest says when this returns."""
-    found, content = dict[str, tuple[_Member, Path]](), b""
+    found, content, disk = dict[str, tuple[_Member, Path]](), b"", workspace.disk(system)
     with storage_errors(path):
         file = opened(path)
     try:
@@ -107,8 +107,9 @@ def _unpack_members(path: Path, workspace: Workspace, incoming: Path, system: Sy
                 target = incoming if name == _DATABASE else _place(workspace, name)
                 if target is None:
                     raise refused(f"{name[:200]!r} is no file of a workspace's")
-                if not target.parent.exists():  # history/
-                    system.mkdir(target.parent, 0o700)
+                if not target.parent.exists():
+                    disk.make_folder(target.parent.parent)
+                    disk.make_folder(target.parent)
                 write_file(name, target, blocks, 0, system)
                 found[name] = _Member(name, size, blocks.digest.hexdigest(), 0), target
     except _BAD as error:
@@ -121,7 +122,7 @@ def _unpack_members(path: Path, workspace: Workspace, incoming: Path, system: Sy
     for member in manifest.members:
         path = found[member.name][1]
         os.utime(path, ns=(member.mtime_ns, member.mtime_ns))
-        Disk(path.parent, system).sync(path)
+        disk.sync(path)
     return manifest
 
 
