@@ -14,7 +14,7 @@ from daemon.config.settings import Config
 from daemon.workspace.vector_index import Embedding, Index
 from state.errors import BusyError, DocumentError, DreamdError, StorageError
 from state.signals.hormones import Baselines
-from state.stores.backup.manifest import remove_unmoved
+from state.stores.backup.archive import remove_unmoved
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions

@@ -107,7 +107,8 @@ def content_of(table: str, column: str) -> Content:
     return COLUMNS.get(table, {}).get(column, _UNKNOWN)
 
 
-def _is_moment(value: Value) -> bool:
+def is_moment(value: Value) -> bool:
+    """Whether this is a time as `connection.to_text` writes it."""
     try:
         return _ISO.match(str(value)) is not None and datetime.fromisoformat(str(value)).tzinfo is not None
     except ValueError:
@@ -190,7 +191,7 @@ def _are_counts(value: Value) -> bool:
 
 def _are_receipts(value: Value) -> bool:
     try:
-        return all(_is_moment(receipt["at"]) for receipt in json.loads(str(value)))
+        return all(is_moment(receipt["at"]) for receipt in json.loads(str(value)))
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
 
@@ -229,15 +230,15 @@ META_RULES: Mapping[str, Rule] = {
     "refused_inputs": _are_counts,
     "relations_dropped": _is_count,
     "seen_upto": _is_count,
-    "session_ended": _is_moment,
-    "swept_at": _is_moment,
+    "session_ended": is_moment,
+    "swept_at": is_moment,
 }
 """Of the rows of `meta`, by name."""
 
 
 def _columns(rules: Mapping[str, Rule] | None = None, /, **kinds: str) -> dict[str, Content]:
     return {
-        column: Content(Kind[kind.upper()], (rules or {}).get(column, _is_moment if kind == "moment" else None))
+        column: Content(Kind[kind.upper()], (rules or {}).get(column, is_moment if kind == "moment" else None))
         for kind, columns in kinds.items()
         for column in columns.split()
     }
