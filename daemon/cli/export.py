@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         help="the file, replaced if it is there, or a folder for it; - writes to stdout"
-        " (else NAME-DATE-TIME.dreamd.tar.gz here)",
+        " (else NAME-DATE-TIME.dreamd.db here)",
     )
     takes_folder(parser)
 
@@ -95,7 +95,7 @@ def _target(output: str | None, root: Path) -> Path | None:
     path = Path(output) if output else Path.cwd()
     with storage_errors(path):
         if path.is_dir():
-            path /= f"{root.name or 'workspace'}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.tar.gz"
+            path /= f"{root.name or 'workspace'}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db"
         path = Path(os.path.realpath(path))
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             raise UsageError(f"{path} is no regular file", "name a file, or - for stdout")

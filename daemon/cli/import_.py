@@ -11,7 +11,7 @@ from daemon.workspace.adoption import open_workspace
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace
 
-_ENDINGS = (".zip", ".gz", ".tar", ".dreamd")
+_ENDINGS = (".gz", ".tar", ".db", ".dreamd")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -34,7 +34,7 @@ from state.codec import decode
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
-from state.stores.backup.manifest import remove_unmoved
+from state.stores.backup.archive import remove_unmoved
 from state.stores.database.tables import Run
 from state.stores.database.tombstones_copy import keep_copy
 from state.stores.history.refused_inputs import RefusedInputs

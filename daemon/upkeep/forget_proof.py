@@ -25,6 +25,7 @@ from state.document.document import parse
 from state.errors import DreamdError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
+from state.stores.backup.former_archive import is_former
 from state.stores.backup.reading import open_archive
 from state.stores.database.columns import content_of, layouts_of
 from state.stores.database.table import Kind
@@ -221,10 +222,19 @@ def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
 
 def _exports(store: Store) -> Iterator[Residue]:
     """The archives in the workspace's folder: each holds all that was remembered when it was made."""
-    for path in sorted((*store.workspace.root.glob("*.gz"), *store.workspace.root.glob("*.zip"))):
-        with suppress(DreamdError, OSError), open_archive(path):
+    for path in sorted(path for ending in ("db", "gz") for path in store.workspace.root.glob(f"*.{ending}")):
+        if _is_archive(path):
             why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
             yield Residue(name_of(store, path), 1, why, owners=True)
+
+
+def _is_archive(path: Path) -> bool:
+    with suppress(DreamdError, OSError):
+        if is_former(path):
+            return True
+        with open_archive(path):
+            return True
+    return False
 
 
 def name_of(store: Store, path: Path) -> str:

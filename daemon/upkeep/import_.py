@@ -4,37 +4,30 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from daemon.config.paths import data_folder
-from daemon.upkeep.export import require_record
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import folders
-from state.errors import DreamdError, StorageError, UsageError
-from state.stores.backup.database import rebuilt
-from state.stores.backup.manifest import DATABASE, MAX_RECORD_BYTES, Member, is_private, place, version_of
-from state.stores.backup.reading import Archive, open_archive, refused
+from state.errors import StorageError, UsageError
+from state.stores.backup import former_archive, reading
+from state.stores.backup.archive import ArchiveError
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk, is_same_file
 from state.stores.disk.places import new_id
 from state.stores.disk.syscalls import System, storage_errors
-from state.stores.disk.workspace import Workspace, contained
-from state.stores.history.inbox import NoteInbox
+from state.stores.disk.workspace import contained
 from state.stores.history.lineage import Lineage
-from state.stores.history.memory import Memory
-from state.stores.history.notes import Notes
-from state.stores.repair.former_records import take_in_records
 from state.stores.repair.moving_out import expect
 
 _ASIDE = ".dreamd-import-"
-_INCOMING = "incoming.db"
-# state.db is there three times for a moment: as it came, made anew, and with its full-text indexes.
-_COPIES = 3
+# The rows in a new state.db, with their full-text indexes, and the files.
+_TIMES = 3
 _SPARE_BYTES = 1024**2
 
 
@@ -42,7 +35,7 @@ _SPARE_BYTES = 1024**2
 class Imported:
     """A workspace that came out of an archive.
 
-    `at` is when that was made; `missing` versions had no record; of `foreign` transcripts, outside the workspace, it
+    `at` is when that was made; `missing` versions had no text; of `foreign` transcripts, outside the workspace, it
     is not known any more how far they were read.
     """
 
@@ -59,27 +52,48 @@ def import_archive(file: Path, folder: Path, system: System | None = None, *, mo
 
     Its state moves out into the user's data folder, or stays in this one, as a fleet has it.
 
-    Raises UsageError for a folder that holds something, ArchiveError for a file that is not what `dreamd export`
-    writes, StorageError when the disk fails; the folder is then as it was.
+    Raise UsageError for a folder that holds something, ArchiveError for a file that is not what `dreamd export`
+    writes, StorageError if the disk fails; the folder is then as it was.
     """
     root, mode = _place_for(folder)
-    with open_archive(file) as archive:
-        _require_space(archive, root.parent)
-        with _aside(root.parent, system or System()) as (aside, disk):
-            workspace = contained(aside)
-            foreign = _unpack(archive, workspace, disk)
-            imported = replace(_checked(archive, workspace, root), foreign=foreign)
-            _sync(workspace, disk, mode)
-            with _expected(aside, root) if moves_out else nullcontext():
-                _publish(disk, aside, root)
+    if file.exists() and not file.is_file():
+        raise UsageError(f"{file} is no regular file", "name an archive that 'dreamd export' wrote")
+    is_former = former_archive.is_former(file)
+    _require_space(file, root.parent)
+    with _aside(root.parent, system or System()) as (aside, disk):
+        try:
+            imported = _built(file, aside, disk, root, is_former=is_former)
+        except ArchiveError as error:
+            raise ArchiveError(f"{file}: {error.what}", error.advice) from error
+        _sync(aside, disk, mode)
+        with _expected(aside, root) if moves_out else nullcontext():
+            _publish(disk, aside, root)
     if moves_out:
         open_workspace(root)
     return imported
 
 
+def _built(file: Path, aside: Path, disk: Disk, root: Path, *, is_former: bool) -> Imported:
+    """Unpack the archive into the folder `aside`, which is to become `root`."""
+    workspace = contained(aside)
+    for folder in (workspace.state, *folders(workspace)):
+        with storage_errors(folder):
+            disk.system.mkdir(folder, 0o700)
+    unpack = former_archive.unpack if is_former else reading.unpack
+    unpacked = unpack(file, workspace, disk.system)
+    with storage_errors(workspace.database):
+        workspace.database.chmod(0o600)
+    with closing(open_database(workspace.database)) as connection:
+        lineage = Lineage(connection)
+        versions = lineage.versions_after(0)
+        missing = tuple(number for number in versions if not lineage.text(number))
+        last, crystals = lineage.last_version(), Crystals(connection).count()
+        return Imported(str(root), unpacked.at, last, crystals, missing, unpacked.foreign)
+
+
 @contextmanager
 def _expected(aside: Path, root: Path) -> Iterator[None]:
-    """Write down that the state of the folder moves out when it is in its place; not where it does not get there."""
+    """Note that the state moves out of the folder once that is in its place; take the note back if it never is."""
     place = expect(aside, new_id(), root, os.environ)
     try:
         yield
@@ -89,7 +103,7 @@ def _expected(aside: Path, root: Path) -> Iterator[None]:
 
 
 def _place_for(folder: Path) -> tuple[Path, int]:
-    """The folder of the new workspace, free of links, and its mode. Raises UsageError."""
+    """Return the folder of the new workspace, free of links, and its mode. Raise UsageError if it cannot be one."""
     root = Path(os.path.realpath(folder))
     with storage_errors(root):
         if not root.exists():
@@ -114,23 +128,20 @@ def _require_empty(root: Path) -> None:
             )
 
 
-def _require_space(archive: Archive, parent: Path) -> None:
+def _require_space(file: Path, parent: Path) -> None:
+    """Return if there is room for what comes out of the file; a compressed one may yet need more."""
     with storage_errors(parent):
         disk = os.statvfs(parent)
-    free = disk.f_bavail * disk.f_frsize
-    once = sum(-(-member.size // disk.f_frsize) * disk.f_frsize for member in archive.manifest.members)
-    again = sum((_COPIES - 1) * member.size for member in archive.manifest.members if member.name == DATABASE)
-    wanted = once + again + _SPARE_BYTES
+    free, wanted = disk.f_bavail * disk.f_frsize, _TIMES * file.stat().st_size + _SPARE_BYTES
     if wanted > free:
         raise StorageError(
-            f"{archive.path} needs {wanted:,} bytes in {parent}, and {free:,} are free",
-            "free some space and try again",
+            f"{file} needs {wanted:,} bytes in {parent}, and {free:,} are free", "free some space and try again"
         )
 
 
 @contextmanager
 def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
-    """A new folder beside the workspace that is to be, removed again unless it was renamed.
+    """Make a new folder beside the workspace that is to be; remove it again unless it was renamed.
 
     Its lock shows that an import uses it: the folder of a killed import has none, and is deleted now.
     """
@@ -150,7 +161,7 @@ def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Lock the folder; whether that was possible, and the folder still exists."""
+    """Lock the folder; yield whether that was possible, and the folder still exists."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         try:
@@ -171,84 +182,15 @@ def _remove_leftovers(parent: Path) -> None:
                     shutil.rmtree(path, ignore_errors=True)
 
 
-def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
-    """Write every member, and a new state.db; returns how many foreign transcripts were left out."""
-    older = [workspace.history] if any(version_of(member.name) for member in archive.manifest.members) else []
-    for folder in (workspace.state, *older, *folders(workspace)):
-        with storage_errors(folder):
-            disk.system.mkdir(folder, 0o700)
-    incoming = workspace.state / _INCOMING
-    for member, blocks in archive.contents():
-        path = incoming if member.name == DATABASE else place(workspace, member.name)
-        assert path is not None
-        _write(member, blocks, path, disk.system)
-    foreign = rebuilt(incoming, workspace.database, archive.manifest.schema)
-    with storage_errors(incoming):
-        disk.system.unlink(incoming)
-        workspace.database.chmod(0o600)
-    return foreign
-
-
-def _write(member: Member, blocks: Iterator[bytes], path: Path, system: System) -> None:
-    with storage_errors(path):
-        fd = system.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            for block in blocks:
-                written = 0
-                while written < len(block):
-                    written += system.write(fd, block[written:])
-            os.fchmod(fd, 0o600 if is_private(member.name) else 0o644)
-            os.utime(fd, ns=(member.mtime_ns, member.mtime_ns))
-            system.fsync(fd)
-        finally:
-            os.close(fd)
-
-
-def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
-    """Check that state.db and the records of an older archive agree, take these in, and describe the import."""
-    with closing(open_database(workspace.database)) as connection:
-        lineage, crystals = Lineage(connection), Crystals(connection)
-        dreams = {version.number: version.dream for version in lineage.versions(lineage.last_version())}
-        _require_records(archive, workspace, dreams)
-        disk = workspace.disk()
-        memory = Memory(
-            workspace, disk, crystals, lineage, Notes(NoteInbox(workspace, disk), connection), lambda: None
-        )
-        take_in_records(workspace, disk, crystals, memory)
-        return Imported(
-            workspace=str(root),
-            at=archive.manifest.at,
-            version=max(dreams, default=0),
-            crystals=crystals.count(),
-            missing=tuple(number for number in sorted(dreams) if not memory.has(number)),
-        )
-
-
-def _require_records(archive: Archive, workspace: Workspace, dreams: Mapping[int, str]) -> None:
-    """Return if every record in the archive is of a version that state.db knows, and of its dream."""
-    for member in archive.manifest.members:
-        number = version_of(member.name)
-        if number is None:
-            continue
-        # A record that state.db does not know would be committed by the next owner.
-        if number not in dreams:
-            raise refused(archive.path, f"{member.name} is of a version that state.db does not know")
-        try:
-            if member.size > MAX_RECORD_BYTES:
-                raise StorageError(f"{member.name} is longer than any record")
-            require_record(member.name, (workspace.state / member.name).read_bytes(), dreams[number])
-        except DreamdError as error:
-            raise refused(archive.path, error.what) from error
-
-
-def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
+def _sync(aside: Path, disk: Disk, mode: int) -> None:
     """Sync state.db and every folder, each after what is in it."""
+    workspace = contained(aside)
     disk.sync(workspace.database)
     for folder in (*reversed(folders(workspace)), workspace.state):
         disk.fsync_folder(folder)
-    with storage_errors(workspace.root):
-        workspace.root.chmod(mode)
-    disk.fsync_folder(workspace.root)
+    with storage_errors(aside):
+        aside.chmod(mode)
+    disk.fsync_folder(aside)
 
 
 def _publish(disk: Disk, aside: Path, root: Path) -> None:

@@ -56,6 +56,7 @@ def settle_document(store: Store) -> None:
         store.notice(read.problem)
     if read.found is Found.CHECKOUT and read.text != read.file:
         _put(store, read.file, read.text)
+        store.memory.put_back()
     if read.found is Found.EDITED:
         store.memory.recover()  # what dreams changed while a conflict was being resolved
     if read.found is not Found.CONFLICT:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, OperationalError
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from daemon.config.settings import Config
 from daemon.workspace.vector_index import Embedding, Index
 from state.errors import BusyError, DocumentError, DreamdError, StorageError
 from state.signals.hormones import Baselines
-from state.stores.backup.manifest import remove_unmoved
+from state.stores.backup.archive import remove_unmoved
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
@@ -37,6 +38,7 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.entries.entries import Entries
 from state.stores.erasing.intent import is_unfinished
+from state.stores.git.reading import is_checkout
 from state.stores.history.acts import Acts
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
@@ -317,6 +319,7 @@ def _opened(
         embedding=embedding,
         indexing=indexing,
     )
+    store.memory.is_checkout = partial(is_checkout, workspace, connection)
     if owned and full_text.is_behind(connection):
         full_text.rebuild(connection)
         store.notice("the word index was rebuilt from state.db")

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -38,9 +39,10 @@ from state.stores.vectors.embedder import Unavailable
 from tests.journeys.test_full_disk import filled, limited
 from tests.support import archives, forked, lived
 from tests.support.copies import copy_of
+from tests.support.former_archives import FORMER, FORMER_RECORDS
 from tests.support.keeping import copied, one_line
 from tests.support.long_variants import variants
-from tests.support.running import Caller
+from tests.support.running import Caller, Ended
 from tests.support.serving import Home
 
 _WRITERS = 8
@@ -111,7 +113,7 @@ def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int
         taken = 0
         while taken < backups or not daemon.events("dream_committed"):
             before = list(agents.acknowledged)
-            target = home.folder / f"backup {taken}.tar.gz"
+            target = home.folder / f"backup {taken}.db"
             done = home.client.call(workspace.root, export_archive, Export(process=os.getpid()))
             Path(done.path).rename(target)
             there = open_workspace(Path(import_archive(target, home.folder / f"restored {taken}").workspace))
@@ -149,15 +151,15 @@ def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home,
         gone.wait()
         left = Path(home.client.call(workspace.root, export_archive, Export(process=gone.pid)).path)
         assert left.exists()
-        ended = home.dreamd("export", workspace.root, "-o", home.folder / "x.tar.gz", "--json")
+        ended = home.dreamd("export", workspace.root, "-o", home.folder / "x.db", "--json")
         assert ended.status == 0, ended
         assert not left.exists()  # nobody is there who would move it away
         piped = forked.run(["export", workspace.root, "-o", "-"], environment=home.environment())
         assert piped.returncode == 0, piped.stderr
-        (home.folder / "piped.tar.gz").write_bytes(piped.stdout)
-        assert archives.members(home.folder / "piped.tar.gz") == archives.members(home.folder / "x.tar.gz")
-        assert hashlib.sha256((home.folder / "x.tar.gz").read_bytes()).hexdigest() == ended.json["sha256"]
-        done = home.dreamd("import", home.folder / "x.tar.gz", home.folder / "there", "--json")
+        (home.folder / "piped.db").write_bytes(piped.stdout)
+        assert archives.members(home.folder / "piped.db") == archives.members(home.folder / "x.db")
+        assert hashlib.sha256((home.folder / "x.db").read_bytes()).hexdigest() == ended.json["sha256"]
+        done = home.dreamd("import", home.folder / "x.db", home.folder / "there", "--json")
         assert done.json["daemon"] is True
         there = open_workspace(home.folder / "there", home.environment())
         daemon.until(lambda: daemon.kept(there))
@@ -168,7 +170,36 @@ def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home,
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("origin")
-    return archives.exported(archives.lived(folder / "here"), folder / "honest.tar.gz")
+    return archives.exported(archives.lived(folder / "here"), folder / "honest.db")
+
+
+@pytest.mark.parametrize("origin", ["an export", FORMER, FORMER_RECORDS])
+def test_a_memory_goes_on_at_another_users(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], origin: object
+) -> None:
+    """With MEMORY.md, notes, history and search; of an archive that an older dreamd wrote, too."""
+    dreamd, here, there = Caller(capsys), archive.parent / "here", tmp_path / "there"
+    file = origin if isinstance(origin, Path) else archive
+    asked = ("history", "search granite", "search 東京", "session show s")
+    before = [dreamd(*words.split(), "-w", here) for words in asked]
+    pending = lived.pending(open_workspace(here))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert dreamd("import", file, there, "--no-daemon").status == 0
+    after = [dreamd(*words.split(), "-w", there) for words in asked]
+    assert [_timeless(ended) for ended in after] == [_timeless(ended) for ended in before]
+    workspace = open_workspace(there)
+    assert workspace.state.is_relative_to(tmp_path / "data")
+    assert lived.pending(workspace) == pending
+    assert _TIMES.sub("", lived.document(workspace)) == _TIMES.sub(
+        "", (here / "MEMORY.md").read_text(encoding="utf-8")
+    )
+
+
+_TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?|\d+ (s|min|h|d) (old|ago)|@[0-9a-f]+")
+
+
+def _timeless(ended: Ended) -> tuple[int, str, str]:
+    return ended.status, _TIMES.sub("", ended.out), ended.err
 
 
 class Mortal(System):
@@ -253,11 +284,11 @@ def test_a_full_disk_leaves_no_half_archive_and_no_half_workspace(
     statuses = []
     for kibibytes in (40, 100, 300, 420, 520, 1_500):
         ballast = filled(here, leave=kibibytes * 1024)
-        ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
+        ended = dreamd("export", here, "-o", tmp_path / "x.db")
         statuses.append(ended.status)
         if ended.status:
             one_line(ended, 1, "the disk is full; free some space and try again")
-            assert not (tmp_path / "x.tar.gz").exists()
+            assert not (tmp_path / "x.db").exists()
         assert lived.everything(here) == before
         ballast.unlink()
     assert set(statuses) == {0, 1}
@@ -281,9 +312,9 @@ def test_a_limit_on_the_size_of_files_leaves_nothing_either(archive: Path, tmp_p
     assert list((tmp_path / "alone").iterdir()) == []
     here = copied(archive.parent / "here", tmp_path / "here")
     before = lived.everything(here)
-    one_line(limited(100, "export", here, "-o", tmp_path / "x.tar.gz"), 1)
+    one_line(limited(100, "export", here, "-o", tmp_path / "x.db"), 1)
     assert lived.everything(here) == before
-    assert not (tmp_path / "x.tar.gz").exists()
+    assert not (tmp_path / "x.db").exists()
 
 
 def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) -> None:

@@ -74,7 +74,7 @@ def noted_until_full(dreamd: Caller, root: Path) -> list[str]:
         text = f"note {number} " + "x" * 3_000
         ended = dreamd("note", "-w", root, text)
         if ended.status:
-            one_line(ended, 1, str(root / "memory" / "scratch.md"), FULL)
+            one_line(ended, 1, "inbox.md", FULL)
             assert ended.out == ""
             return acknowledged
         acknowledged.append(text)
@@ -85,9 +85,9 @@ def test_a_note_that_finds_no_space_is_refused_and_those_before_it_are_kept(drea
     ballast = filled(here, leave=4 * 4096)
     acknowledged = noted_until_full(dreamd, here)
     assert acknowledged
-    assert pending(here) == sorted([PENDING, *acknowledged])
     assert PENDING in dreamd("bootstrap", here).out
     ballast.unlink()
+    assert pending(here) == sorted([PENDING, *acknowledged])
     assert dreamd("note", "-w", here, "with space again").status == 0
     assert pending(here) == sorted([PENDING, *acknowledged, "with space again"])
 
@@ -98,8 +98,9 @@ def test_without_any_space_every_command_that_needs_some_says_so(dreamd: Caller,
     ballast = filled(here, leave=0)
     one_line(dreamd(*command.split(), "-w", here), 1, str(here.parent), FULL)
     assert (here / "MEMORY.md").read_bytes() == memory
-    assert pending(here) == [PENDING]
+    assert PENDING in dreamd("bootstrap", here).out
     ballast.unlink()
+    assert pending(here) == [PENDING]
     assert dreamd(*command.split(), "-w", here).status == 0
     assert all(text in (here / "MEMORY.md").read_text() for text in KNOWN)
 
@@ -132,9 +133,9 @@ def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished
         if ended.status:
             one_line(ended, 1, "the disk is full")
             assert PENDING in dreamd("bootstrap", here).out
-            if PENDING in pending(here):
-                assert (here / "MEMORY.md").read_bytes() == memory
         ballast.unlink()
+        if PENDING in pending(here):
+            assert (here / "MEMORY.md").read_bytes() == memory
         assert dreamd("note", "-w", here, "with space again").status == 0
         assert dreamd("dream", here).status == 0
         works_again_at_once(dreamd, here)
@@ -173,10 +174,9 @@ def limited(kibibytes: int, *words: str | Path) -> Ended:
 def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(dreamd: Caller, origin: Path, tmp_path: Path) -> None:
     here = copied(origin, tmp_path / "here")
     memory = (here / "MEMORY.md").read_bytes()
-    scratch = here / "memory" / "scratch.md"
-    with scratch.open("a") as file:
+    with (here / "memory" / "scratch.md").open("a") as file:
         file.write(f"- {'y' * 900}\n")
-    one_line(limited(1, "note", "not written", "-w", here), 1, str(scratch))
+    one_line(limited(1, "note", "not written" * 100, "-w", here), 1, "inbox.md")
     one_line(limited(64, "dream", here), 1)
     assert (here / "MEMORY.md").read_bytes() == memory
     assert pending(here) == [PENDING, "y" * 900]

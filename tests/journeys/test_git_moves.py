@@ -39,7 +39,6 @@ def test_clean_takes_nothing(project: Repository, *, opened: bool) -> None:
         project.require_whole()
 
 
-@pytest.mark.xfail(strict=True, reason="memory/scratch.md is in the project until a dream takes it (docs/scope.md)")
 def test_clean_takes_no_note_that_waits(project: Repository) -> None:
     project.note("The staging server listens on port 8080")
     project.git("clean", "-q", "-f", "-d", "-x")

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from daemon.config.registry import WorkspaceList, known
@@ -35,13 +36,13 @@ from state.dream import decode_record
 from state.errors import DreamdError, StorageError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes, render_note
-from state.stores.backup.manifest import DATABASE
 from state.stores.database.connection import open_database
 from state.stores.database.copies import make_copy
 from state.stores.disk.disk import Disk
 from state.stores.repair.check import damage_of
 from tests.redteam.mutating import mutated
-from tests.support.archives import exported, forged, lived, members
+from tests.support.archives import changed, exported, files_of, lived
+from tests.support.former_archives import FORMER, FORMER_RECORDS, forged, members
 from tests.support.working import working
 
 REPOSITORY = Path(__file__).parents[2]
@@ -64,7 +65,7 @@ def parsers(folder: Path) -> Iterator[Parser]:
     """All of them, with samples from a workspace that has lived, which is made in this folder."""
     os.environ |= _home(folder)
     root = lived(folder / "lived")
-    archive = exported(root, folder / "backup.tar.gz")
+    archive = exported(root, folder / "backup.db")
     documents = tuple(path.read_bytes() for path in (root / "MEMORY.md", REPOSITORY / "docs/example/MEMORY.md"))
     logs = tuple(
         path.read_bytes()
@@ -77,11 +78,12 @@ def parsers(folder: Path) -> Iterator[Parser]:
     yield Parser("transcript", _transcripts(), _transcript)
     yield Parser("record", history, lambda content, _: decode_record(content, "a record"))
     yield Parser("journal", history, _journal)
-    older = (REPOSITORY / "tests/stores/backup/older.zip").read_bytes()
-    yield Parser("archive", (archive.read_bytes(), older), _archive)
-    inside = gzip.decompress(archive.read_bytes())
-    yield Parser("tar", (inside,), lambda content, room: _archive(gzip.compress(content, 1), room))
-    yield Parser("member", tuple(members(archive).values()), lambda content, room: _member(archive, content, room))
+    former = tuple(path.read_bytes() for path in (FORMER, FORMER_RECORDS))
+    yield Parser("archive", (archive.read_bytes(), *former), _archive)
+    inside = tuple(gzip.decompress(content) for content in former)
+    yield Parser("tar", inside, lambda content, room: _archive(gzip.compress(content, 1), room))
+    yield Parser("member", tuple(members(FORMER_RECORDS).values()), _member)
+    yield Parser("file", tuple(content for content, _ in files_of(archive).values()), partial(_file, archive))
     yield Parser("database", tuple(_databases(root)), _database)
     yield Parser(
         "config", ((REPOSITORY / "config.yaml").read_bytes(), b"daemon: {workspaces: [~/a, '/b/*']}\n"), _config
@@ -201,16 +203,22 @@ def _journal(content: bytes, room: Path) -> None:
 
 
 def _archive(content: bytes, room: Path) -> None:
-    path = room / "backup.tar.gz"
+    path = room / "backup"
     path.write_bytes(content)
     import_archive(path, room / "imported")
 
 
-def _member(archive: Path, content: bytes, room: Path) -> None:
-    name = random.Random(len(content)).choice(sorted(members(archive)))
+def _member(content: bytes, room: Path) -> None:
+    name = random.Random(len(content)).choice(sorted(members(FORMER_RECORDS)))
     if content.startswith(b"SQLite format"):
-        name = DATABASE
-    import_archive(forged(archive, room / "forged.tar.gz", {name: content}), room / "imported")
+        name = "state.db"
+    import_archive(forged(FORMER_RECORDS, room / "forged.tar.gz", {name: content}), room / "imported")
+
+
+def _file(archive: Path, content: bytes, room: Path) -> None:
+    name = random.Random(len(content)).choice(sorted(files_of(archive)))
+    statement = f"UPDATE files SET content = x'{content.hex()}' WHERE name = '{name}'"  # noqa: S608
+    import_archive(changed(archive, room / "changed.db", statement), room / "imported")
 
 
 def _databases(root: Path) -> Iterator[bytes]:

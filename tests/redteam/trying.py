@@ -37,7 +37,7 @@ OTHERS: tuple[Words, ...] = (
     ("ingest", "-w", "{w}", "--hook"),
     ("session", "-w", "{w}", "list"),
     ("session", "-w", "{w}", "show", "talk"),
-    ("export", "-w", "{w}", "--output", "{o}/backup.tar.gz"),
+    ("export", "-w", "{w}", "--output", "{o}/backup.db"),
     ("doctor", "-w", "{w}"),
     ("mcp", "-w", "{w}"),
     ("doctor", "-w", "{w}", "--repair"),

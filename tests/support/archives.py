@@ -1,15 +1,11 @@
 """Archives for tests: an honest one, and what can be made of it."""
 
-import gzip
-import hashlib
-import io
-import json
-import tarfile
-from collections.abc import Callable, Iterable, Mapping
+import shutil
+import sqlite3
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,12 +16,12 @@ from daemon.upkeep.import_ import import_archive
 from daemon.workspace.stores import Store
 from state.dream import Reason
 from state.scratch import Note
-from state.stores.backup.manifest import MANIFEST, ArchiveError
+from state.stores.backup.archive import ArchiveError, digest_of
+from state.stores.database.columns import layouts_of
 from tests.support.working import add, working
 
 NOTES = ("Ada prefers tea over coffee", "The deployment runs on port 8443", "Grüße aus Köln, 東京で会いましょう 🍵")
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-Changes = Mapping[str, bytes | None]
 
 
 def lived(root: Path) -> Path:
@@ -59,66 +55,40 @@ def moved(store: Store, target: Path) -> Path:
     return Path(export(store, datetime.now(UTC)).path).rename(target)
 
 
-def unpacked(path: Path) -> dict[str, bytes]:
-    """Every file that is in it, the manifest too."""
-    with tarfile.open(path) as opened:
-        found = {info.name: opened.extractfile(info) for info in opened.getmembers()}
-        return {name: file.read() for name, file in found.items() if file is not None}
+def files_of(path: Path) -> dict[str, tuple[bytes, int]]:
+    """The files in an archive, each with its time."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT name, content, mtime_ns FROM files")
+        return {name: (content, mtime_ns) for name, content, mtime_ns in rows}
 
 
 def members(path: Path) -> dict[str, bytes]:
-    """What is in it, but for the manifest."""
-    return {name: content for name, content in unpacked(path).items() if name != MANIFEST}
-
-
-def manifest(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(unpacked(path)[MANIFEST])
+    """What is in an archive, but for the manifest: its files, and the rows of its tables."""
+    found = {name: content for name, (content, _) in files_of(path).items()}
+    with closing(sqlite3.connect(path)) as connection:
+        for name in layouts_of(connection).keys() - {"files", "manifest"}:
+            found[name] = repr(connection.execute(f"SELECT * FROM {name}").fetchall()).encode()  # noqa: S608
     return found
 
 
-def header(name: str, size: int = 0, **more: object) -> bytes:
-    """The header of a file in a tar file, with these things in it that dreamd never writes."""
-    entry = tarfile.TarInfo(name)
-    entry.size = size
-    for field, value in more.items():
-        setattr(entry, field, value)
-    return entry.tobuf(tarfile.GNU_FORMAT)
+def changed(archive: Path, target: Path, *statements: str, unchecked: bool = False) -> Path:
+    """The archive with these statements done to it, and a manifest that agrees with them if there is one."""
+    unsealed(archive, target, *statements, unchecked=unchecked)
+    # One of another schema cannot be read; it is refused before that.
+    with closing(sqlite3.connect(target, isolation_level=None)) as connection, suppress(sqlite3.Error, ValueError):
+        connection.execute("UPDATE manifest SET sha256 = ?", (digest_of(connection),))
+    return target
 
 
-def tarred(entries: Iterable[tuple[bytes, bytes]], end: bytes = bytes(2 * tarfile.BLOCKSIZE)) -> bytes:
-    """A tar.gz of these headers, each with what follows it."""
-    made = io.BytesIO()
-    with gzip.GzipFile(fileobj=made, mode="wb", compresslevel=1) as packed:
-        for head, content in entries:
-            packed.write(head + content + bytes(-len(content) % tarfile.BLOCKSIZE))
-        packed.write(end)
-    return made.getvalue()
-
-
-def packed(content: Mapping[str, bytes], *more: tuple[bytes, bytes]) -> bytes:
-    """A tar.gz of these files, and of more headers with what follows them."""
-    return tarred([*((header(name, len(block)), block) for name, block in content.items()), *more])
-
-
-def forged(
-    origin: Path, target: Path, changes: Changes, mend: Callable[[dict[str, Any]], object] | None = None
-) -> Path:
-    """An archive with other members (None: without) and a manifest that agrees with them, which is changed then."""
-    content = {name: block for name, block in {**members(origin), **changes}.items() if block is not None}
-    said = manifest(origin)
-    times = {one["name"]: one["mtime_ns"] for one in said["members"]}
-    said["members"] = [
-        {
-            "name": name,
-            "size": len(block),
-            "sha256": hashlib.sha256(block).hexdigest(),
-            "mtime_ns": times.get(name, 0),
-        }
-        for name, block in content.items()
-    ]
-    if mend is not None:
-        mend(said)
-    target.write_bytes(packed(content | {MANIFEST: json.dumps(said).encode()}))
+def unsealed(archive: Path, target: Path, *statements: str, unchecked: bool = False) -> Path:
+    """The archive with these statements done to it, and the manifest that it had."""
+    shutil.copy(archive, target)
+    with closing(sqlite3.connect(target, isolation_level=None)) as connection:
+        if unchecked:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            connection.execute(statement)
     return target
 
 

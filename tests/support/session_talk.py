@@ -257,7 +257,9 @@ def filled(value: Any, ids: Mapping[str, str]) -> Any:
 
 def timeless(answer: Any, workspace: Workspace) -> Any:
     """An answer that is the same at every time and place: scores fall with age, in their last digits."""
-    text = json.dumps(answer).replace(json.dumps(str(workspace.root))[1:-1], "ROOT")
+    text = json.dumps(answer)
+    for path, name in ((workspace.root, "ROOT"), (workspace.state, "STATE")):
+        text = text.replace(json.dumps(str(path))[1:-1], name)
     text = _STAMPS.sub("_STAMP", _TIMES.sub("TIME", text))
     text = _FIGURES.sub(lambda found: f'"{float(found[1]):.3f}"', text)
     return json.loads(text, parse_float=lambda number: round(float(number), 3))

@@ -14,7 +14,7 @@ def _takes_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tenant", metavar="TENANT", help="whose")
     parser.add_argument("name", metavar="WORKSPACE", help="its name")
     parser.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE", help="a new file (else WORKSPACE-DATE-TIME.dreamd.tar.gz here)"
+        "file", nargs="?", type=Path, metavar="FILE", help="a new file (else WORKSPACE-DATE-TIME.dreamd.db here)"
     )
 
 
@@ -23,7 +23,7 @@ def _export(arguments: argparse.Namespace) -> int:
     from state.stores.fleet.tenants import Tenants
 
     name = arguments.name
-    target = arguments.file or Path(f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.tar.gz")
+    target = arguments.file or Path(f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db")
     target = Path(os.path.realpath(target))
     require_new(target)
     with (

@@ -135,22 +135,17 @@ def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> Non
             notes.consume([one.key for one in gone], version)
             taken = crystals.by_keys({one.crystal for one in gone})
             crystals.mark_dreamt([one.id for one in taken.values()], version)
-        _take(context, crystals, notes, inbox.displaced().values(), only_new=True)
+        _take(context, crystals, notes, inbox.displaced().values())
 
 
-def _take(
-    context: RepairContext, crystals: Crystals, notes: Notes, files: Iterable[Path], *, only_new: bool = False
-) -> None:
-    """Make rows of what these files have; with `only_new` of no text of which there is one already."""
+def _take(context: RepairContext, crystals: Crystals, notes: Notes, files: Iterable[Path]) -> None:
+    """Make rows of what these files have."""
     pieces = notes.unread(context.now, sys.maxsize, files)
     tombstones, made = crystals.forgotten.tombstones(), dict[str, Crystal]()
     for one in (one for piece in pieces for one in piece.notes):
         crystal = _crystal(context, one.note)
         if crystal.text and (left := tombstones.spared(crystal)) is not None:
             made[one.digest] = left
-    if only_new:
-        known = crystals.keys(crystal.id for crystal in made.values())
-        made = {digest: crystal for digest, crystal in made.items() if crystal.id not in known}
     crystals.upsert(made.values())
     keys = crystals.keys(crystal.id for crystal in made.values())
     notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})

@@ -286,10 +286,14 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     return int(version)
 
 
-def unlike_schema(connection: sqlite3.Connection, version: int) -> list[str]:
-    """The names of tables, indexes and the like that are not those of this version; of no version, all of them."""
+def unlike_schema(connection: sqlite3.Connection, version: int, more: Mapping[str, str] | None = None) -> list[str]:
+    """The names of tables, indexes and the like that are not those of this version; of no version, all of them.
+
+    `more` are the statements of further tables, by name, that are to be there.
+    """
     found = things(connection)
-    made = made_by(version) if 1 <= version <= SCHEMA_VERSION else {}
+    ours = made_by(version) if 1 <= version <= SCHEMA_VERSION else {}
+    made = {**ours, **{name: normalised(statement) for name, statement in (more or {}).items()}}
     # How the tables below a word index are written down is up to the SQLite that made them.
     return sorted(name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name)))
 

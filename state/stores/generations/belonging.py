@@ -9,8 +9,8 @@ in no way.
 
 from pathlib import PurePosixPath
 
-from state.stores.backup.manifest import SCRATCH, TEMPORARY
-from state.stores.disk.workspace import STATE_FOLDER
+from state.stores.disk.disk import TEMPORARY
+from state.stores.disk.workspace import SCRATCH, STATE_FOLDER
 
 RECORD = f"{STATE_FOLDER}/generation.json"
 CACHES = (f"{STATE_FOLDER}/index", f"{STATE_FOLDER}/copies")

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from state.errors import BusyError, NotFoundError, StorageError
-from state.stores.backup.manifest import SCRATCH
-from state.stores.backup.writing import take_log
+from state.stores.backup.log import take_log
 from state.stores.database.connection import explained, open_unmigrated
 from state.stores.disk.disk import below, opened
 from state.stores.disk.syscalls import storage_errors
-from state.stores.disk.workspace import STATE_FOLDER, contained
+from state.stores.disk.workspace import SCRATCH, STATE_FOLDER, contained
 from state.stores.generations.belonging import CHECKPOINTS, DATABASES, DOCUMENT, STATE_DB, belongs, is_log
 from state.stores.generations.local_copy import Identity, identity, identity_of
 

@@ -75,6 +75,16 @@ def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
     return _compared(workspace, connection, file, version)
 
 
+def is_checkout(workspace: Workspace, connection: sqlite3.Connection, rendered: str) -> bool:
+    """Return whether git put the file's text there, when the file last had this text and is to have the memory's.
+
+    False for what a person saved, also one who edited the rendered text. Raises DocumentError.
+    """
+    read = reading(workspace, connection)
+    is_edited = read.text != Lineage(connection).text(read.version) and _stamp_of(read.file) == _stamp_of(rendered)
+    return read.found is Found.CHECKOUT and not is_edited
+
+
 def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
     """Note what git says of MEMORY.md now, whose text is the memory's or a person's: the next reading compares."""
     meta, now = Meta(connection), git_file(workspace.document)
@@ -98,7 +108,11 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
     if file in earlier or lineage.has_text(file):
         problem = f"MEMORY.md has the text of an earlier version, which is no edit; version {version} is used"
         return Reading(Found.CHECKOUT, own, file, version, is_known=True, problem=problem)
-    base = _base_of(workspace.document, Meta(connection), file, own, earlier)
+    meta = Meta(connection)
+    held = meta.get(HELD)
+    # With the stamp of a version before the conflict nobody resolved it: git put that version there instead.
+    is_resolved = held is not None and (not earlier or _stamp_of(file) == _stamp_of(lineage.text(int(held))))
+    base = "" if is_resolved else _base_of(workspace.document, meta, file, own, earlier)
     if base is None:
         return Reading(Found.CHECKOUT, own, file, version, problem=problem)
     if base in ("", own):
@@ -119,7 +133,7 @@ def _base_of(path: Path, meta: Meta, file: str, own: str, earlier: Sequence[str]
         return base
     text, *rest = json.loads(seen)
     before = GitFile(*rest)
-    if now.resolved or meta.get(HELD) is not None or text == digest_of(file):
+    if now.resolved or text == digest_of(file):
         return ""
     if not has_moved(path, before, now):
         # What stands in the index is put back by a stash, too; nobody types it.

@@ -3,7 +3,8 @@
     inbox.md             beside state.db: a note is acknowledged when it stands here, synced
     inbox.000017.md      what stood there until copy 17 of state.db was made
     memory/scratch.md    shows every pending note; agents append to it with a plain `>>`
-    .scratch.md.3.displaced    a scratch.md that was written anew: late writes land in it, and are seen
+    .scratch.md.3.4711.displaced    a scratch.md that was written anew when its first 4,711 bytes were read: late
+                         writes land in it, and are seen
 
 Appending needs neither the database nor the lock of the workspace. Everything else is for its owner.
 """
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 HEAD = f"{HEADER}\n\n".encode()
 _ROTATED = re.compile(r"inbox\.([0-9]{6,12})\.md")
-_DISPLACED = re.compile(r"\.scratch\.md\.([0-9]{1,12})\.displaced")
+_DISPLACED = re.compile(r"\.scratch\.md\.([0-9]{1,12})\.([0-9]{1,18})\.displaced")
 
 
 class NoteInbox:
@@ -86,17 +87,27 @@ class NoteInbox:
         """The inboxes of before, by the numbers of the copies that have them, the oldest first."""
         return _numbered(self.workspace.state, _ROTATED)
 
-    def show_anew(self, content: bytes) -> None:
-        """Put this content in the place of scratch.md; what stood there is kept beside it for late writes."""
+    def show_anew(self, content: bytes, read: int) -> None:
+        """Put this content in the place of scratch.md; what stood there is kept beside it for late writes.
+
+        `read`: so many bytes of that are in rows.
+        """
         scratch = self.workspace.scratch
         self.disk.make_folder(scratch.parent)
         with storage_errors(scratch):
             times = scratch.stat() if scratch.exists() else None
-        aside = self.disk.target(scratch).with_name(f".scratch.md.{max(self.displaced(), default=0) + 1}.displaced")
+        number = max(self.displaced(), default=0) + 1
+        aside = self.disk.target(scratch).with_name(f".scratch.md.{number}.{read}.displaced")
         self.disk.exchange(scratch, content, aside=aside)
         if times is not None:  # nobody has noted anything just now
             with storage_errors(scratch):
                 os.utime(scratch, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def read_before(path: Path) -> int:
+    """How many bytes of this file were in rows when it was put aside; 0 of another file."""
+    match = _DISPLACED.fullmatch(path.name)
+    return int(match[2]) if match else 0
 
 
 def modified(status: os.stat_result) -> datetime:

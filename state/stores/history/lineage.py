@@ -258,9 +258,10 @@ class Lineage:
 
         A line that the owner deleted, that was revised or merged into another one, or whose question was answered,
         is not lost (a revision cites an input, or the guards refuse it); nor is one behind the keywords of a pointer.
-        A restore is the owner's word: versions before it do not count.
+        Versions before a restore, which is the owner's word, do not count; nor do those before a repair, since nobody
+        knows who took out what left after the copy was made.
         """
-        restored = "SELECT coalesce(max(number), 1) - 1 FROM versions WHERE cause = 'restore'"
+        restored = "SELECT coalesce(max(number), 1) - 1 FROM versions WHERE cause IN ('restore', 'repair')"
         first = max(self.last_version() - REMEMBERED_VERSIONS, self._connection.execute(restored).fetchone()[0])
         # The plus keeps SQLite to the index of deaths: most lines are dead, and nearly all were born before.
         counted = self._connection.execute(

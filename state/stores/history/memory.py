@@ -72,6 +72,8 @@ class Memory:
         self._connection = crystals.connection
         self.alone: AbstractContextManager[object] = nullcontext()
         """Held while state.db and the file change together; who copies both as of one moment holds it too."""
+        self.is_checkout: Callable[[str], bool] = lambda _: False
+        """Says whether git, and nobody's save, put what is in the file in the place of this text."""
 
     # Versions.
 
@@ -265,10 +267,11 @@ class Memory:
                 if row.rendered != row.wanted:
                     self._update(replace(row, rendered=row.wanted, edits=()))
                 break
-            if not is_blank and (row.rendered == row.wanted or _is_torn(found, row)):
-                break  # a person's edit, which the next commit takes in; or a conflict that a person resolves
+            is_saved = not is_blank and found != row.rendered.encode()
+            if not is_blank and self._is_left_alone(found, row, is_saved=is_saved):
+                break
             done = True
-            if found is not None and not is_blank and found != row.rendered.encode():
+            if found is not None and is_saved:
                 self._take_in(row, decode_document(found, self._path))
                 continue
             if swaps == _SWAPS:
@@ -281,6 +284,15 @@ class Memory:
             self._put_back_if_fenced(row, taken)
         self._show_notes()
         return done
+
+    def _is_left_alone(self, found: bytes | None, row: Document, *, is_saved: bool) -> bool:
+        """Return whether the next commit takes a person's edit in, or a person or git has to be dealt with first."""
+        return row.rendered == row.wanted or _is_torn(found, row) or (is_saved and self.is_checkout(row.rendered))
+
+    def put_back(self) -> None:
+        """Record that the memory is in the file again, perhaps with a person's edits, where git had put another."""
+        if (row := self._document()).rendered != row.wanted:
+            self._update(replace(row, rendered=row.wanted, edits=()))
 
     def _settle(self, row: Document, taken: str) -> None:
         """Keep what a swap took out, where a person had saved it in the instant before."""

@@ -26,7 +26,7 @@ from state.scratch import Bite, Note, PendingCount, render_note
 from state.secrets.policy import Redaction
 from state.stores.database.connection import from_text, open_unmigrated, to_text, transaction
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import HEAD, NoteInbox, modified
+from state.stores.history.inbox import HEAD, NoteInbox, modified, read_before
 from state.stores.history.log_file import (
     bytes_before,
     end_of_lines,
@@ -184,7 +184,7 @@ class Notes:
         found, more, seen = list[Note](), False, set[str]()
         for path in self.inbox.files():
             with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-                mark = self._mark_of(file, status.st_size)
+                mark = self._mark_of(path, file, status.st_size)
                 begin = entry_near_end(file, mark.end, status.st_size, most_bytes)
                 if begin == mark.end:
                     found += [one.note for one, _ in self._read_on(path, None, seen)]
@@ -215,7 +215,7 @@ class Notes:
 
     def _piece(self, path: Path, now: datetime, most: int, seen: set[str]) -> Piece | None:
         with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-            before = self._mark_of(file, status.st_size)
+            before = self._mark_of(path, file, status.st_size)
             upto = _end(file, status, now)
             notes, known = list[Unread](), list[str]()
             start, last, end = before.start, "", upto
@@ -240,7 +240,7 @@ class Notes:
         `seen` are the digests of those that another file had, to which these are added.
         """
         with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-            mark = self._mark_of(file, status.st_size)
+            mark = self._mark_of(path, file, status.st_size)
             end = status.st_size if upto is None else upto
             behind = mark.end
             for placed in placed_notes(file, path, (mark.start, end), modified(status)):
@@ -355,7 +355,8 @@ class Notes:
         with transaction(self._db):  # known before anybody can find it
             self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
             self._put_mark(Mark(len(content), _tail(content), start, rows[-1].key if rows else 0))
-        self.inbox.show_anew(content)
+        scratch = self.inbox.workspace.scratch
+        self.inbox.show_anew(content, self.read_upto(scratch) if scratch.exists() else 0)
         return True
 
     def are_hidden(self) -> bool:
@@ -380,7 +381,7 @@ class Notes:
     def read_upto(self, path: Path) -> int:
         """How many bytes of this file were read."""
         with open_log(self._disk, path) as (file, status):
-            return self._mark_of(file, status.st_size).end
+            return self._mark_of(path, file, status.st_size).end
 
     def rotate(self, copy: int) -> None:
         """Begin a new inbox if all of this one is in rows: the copy of this number will have it."""
@@ -401,7 +402,7 @@ class Notes:
     def remember(self, path: Path, content: bytes) -> None:
         """Have what was read of this file known when its content is this one, of the same length."""
         with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-            mark = self._mark_of(file, status.st_size)
+            mark = self._mark_of(path, file, status.st_size)
             if mark.end:
                 self._put_mark(replace(mark, digest=_tail(content[: mark.end])))
 
@@ -410,7 +411,7 @@ class Notes:
         used = list[Mark]()
         for path in self.inbox.files():
             with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-                used.append(self._mark_of(file, status.st_size))
+                used.append(self._mark_of(path, file, status.st_size))
         with transaction(self._db):
             self._db.execute("DELETE FROM marks")
             for mark in used:
@@ -425,7 +426,7 @@ class Notes:
                 (mark.end, mark.digest, mark.start, mark.note),
             )
 
-    def _mark_of(self, file: BinaryIO, size: int) -> Mark:
+    def _mark_of(self, path: Path, file: BinaryIO, size: int) -> Mark:
         if self._connection is not None:
             rows = self._connection.execute(
                 "SELECT * FROM marks WHERE end <= ? ORDER BY end DESC", (size,)
@@ -433,7 +434,8 @@ class Notes:
             for row in rows:
                 if _digest(file, row["end"]) == row["digest"]:
                     return Mark(row["end"], row["digest"], row["start"], row["note"])
-        return Mark()
+        read = min(read_before(path), size)
+        return Mark(read, "", read)
 
     def _known(self, digests: Sequence[str]) -> set[str]:
         if self._connection is None:

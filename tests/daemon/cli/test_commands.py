@@ -320,7 +320,12 @@ def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
             [sys.executable, "-m", "daemon", "status", str(here)],
             stdout=follower,
             cwd=ROOT,
-            env={"HOME": "/nonexistent", "TERM": "xterm-256color", **environment},
+            env={
+                "HOME": "/nonexistent",
+                "TERM": "xterm-256color",
+                "XDG_DATA_HOME": os.environ["XDG_DATA_HOME"],
+                **environment,
+            },
             check=True,
         )
         os.close(follower)

@@ -118,7 +118,7 @@ def test_a_token_is_shown_once_works_and_can_be_revoked(dreamd: Caller, fleet: K
 
 
 def test_a_workspace_moves_into_the_fleet_and_back(dreamd: Caller, tmp_path: Path) -> None:
-    home, file, back = tmp_path / "home", tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"
+    home, file, back = tmp_path / "home", tmp_path / "one.db", tmp_path / "two.db"
     dreamd("init", home, "--no-daemon")
     dreamd("note", "tea", "-w", home)
     dreamd("export", home, "-o", file)

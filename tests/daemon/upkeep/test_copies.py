@@ -87,14 +87,23 @@ class Life:
             self.written.append(text)
             self.edit("## The Bond\n", f"## The Bond\n- {text}\n")
         elif kind < 0.9 and (lines := sorted(set(self.lines()) & {*self.noted, *self.written})):
-            self.deleted.append(self.chance.choice(lines))
-            self.edit(f"- {self.deleted[-1]}\n", "")
+            self.delete(store, self.chance.choice(lines))
         elif kind < 0.93 and store.lineage.last_version():
             restore(store, self.chance.randint(1, store.lineage.last_version()))
             # What was written or deleted since that version is as it was then.
             self.written, self.deleted = [one for one in self.written if one in self.lines()], []
         else:
             store.copy_if_due(utc_now(), timedelta())
+
+    def delete(self, store: Store, line: str) -> None:
+        """Delete a line as the owner does; not where that is the text of an earlier version, which is no edit.
+
+        Dreams of one second have one stamp; in life they are further apart.
+        """
+        memory = self.workspace.document.read_text().replace(f"- {line}\n", "", 1)
+        if not store.lineage.has_text(memory):
+            self.deleted.append(line)
+            self.workspace.document.write_text(memory)
 
     def edit(self, old: str, new: str) -> None:
         """Save MEMORY.md as its owner does."""
@@ -235,6 +244,16 @@ def test_a_database_that_is_gone_is_not_made_anew_beside_its_copies(
         open_database(here.database)
     assert not here.database.exists()
     assert Caller(capsys)("note", "The keel is sound", "-w", here.root).status == 0
+    assert Caller(capsys)("doctor", here.root, "--repair").status == 0
+    assert_works(here)
+
+
+def test_dreams_go_on_when_the_owner_deleted_much_since_the_copy(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = here.document.read_text().splitlines(keepends=True)
+    here.document.write_text("".join(row for row in rows if not row.startswith("- ")))
+    breaking.emptied(here.database, random.Random(1))
     assert Caller(capsys)("doctor", here.root, "--repair").status == 0
     assert_works(here)
 

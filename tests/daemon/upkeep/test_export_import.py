@@ -30,7 +30,7 @@ from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
-from tests.support.archives import NOTES, exported, lived, manifest, members
+from tests.support.archives import NOTES, exported, files_of, lived, members
 from tests.support.copies import copy_of
 from tests.support.keeping import one_line
 from tests.support.lived import everything
@@ -57,7 +57,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def archive(origin: Path) -> Path:
-    return exported(origin, origin.parent / "honest.tar.gz")
+    return exported(origin, origin.parent / "honest.db")
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def rows(root: Path) -> dict[str, list[tuple[object, ...]]]:
 def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     assert dreamd("import", archive, there, "--no-daemon").status == 0
-    assert members(exported(there, tmp_path / "again.tar.gz")) == members(archive)
-    assert manifest(tmp_path / "again.tar.gz")["members"] == manifest(archive)["members"]
+    assert members(exported(there, tmp_path / "again.db")) == members(archive)
+    assert files_of(tmp_path / "again.db") == files_of(archive)
     assert rows(there) == rows(origin)
     for name in ("MEMORY.md", "GENOME.md", "memory/scratch.md", "memory/economics.json"):
         assert (there / name).read_bytes() == (origin / name).read_bytes()
@@ -124,16 +124,27 @@ def _lines(root: Path) -> str:
 
 
 def test_two_exports_differ_in_the_manifests_time_alone(here: Path, tmp_path: Path) -> None:
-    one, other = exported(here, tmp_path / "1.tar.gz"), exported(here, tmp_path / "2.tar.gz")
-    assert members(one) == members(other)
-    first, second = manifest(one), manifest(other)
-    assert first.pop("at") < second.pop("at")
-    assert first == second
+    one, other = exported(here, tmp_path / "1.db"), exported(here, tmp_path / "2.db")
+    times = set[str]()
+    for path in (one, other):
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            times.add(*connection.execute("SELECT at FROM manifest").fetchone())
+            connection.execute("UPDATE manifest SET at = 'then'")
+    assert len(times) == 2
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_anybody_can_read_an_archive_with_sqlite(archive: Path, origin: Path) -> None:
+    with closing(sqlite3.connect(archive)) as connection:
+        (text,) = connection.execute("SELECT content FROM files WHERE name = 'MEMORY.md'").fetchone()
+        notes = [text for (text,) in connection.execute("SELECT text FROM crystals WHERE origin = 'scratch'")]
+    assert text.decode() == _lines(origin)
+    assert set(NOTES) <= set(notes)
 
 
 def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     before = everything(here)
-    target = tmp_path / "backup.tar.gz"
+    target = tmp_path / "backup.db"
     target.write_text("an older one")
     target.chmod(0o644)
     ended = dreamd("export", here, "--output", target, "--json")
@@ -143,7 +154,7 @@ def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_
     assert target.stat().st_mode & 0o777 == 0o600
     assert everything(here) == before
     assert dreamd("export", here, "-o", tmp_path).status == 0
-    (named,) = tmp_path.glob("here-*.dreamd.tar.gz")
+    (named,) = tmp_path.glob("here-*.dreamd.db")
     assert members(named) == members(target)
 
 
@@ -152,11 +163,11 @@ def test_it_may_go_to_stdout_and_to_another_disk(dreamd: Caller, here: Path, tmp
     other = Path("/dev/shm")  # noqa: S108 - a file system of its own, mostly
     if not os.access(other, os.W_OK) or other.stat().st_dev == here.stat().st_dev:
         pytest.skip("there is no other file system")
-    target = other / f"dreamd-test-{os.getpid()}.tar.gz"
+    target = other / f"dreamd-test-{os.getpid()}.db"
     try:
         assert dreamd("export", here, "-o", target).status == 0
         assert target.stat().st_mode & 0o777 == 0o600
-        assert members(target) == members(exported(here, tmp_path / "x.tar.gz"))
+        assert members(target) == members(exported(here, tmp_path / "x.db"))
         assert list(other.glob(".dreamd-export-*")) == []
     finally:
         target.unlink(missing_ok=True)
@@ -165,7 +176,7 @@ def test_it_may_go_to_stdout_and_to_another_disk(dreamd: Caller, here: Path, tmp
 def test_what_cannot_be_written_to_is_told(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     before = everything(here)
     os.mkfifo(tmp_path / "pipe")
-    for target in (tmp_path / "pipe", "/dev/null", tmp_path / "no" / "such" / "x.tar.gz"):
+    for target in (tmp_path / "pipe", "/dev/null", tmp_path / "no" / "such" / "x.db"):
         ended = dreamd("export", here, "-o", target)
         assert (ended.status, ended.out) == (2, "")
     assert everything(here) == before
@@ -178,8 +189,8 @@ def test_a_version_that_is_lost_and_a_transcript_elsewhere_are_named(
     with working(here) as store:
         store.crystals.connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
         store.crystals.connection.execute("INSERT INTO watermarks VALUES ('/talks/one.jsonl', 1, 1, '{}')")
-    assert dreamd("export", here, "-o", tmp_path / "x.tar.gz").status == 0
-    ended = dreamd("import", tmp_path / "x.tar.gz", tmp_path / "there", "--no-daemon")
+    assert dreamd("export", here, "-o", tmp_path / "x.db").status == 0
+    ended = dreamd("import", tmp_path / "x.db", tmp_path / "there", "--no-daemon")
     assert ended.status == 0
     assert "1 version had no record" in ended.err
     assert "1 transcript outside the workspace had been read" in ended.err
@@ -189,9 +200,9 @@ def test_a_version_that_is_lost_and_a_transcript_elsewhere_are_named(
 def test_a_dream_under_way_begins_anew(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     with working(here) as store:
         store.ledger.begin("20260312T143000000000Z", "manual", store.feelings.levels(_now()).at)
-    ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
+    ended = dreamd("export", here, "-o", tmp_path / "x.db")
     assert "begins anew" in ended.err
-    assert dreamd("import", tmp_path / "x.tar.gz", tmp_path / "there", "--no-daemon").status == 0
+    assert dreamd("import", tmp_path / "x.db", tmp_path / "there", "--no-daemon").status == 0
     assert dreamd("dream", tmp_path / "there").status == 0
     assert "it is pending" in _lines(tmp_path / "there")
 
@@ -206,9 +217,9 @@ def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: 
     with closing(sqlite3.connect(open_workspace(here).state / "state.db")) as connection:
         connection.execute("UPDATE crystals SET created_at = 'yesterday' WHERE key = 1")
         connection.commit()
-    ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
+    ended = dreamd("export", here, "-o", tmp_path / "x.db")
     one_line(ended, 1, "of crystals hold what they cannot hold", "dreamd doctor")
-    assert not (tmp_path / "x.tar.gz").exists()
+    assert not (tmp_path / "x.db").exists()
     assert list(open_workspace(here).state.glob(".export*")) == []
 
 
@@ -216,20 +227,20 @@ def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: 
 def test_what_is_half_forgotten_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     with working(here) as store:
         intend(store.crystals.connection, Erasure((Target(("tea",)),), Cut.SENTENCES))
-    ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
+    ended = dreamd("export", here, "-o", tmp_path / "x.db")
     one_line(ended, 1, "forgetting has not ended", "run 'dreamd forget'")
-    assert not (tmp_path / "x.tar.gz").exists()
+    assert not (tmp_path / "x.db").exists()
     assert dreamd("forget", "-w", here, "--yes").status == 0
-    assert dreamd("export", here, "-o", tmp_path / "x.tar.gz").status == 0
-    assert b"tea over" not in b"".join(members(tmp_path / "x.tar.gz").values())
+    assert dreamd("export", here, "-o", tmp_path / "x.db").status == 0
+    assert b"tea over" not in b"".join(members(tmp_path / "x.db").values())
 
 
 def test_what_a_killed_export_left_goes_when_the_next_owner_comes(here: Path) -> None:
     gone = subprocess.Popen(["/bin/true"])
     gone.wait()
-    left = open_workspace(here).state / f".export-{gone.pid}-aa.tar.gz.dreamd-tmp"
-    beside = open_workspace(here).state / f".export-{gone.pid}-aa.tar.gz.db.dreamd-tmp"
-    alive = open_workspace(here).state / f".export-{os.getpid()}-aa.tar.gz.dreamd-tmp"
+    left = open_workspace(here).state / f".export-{gone.pid}-aa.db.dreamd-tmp"
+    beside = open_workspace(here).state / f".export-{gone.pid}-aa.db.db.dreamd-tmp"
+    alive = open_workspace(here).state / f".export-{os.getpid()}-aa.db.dreamd-tmp"
     with working(here) as store:
         for act in (
             lambda: export(store, _now()),
@@ -277,11 +288,11 @@ def test_a_dream_is_waited_for(dreamd: Caller, here: Path, tmp_path: Path, monke
     monkeypatch.setattr(command, "_PATIENCE_SECONDS", 0.3)
     with acquire(open_workspace(here), "dreamd dream"):
         began = utc_now()
-        ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
+        ended = dreamd("export", here, "-o", tmp_path / "x.db")
         assert (utc_now() - began).total_seconds() > 0.3
         assert ended.status == 5
         assert ended.err.count("waiting: ") == 1
-    assert not (tmp_path / "x.tar.gz").exists()
+    assert not (tmp_path / "x.db").exists()
 
 
 def test_only_a_new_or_empty_folder_is_imported_into(
@@ -294,7 +305,7 @@ def test_only_a_new_or_empty_folder_is_imported_into(
     assert everything(here) == before
     assert "is a file" in dreamd("import", archive, archive).err
     assert "make it first" in dreamd("import", archive, tmp_path / "no" / "such").err
-    assert dreamd("import", tmp_path / "none.tar.gz", tmp_path / "there").status == 1
+    assert dreamd("import", tmp_path / "none.db", tmp_path / "there").status == 1
     assert not (tmp_path / "there").exists()
     empty = tmp_path / "empty"
     empty.mkdir(mode=0o750)
@@ -356,8 +367,8 @@ def young(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_a_workspace_that_has_never_dreamt_comes_back_too(dreamd: Caller, young: Path, tmp_path: Path) -> None:
-    assert dreamd("export", young, "-o", tmp_path / "x.tar.gz").status == 0
-    done = asdict(import_archive(tmp_path / "x.tar.gz", tmp_path / "there"))
+    assert dreamd("export", young, "-o", tmp_path / "x.db").status == 0
+    done = asdict(import_archive(tmp_path / "x.db", tmp_path / "there"))
     assert (done["version"], done["crystals"], done["missing"]) == (0, 0, ())
     assert json.loads(dreamd("status", tmp_path / "there", "--json").out)["version"] == 0
     assert pending_notes(open_workspace(tmp_path / "there")) == pending_notes(open_workspace(young))

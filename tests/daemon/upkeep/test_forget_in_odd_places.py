@@ -31,6 +31,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.erasing.plan import Erasure
 from state.stores.history.ledger import Call
 from tests.support.forgettable import bytes_with, note, quick
+from tests.support.former_archives import FORMER
 
 SECRET = "blue heron nests behind mill 7731"
 
@@ -165,7 +166,7 @@ def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(w
         workspace.root / ".MEMORY.md.dreamd-tmp-zz",
         workspace.scratch.with_name(".scratch.md.dreamd-tmp-1"),
         workspace.state / ".forgotten.json.7.dreamd-tmp",
-        workspace.state / ".export-1-abc.tar.gz.dreamd-tmp",
+        workspace.state / ".export-1-abc.db.dreamd-tmp",
     ]
     with quick(workspace) as store:
         note(store, SECRET)
@@ -192,14 +193,16 @@ def test_a_hook_s_file_that_has_it_in_its_name_is_not_listed_any_more(
 
 
 def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Workspace) -> None:
-    archive = workspace.root / "backup.tar.gz"
+    archive = workspace.root / "backup.db"
     with quick(workspace) as store:
         note(store, SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         Path(export(store, utc_now()).path).rename(archive)
-        (workspace.root / "photos.zip").write_bytes(b"PK\3\4 of the owner's")
+        shutil.copy(FORMER, workspace.root / "older.tar.gz")
+        for name in ("photos.gz", "photos.db"):
+            (workspace.root / name).write_bytes(b"\x1f\x8b of the owner's")
         receipt = forgotten(store)
-    assert [(one.place, one.owners) for one in receipt.left] == [("backup.tar.gz", True)]
+    assert [(one.place, one.owners) for one in receipt.left] == [("backup.db", True), ("older.tar.gz", True)]
     assert f"rm '{archive}'" in receipt.left[0].why
     assert archive.exists()
 

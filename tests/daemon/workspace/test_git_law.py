@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -287,3 +288,21 @@ def resolved(text: str, side: str) -> str:
 
 TestPerson = Person.TestCase
 TestPerson.settings = examples(60, stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_a_reset_out_of_a_conflict_is_nobodys_save(*, edits: bool) -> None:
+    """A dream meanwhile could not be written into the file, which git then makes an earlier version."""
+    person = Person()
+    try:
+        person.begin(tracked=True)
+        person.clash("merge", sleeps=False)
+        assert person.is_torn()
+        person.dream()
+        person.reset(1)
+        if edits:
+            person.write()
+            person.commit()
+        person.dream()
+    finally:
+        person.teardown()

@@ -6,17 +6,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from state.errors import StorageError
-from state.stores.backup import writing
-from state.stores.backup.writing import ArchiveWriter, take_files, take_log
-from state.stores.disk.disk import Disk
+from state.stores.backup import log
+from state.stores.backup.log import take_log
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from tests.support.archives import members
 
 
 @pytest.fixture
@@ -24,13 +22,19 @@ def here(tmp_path: Path) -> Workspace:
     return init_workspace(contained(tmp_path / "here"))
 
 
-def taken(workspace: Workspace, target: Path) -> dict[str, bytes]:
+class Taker(dict[str, bytes]):
+    """Takes the files of a log in."""
+
+    def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
+        assert mtime_ns > 0
+        self[name] = source.read(size)
+
+
+def taken(workspace: Workspace) -> dict[str, bytes]:
     """The log as an archive has it."""
-    with target.open("w+b") as file, ArchiveWriter(file) as writer:
-        take_files(writer, workspace, Disk(workspace.root))
-        take_log(writer, workspace, Disk(workspace.root))
-        writer.close("", 1, datetime.now(UTC))
-    return members(target)
+    taker = Taker()
+    take_log(taker, workspace, workspace.disk())
+    return taker
 
 
 @contextmanager
@@ -43,41 +47,41 @@ def meanwhile(act: "threading.Thread") -> Iterator[None]:
 
 
 def test_a_line_that_is_being_written_is_waited_for(here: Workspace, tmp_path: Path) -> None:
-    with here.scratch.open("ab", buffering=0) as log:
-        log.write(b"- whole\n- half")
+    with here.scratch.open("ab", buffering=0) as file:
+        file.write(b"- whole\n- half")
 
         def finish() -> None:
             time.sleep(0.2)
-            log.write(b" a line\n- and the next")
+            file.write(b" a line\n- and the next")
 
         with meanwhile(threading.Thread(target=finish)):
-            assert taken(here, tmp_path / "x")["memory/scratch.md"] == b"- whole\n- half a line\n"
+            assert taken(here)["memory/scratch.md"] == b"- whole\n- half a line\n"
 
 
 def test_a_last_line_that_nobody_goes_on_with_is_a_note(here: Workspace, tmp_path: Path) -> None:
     here.scratch.write_bytes(b"- whole\n- and without an end")
     os.utime(here.scratch, (1_000_000, 1_000_000))
-    assert taken(here, tmp_path / "x")["memory/scratch.md"] == b"- whole\n- and without an end"
+    assert taken(here)["memory/scratch.md"] == b"- whole\n- and without an end"
 
 
 def test_a_note_without_its_newline_is_in_it_once_it_is_quiet(here: Workspace, tmp_path: Path) -> None:
     here.scratch.write_bytes(b"- by printf")
-    assert taken(here, tmp_path / "x")["memory/scratch.md"] == b"- by printf"
+    assert taken(here)["memory/scratch.md"] == b"- by printf"
 
 
 def test_a_line_that_never_ends_is_left_out(here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "_LONGEST_LINE_SECONDS", 0.2)
+    monkeypatch.setattr(log, "_LONGEST_LINE_SECONDS", 0.2)
     here.scratch.write_bytes(b"- whole\n- and so")
     done = threading.Event()
 
     def dribble() -> None:
-        with here.scratch.open("ab", buffering=0) as log:
+        with here.scratch.open("ab", buffering=0) as file:
             while not done.wait(0.01):
-                log.write(b" on")
+                file.write(b" on")
 
     with meanwhile(threading.Thread(target=dribble)):
         try:
-            assert taken(here, tmp_path / "x")["memory/scratch.md"] == b"- whole\n"
+            assert taken(here)["memory/scratch.md"] == b"- whole\n"
         finally:
             done.set()
 
@@ -86,34 +90,35 @@ def test_a_log_that_is_longer_than_a_block_ends_with_a_line(here: Workspace, tmp
     content = b"".join(b"- %d\n" % number for number in range(400_000))
     here.scratch.write_bytes(content + b"x" * 3_000_000)
     os.utime(here.scratch, (1_000_000, 1_000_000))
-    assert taken(here, tmp_path / "x")["memory/scratch.md"] == content + b"x" * 3_000_000
+    assert taken(here)["memory/scratch.md"] == content + b"x" * 3_000_000
 
 
 def test_a_writer_that_holds_the_log_is_waited_for(here: Workspace, tmp_path: Path) -> None:
     here.scratch.write_bytes(b"- one\n")
-    with here.scratch.open("ab", buffering=0) as log:
-        fcntl.flock(log, fcntl.LOCK_EX)
-        log.write(b"- a note of\n")
+    with here.scratch.open("ab", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(b"- a note of\n")
 
         def finish() -> None:
             time.sleep(0.2)
-            log.write(b"  two lines\n")
-            fcntl.flock(log, fcntl.LOCK_UN)
+            file.write(b"  two lines\n")
+            fcntl.flock(file, fcntl.LOCK_UN)
 
         with meanwhile(threading.Thread(target=finish)):
-            assert taken(here, tmp_path / "x")["memory/scratch.md"] == b"- one\n- a note of\n  two lines\n"
+            assert taken(here)["memory/scratch.md"] == b"- one\n- a note of\n  two lines\n"
 
 
 def test_a_pipe_and_a_link_that_leads_out_are_refused_in_words(here: Workspace, tmp_path: Path) -> None:
-    os.mkfifo(here.genome)
+    here.scratch.unlink(missing_ok=True)
+    os.mkfifo(here.scratch)
     with pytest.raises(StorageError, match="no regular file; move it away"):
-        taken(here, tmp_path / "x")
-    here.genome.unlink()
+        taken(here)
+    here.scratch.unlink()
     (tmp_path / "outside").write_text("secret")
-    here.genome.symlink_to(tmp_path / "outside")
+    here.scratch.symlink_to(tmp_path / "outside")
     with pytest.raises(StorageError, match="replace the link by the file itself"):
-        taken(here, tmp_path / "x")
-    here.genome.unlink()
+        taken(here)
+    here.scratch.unlink()
     (here.root / "mine.md").write_text("inside")
-    here.genome.symlink_to("mine.md")
-    assert taken(here, tmp_path / "x")["GENOME.md"] == b"inside"
+    here.scratch.symlink_to("../mine.md")
+    assert taken(here)["memory/scratch.md"] == b"inside"

@@ -1,328 +1,359 @@
-"""Archives that nobody's dreamd wrote: each is refused in one line, and nothing is left of it."""
+"""Archives that nobody's dreamd wrote: only rows and files that there may be come out, whatever else is in one."""
 
-import gzip
-import hashlib
-import json
+import os
+import random
 import shutil
-import stat
-import tarfile
-import tempfile
+import sqlite3
 import tracemalloc
-from contextlib import suppress
-from functools import partial
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from daemon.ingest.formats.turn import Watermark
 from daemon.upkeep.import_ import import_archive
-from state.dream import encode_record
-from state.stores.backup.manifest import MANIFEST, MAX_MEMBERS, ArchiveError, place
-from state.stores.backup.reading import open_archive
-from state.stores.disk.workspace import contained
-from tests.support.archives import (
-    Importer,
-    forged,
-    header,
-    manifest,
-    members,
-    packed,
-    tarred,
-    unpacked,
-)
+from daemon.workspace.adoption import open_workspace
+from state.codec import encode
+from state.crystals.crystal import Origin, crystal_id
+from state.errors import DreamdError, UsageError
+from state.stores.backup.archive import TABLES, ArchiveError, digest_of, place
+from state.stores.backup.reading import open_foreign, rebuild, unpack
+from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, open_database, to_text
+from state.stores.disk.syscalls import System
+from state.stores.disk.workspace import contained, init_workspace
+from tests.support.archives import Importer, changed, unsealed
 from tests.support.lived import everything
-from tests.support.long_variants import examples, spread
-from tests.support.working import working
+from tests.support.long_variants import examples
+from tests.support.working import AT
+
+HALF_FORGOTTEN = '{"targets": [["tea"]], "cut": "sentences", "renamed": {}, "keywords": [], "rows": []}'
+OTHER_SCHEMAS = (
+    "CREATE TABLE cargo (text TEXT)",
+    "CREATE VIEW cargo AS SELECT * FROM crystals",
+    "CREATE INDEX cargo ON crystals (text)",
+    "CREATE TRIGGER cargo AFTER INSERT ON crystals BEGIN DELETE FROM lines; END",
+    "CREATE TEMP TABLE cargo (text TEXT)",
+    "CREATE VIRTUAL TABLE cargo USING fts5 (text)",
+    "ALTER TABLE crystals ADD COLUMN cargo TEXT",
+    "ALTER TABLE crystals ADD COLUMN cargo TEXT AS (text || text)",
+    "DROP INDEX crystals_by_kind",
+    "DROP TRIGGER item_events_stay",
+    "DROP TABLE skills",
+)
 
 
-def with_entry(archive: Path, target: Path, head: bytes, content: bytes = b"") -> Path:
-    """The archive with one entry more, before its manifest, which does not know it."""
-    files = unpacked(archive)
-    said = files.pop(MANIFEST)
-    target.write_bytes(packed(files, (head, content), (header(MANIFEST, len(said)), said)))
-    return target
+@pytest.mark.parametrize("statement", OTHER_SCHEMAS)
+def test_a_schema_that_is_another_one_is_refused(
+    archive: Path, importer: Importer, tmp_path: Path, statement: str
+) -> None:
+    path = changed(archive, tmp_path / "x.db", statement)
+    if "TEMP" in statement:  # it was never in the file
+        import_archive(path, importer.folder / "there")
+    else:
+        importer.refuses(path, "its tables are not those of schema")
+
+
+def test_a_trigger_with_a_tables_name_is_another_schema(archive: Path, importer: Importer, tmp_path: Path) -> None:
+    """A table and a trigger may have one name: both are looked at, whichever comes last."""
+    for name in ("skills", "words_data"):
+        hidden = f"CREATE TRIGGER {name} AFTER INSERT ON crystals BEGIN DELETE FROM lines; END"  # noqa: S608
+        again = f"UPDATE sqlite_master SET rowid = 10000 WHERE type = 'table' AND name = '{name}'"  # noqa: S608
+        for statements in ((hidden,), (hidden, again)):
+            path = changed(archive, tmp_path / "x.db", *statements, unchecked=True)
+            importer.refuses(path, "its tables are not those of schema")
+
+
+def test_what_an_owner_has_analysed_is_left_behind(archive: Path, tmp_path: Path) -> None:
+    import_archive(changed(archive, tmp_path / "x.db", "ANALYZE"), tmp_path / "there")
+    with closing(sqlite3.connect(open_workspace(tmp_path / "there").database)) as connection:
+        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name LIKE 'sqlite_stat%'").fetchone() is None
+
+
+def test_a_view_or_a_virtual_table_in_the_place_of_a_table_is_never_asked(
+    archive: Path, importer: Importer, tmp_path: Path
+) -> None:
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x, x, x, x FROM n"
+    for statement in (f"CREATE VIEW skills AS {endless}", "CREATE VIRTUAL TABLE skills USING fts5 (place, pattern)"):
+        importer.refuses(
+            unsealed(archive, tmp_path / "x.db", "DROP TABLE skills", statement), "its tables are not those"
+        )
+
+
+def test_other_versions_and_another_programs_database_are_refused(
+    archive: Path, importer: Importer, tmp_path: Path
+) -> None:
+    for version, said in ((99, "schema 99"), (0, "no schema"), (-7, "no schema"), (1, "not those of schema 1")):
+        importer.refuses(changed(archive, tmp_path / "x.db", f"PRAGMA user_version = {version}"), said)
+    assert "upgrade" in importer.refuses(changed(archive, tmp_path / "x.db", "PRAGMA user_version = 99"))
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE notes (text TEXT)")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    importer.refuses(other, "its tables are not those")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE crystals SET text = CAST(x'fffe' AS TEXT)", "UTF-8"),
+        ("UPDATE crystals SET text = x'00'", "of crystals hold what they cannot hold"),
+        ("UPDATE crystals SET accesses = 'many'", "of crystals hold what they cannot hold"),
+        ("UPDATE crystals SET importance = 'high'", "of crystals hold what they cannot hold"),
+        ("UPDATE crystals SET created_at = 'yesterday'", "of crystals hold what they cannot hold"),
+        ("UPDATE crystals SET created_at = '2026-03-01T12:00:00'", "of crystals hold what they cannot hold"),
+        ("UPDATE items SET content = x'00'", "of items hold"),
+        ("UPDATE occurrences SET crystal = crystal + 777", "rows of occurrences lead to rows that are not there"),
+        pytest.param("UPDATE meta SET value = zeroblob(70000000)", "too big", marks=pytest.mark.full),
+        ("UPDATE crystals SET trust = 'zzz'", "of crystals hold what they cannot hold"),
+        ("UPDATE crystals SET parents = '[['", "of crystals hold"),
+        ("UPDATE crystals SET lifecycle = 'x'", "of crystals hold"),
+        ("UPDATE crystals SET importance = 9e999", "of crystals hold"),
+        ("UPDATE crystals SET text = 'another'", "of crystals hold"),
+        ("UPDATE lines SET section = 'Nope'", "of lines hold"),
+        ("UPDATE items SET metadata = '[1'", "of items hold"),
+        ("UPDATE sessions SET config = '{{{'", "of sessions hold"),
+        ("UPDATE sessions SET policy = 'zzz'", "of sessions hold"),
+        ("INSERT INTO hormones VALUES (1, 0, 0, 0, '2026-03-01T12:00:00+00:00', '[')", "of hormones hold"),
+        ("INSERT INTO watermarks VALUES ('x.md', 1, 1, '[]')", "of watermarks hold"),
+        ("INSERT INTO meta VALUES ('forgotten_salt', 'zz')", "of meta hold"),
+        ("INSERT INTO meta VALUES ('forgotten_withheld', 'many')", "of meta hold"),
+        ("INSERT INTO meta VALUES ('forgettings', '[{}]')", "of meta hold"),
+        ("INSERT INTO meta VALUES ('session_ended', 'yesterday')", "of meta hold"),
+        ("UPDATE meta SET value = '{\"1\": [1]}' WHERE name = 'notes_read'", "of meta hold"),
+        # It would be carried out here.
+        ("INSERT INTO meta VALUES ('forgetting', '{}')", "of meta hold"),
+        (f"INSERT INTO meta VALUES ('forgetting', '{HALF_FORGOTTEN}')", "forgetting has not ended"),  # noqa: S608
+        ("INSERT INTO hormones VALUES (2, 0, 0, 0, '2026-03-01T12:00:00+00:00', '{}')", "CHECK constraint"),
+    ],
+)
+def test_rows_that_no_dreamd_writes_are_refused(
+    archive: Path, importer: Importer, tmp_path: Path, statement: str, said: str
+) -> None:
+    more = ("INSERT OR IGNORE INTO meta VALUES ('x', 'y')",)
+    importer.refuses(changed(archive, tmp_path / "x.db", *more, statement, unchecked=True), said)
+
+
+def test_what_a_hostile_schema_says_is_nothing_that_a_terminal_obeys(
+    archive: Path, importer: Importer, tmp_path: Path
+) -> None:
+    bad = "UPDATE sqlite_master SET sql = 'CREATE \x1b]0;owned\x07 \u202e' || char(10) WHERE name = 'skills'"
+    said = importer.refuses(changed(archive, tmp_path / "x.db", bad, unchecked=True))
+    assert said.isprintable()
+
+
+def test_the_form_of_the_file_must_be_right(archive: Path, importer: Importer, tmp_path: Path) -> None:
+    whole = archive.read_bytes()
+    wal = bytearray(whole)
+    wal[18:20] = b"\2\2"
+    for content, said in (
+        (b"", "no archive"),
+        (b"x" * 4096, "no archive"),
+        (b"PK\3\4" + whole, "no archive"),
+        (b"\x1f\x8b" + whole, "no archive"),
+        (whole[:4096], "cut off"),
+        (whole + bytes(4096), "cut off"),
+        (bytes(wal), "journal"),
+    ):
+        (tmp_path / "x.db").write_bytes(content)
+        importer.refuses(tmp_path / "x.db", said)
+
+
+def test_what_is_no_file_is_never_opened_and_a_link_is_followed(archive: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(UsageError, match="is no regular file"):
+            import_archive(path, tmp_path / "there")
+    (tmp_path / "latest.db").symlink_to(archive)
+    assert import_archive(tmp_path / "latest.db", tmp_path / "there").version == 4
+
+
+def test_a_log_beside_it_is_not_read(archive: Path, tmp_path: Path) -> None:
+    """What a database has beside it SQLite would carry out, or delete."""
+    path = Path(shutil.copy(archive, tmp_path / "x.db"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("DELETE FROM crystals")
+        log = (tmp_path / "x.db-wal").read_bytes()
+    shutil.copy(archive, path)
+    (tmp_path / "x.db-wal").write_bytes(log)
+    (tmp_path / "x.db-journal").symlink_to("/dev/zero")
+    assert import_archive(path, tmp_path / "there").crystals > 0
+    assert path.read_bytes() == archive.read_bytes()
+    assert (tmp_path / "x.db-wal").read_bytes() == log
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "/etc/cron.d/x", "../x", "history/../../x", "history/..", "..\\x", "C:\\x", "memory\\scratch.md", "memory.md",
-        "MEMORY.MD", "memory/Scratch.md", "./MEMORY.md", "MEMORY.md/", "MEMORY.md ", "history/", "history/1.json",
-        "history/0000001.json", "history/000001.JSON", "history/٠٠٠٠٠١.json", "segments/retired/000001.01.md",
-        "segments/000001.md/x", ".dreamd/state.db", ".dreamd/lock", "lock", "state.db-wal", "checkpoints/dreams.db",
-        "crystals/chroma.sqlite3", "inner.tar.gz", "x", "",
-        "MEMORY.md\n", "m\u0130emory", "\u202eMEMORY.md", "a" * 60_000,
+        "/etc/cron.d/x", "../x", "segments/../../x", "segments/..", "..\\x", "C:\\x", "memory\\scratch.md",
+        "memory.md", "MEMORY.MD", "memory/Scratch.md", "./MEMORY.md", "MEMORY.md/", "MEMORY.md ", "segments/",
+        "segments/1.json", "segments/0000001.json", "segments/000001.JSON", "segments/٠٠٠٠٠١.json",
+        "segments/retired/000001.01.md", "segments/000001.md/x", ".dreamd/state.db", ".dreamd", "lock", "state.db",
+        "history/000001.json", "checkpoints/dreams.db", "transcripts/one.jsonl", "x", "", "MEMORY.md\n",
+        "m\u0130emory", "\u202eMEMORY.md", "a" * 60_000,
     ],
 )  # fmt: skip
 def test_only_names_that_a_workspace_has_are_let_in(
     archive: Path, importer: Importer, tmp_path: Path, name: str
 ) -> None:
     assert place(contained(tmp_path), name) is None
-    importer.refuses(with_entry(archive, tmp_path / "x.tar.gz", header(name)), "is no")
+    row = f"INSERT INTO files VALUES (CAST(x'{name.encode().hex()}' AS TEXT), x'00', 0)"  # noqa: S608
+    importer.refuses(changed(archive, tmp_path / "x.db", row), "is no file of a workspace")
 
 
 @examples(60)
-@given(st.text(max_size=40) | st.from_regex(r"(history/|segments/|segments/retired/)[0-9.]{1,20}(json|md)?"))
+@given(st.text(max_size=40) | st.from_regex(r"(segments/|segments/retired/)[0-9.]{1,20}(json|md)?"))
 def test_a_name_leads_into_the_workspace_or_nowhere(name: str) -> None:
     root = Path("/somewhere/here")
     found = place(contained(root), name)
     assert found is None or (".." not in found.parts and found.is_relative_to(root) and str(found).endswith(name))
 
 
-def test_a_name_has_one_form(archive: Path, importer: Importer, tmp_path: Path) -> None:
-    """Nothing is hidden behind a NUL, put before it by a prefix, or not UTF-8."""
-    for number, (at, field) in enumerate(((0, b"GENOME.md\0.exe"), (0, b"\xff\xfe"), (345, b"/etc"))):
-        head = bytearray(header("history/000009.json"))
-        head[at : at + len(field)] = field
-        head[148:156] = b"%06o\0 " % (sum(head[:148]) + sum(head[156:]) + 8 * ord(" "))
-        importer.refuses(with_entry(archive, tmp_path / f"{number}.tar.gz", bytes(head)))
-
-
 @pytest.mark.parametrize(
-    "kind",
+    ("statement", "said"),
     [
-        tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE,
-        tarfile.CONTTYPE, tarfile.GNUTYPE_SPARSE, tarfile.AREGTYPE, b"Z",
+        ("INSERT INTO files VALUES ('MEMORY.md', x'00', 0)", "in it twice"),
+        ("INSERT INTO files VALUES (x'4D454D4F52592E6D64', x'00', 0)", "no file of a workspace"),
+        ("INSERT INTO files VALUES (7, x'00', 0)", "no file of a workspace"),
+        ("UPDATE files SET content = 'text'", "is no file"),
+        ("UPDATE files SET content = 9.5", "is no file"),
+        ("UPDATE files SET mtime_ns = -1", "of no time"),
+        ("UPDATE files SET mtime_ns = 9223372036854775807", "of no time"),
+        ("UPDATE files SET mtime_ns = 'yesterday'", "of no time"),
+        ("DELETE FROM manifest", "its manifest"),
+        ("INSERT INTO manifest SELECT * FROM manifest", "its manifest"),
+        ("UPDATE manifest SET at = 'yesterday'", "no time"),
+        ("UPDATE manifest SET at = '2026-03-01T12:00:00'", "no time"),
+        ("UPDATE manifest SET at = x'00'", "no time"),
+        ("DROP TABLE manifest", "its tables are not those"),
+        ("DROP TABLE files", "its tables are not those"),
+        ("ALTER TABLE files ADD COLUMN cargo TEXT", "its tables are not those"),
+        ("ALTER TABLE files ADD COLUMN cargo TEXT AS (name || name)", "its tables are not those"),
+        ("CREATE TRIGGER files AFTER INSERT ON meta BEGIN DELETE FROM files; END", "its tables are not those"),
     ],
-)  # fmt: skip
-def test_links_devices_folders_and_sparse_files_are_no_files(
-    archive: Path, importer: Importer, tmp_path: Path, kind: bytes
-) -> None:
-    head = header("history/000009.json", type=kind, linkname="/etc/passwd", devmajor=1, devminor=3)
-    importer.refuses(with_entry(archive, tmp_path / "x.tar.gz", head), "is no")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK],
 )
-@pytest.mark.parametrize("name", spread(["././@PaxHeader", "history/000009.json"], 2))
-def test_a_header_that_says_more_of_the_next_file_is_refused(
-    archive: Path, importer: Importer, tmp_path: Path, kind: bytes, name: str
+def test_files_that_no_dreamd_writes_are_refused(
+    archive: Path, importer: Importer, tmp_path: Path, statement: str, said: str
 ) -> None:
-    """A name, a size or a link from somewhere else, and as long as it says: none is read."""
-    more = b"30 path=../../../../etc/cron.d/x\n21 size=99999999999\n"
-    importer.refuses(with_entry(archive, tmp_path / "x.tar.gz", header(name, len(more), type=kind), more), "is no")
-    long = with_entry(archive, tmp_path / "y.tar.gz", header(name, 60_000_000, type=kind), bytes(60_000_000))
-    tracemalloc.start()
-    importer.refuses(long, "is no")
-    assert tracemalloc.get_traced_memory()[1] < 20_000_000
-    tracemalloc.stop()
+    importer.refuses(changed(archive, tmp_path / "x.db", statement), said)
 
 
-@pytest.mark.parametrize("size", [-1, -(2**62), 2**62, 10**12])
-def test_a_size_that_cannot_be_meant_is_refused(archive: Path, importer: Importer, tmp_path: Path, size: int) -> None:
-    importer.refuses(with_entry(archive, tmp_path / "x.tar.gz", header("history/000009.json", size)))
-
-
-def test_a_file_that_is_in_it_twice_is_in_it_wrongly(archive: Path, importer: Importer, tmp_path: Path) -> None:
-    path = with_entry(archive, tmp_path / "x.tar.gz", header("MEMORY.md", 7), b"another")
-    importer.refuses(path, "MEMORY.md is in it twice")
-
-
-def test_what_the_manifest_does_not_know_is_refused_and_what_it_misses_too(
-    archive: Path, importer: Importer, tmp_path: Path
-) -> None:
-    more = with_entry(archive, tmp_path / "more.tar.gz", header("history/000077.json"))
-    importer.refuses(more, "names other files")
-    importer.refuses(forged(archive, tmp_path / "less.tar.gz", {}, lambda said: said["members"].pop()), "other files")
-    importer.refuses(forged(archive, tmp_path / "none.tar.gz", {"state.db": None}), "has no state.db")
-
-    def twice(said: dict[str, Any]) -> None:
-        said["members"].append(said["members"][0])
-
-    importer.refuses(forged(archive, tmp_path / "twice.tar.gz", {}, twice), "names other files")
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("sha256", "0" * 64), ("size", 1), ("size", 10**12), ("size", -1), ("mtime_ns", -1), ("mtime_ns", 2**63)],
-)
-def test_the_manifest_must_be_true(
-    archive: Path, importer: Importer, tmp_path: Path, field: str, value: object
-) -> None:
-    def lie(said: dict[str, Any]) -> None:
-        next(one for one in said["members"] if one["name"] == "MEMORY.md")[field] = value
-
-    importer.refuses(forged(archive, tmp_path / "x.tar.gz", {}, lie), "MEMORY.md", "manifest")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"null", b"[]", b"{", b'{"format": 1}', b'{"format": "1"}', b"\xff\xfe", b'{"format": 1, "members": [7]}',
-     b"[" * 200_000, b'{"format": 1, "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", b'{"format": 1e999}'],
-)  # fmt: skip
-def test_a_manifest_that_cannot_be_read_is_told_so(
-    archive: Path, importer: Importer, tmp_path: Path, content: bytes
-) -> None:
-    path = tmp_path / "x.tar.gz"
-    path.write_bytes(packed(members(archive) | {MANIFEST: content}))
-    importer.refuses(path, "manifest.json cannot be read")
-
-
-def test_a_newer_format_and_a_newer_schema_ask_for_an_upgrade(
-    archive: Path, importer: Importer, tmp_path: Path
-) -> None:
-    path = tmp_path / "x.tar.gz"
-    for newer in ({"format": 99, "cargo": {}}, {"schema": 99}):
-        said = importer.refuses(forged(archive, path, {}, partial(dict.update, **newer)), "99")
-        assert "a newer dreamd" in said
-        assert "upgrade" in said
-    for never in ({"format": 0}, {"schema": 0}, {"at": "2026-03-01T12:00:00"}):
-        importer.refuses(forged(archive, path, {}, partial(dict.update, **never)), "manifest")
-
-
-def test_what_is_no_archive_is_told_so(archive: Path, importer: Importer, tmp_path: Path) -> None:
-    path = tmp_path / "x.tar.gz"
-    whole = archive.read_bytes()
-    cut = (b"", whole[:-1], whole[:-9], whole[: len(whole) // 2], whole[100:])
-    for content in (*cut, b"PK", b"\x1f\x8b", b"x" * 5_000, whole + b"x", whole + whole, b"#!/bin/sh\n" + whole):
-        path.write_bytes(content)
-        importer.refuses(path)
-    files = [(header(name, len(content)), content) for name, content in unpacked(archive).items()]
-    for end in (b"", b"x" * 512, bytes(1024) + b"x" * 512, bytes(30_000), bytes(1024) + files[0][0]):
-        path.write_bytes(tarred(files, end))
-        importer.refuses(path)
-    path.write_bytes(gzip.compress(b"".join(head + content for head, content in files)[:-300]))
-    importer.refuses(path)
-
-
-def bomb(sizes: dict[str, int], real: int) -> bytes:
-    """An archive whose headers and manifest say these sizes, every member being so many zeros."""
-    rows = [{"name": name, "size": size, "sha256": "0" * 64, "mtime_ns": 0} for name, size in sizes.items()]
-    said = json.dumps(
-        {"format": 1, "dreamd": "", "schema": 1, "at": "2026-03-01T12:00:00Z", "members": rows}
-    ).encode()
-    entries = [(header(name, size), bytes(real)) for name, size in sizes.items()]
-    return tarred([*entries, (header(MANIFEST, len(said)), said)])
-
-
-def test_a_bomb_does_not_go_off(importer: Importer, tmp_path: Path) -> None:
-    path = tmp_path / "x.tar.gz"
-    for sizes, real, said in (
-        ({"state.db": 3 * 1024**3}, 20_000_000, "would unpack to"),
-        ({f"history/{number:06d}.json": 50_000_000 for number in range(1, 60)} | {"state.db": 9}, 9, "x.tar.gz"),
-        # It says that it is short, and is not; and the other way round.
-        ({"state.db": 1000}, 20_000_000, "x.tar.gz"),
-        ({"state.db": 20_000_000}, 20_000_000, "state.db is not what the manifest says"),
-        ({"state.db": 60_000_000}, 20_000_000, "x.tar.gz"),
-    ):
-        path.write_bytes(bomb(sizes, real))
-        tracemalloc.start()
-        importer.refuses(path, said)
-        assert tracemalloc.get_traced_memory()[1] < 40_000_000
-        tracemalloc.stop()
+def test_a_view_in_the_place_of_the_files_is_never_asked(archive: Path, importer: Importer, tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT 'MEMORY.md', x, x FROM n"
+    for name in TABLES:
+        statements = (f"DROP TABLE {name}", f"CREATE VIEW {name} (name, content, mtime_ns) AS {endless}")
+        importer.refuses(unsealed(archive, tmp_path / f"{name}.db", *statements), "its tables are not those")
 
 
 @pytest.mark.full
-def test_more_files_than_there_may_be_are_not_read(importer: Importer, tmp_path: Path) -> None:
-    path = tmp_path / "x.tar.gz"
-    path.write_bytes(tarred((header(f"history/{number:06d}.json"), b"") for number in range(MAX_MEMBERS + 2)))
-    importer.refuses(path, "lists more than the 100,000 files")
+def test_a_long_file_is_never_read_whole(archive: Path, tmp_path: Path) -> None:
+    grow = "UPDATE files SET content = zeroblob(200000000) WHERE name = 'GENOME.md'"
+    path, workspace = changed(archive, tmp_path / "x.db", grow), init_workspace(contained(tmp_path / "there"))
+    tracemalloc.start()
+    unpack(path, workspace, System())
+    assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    tracemalloc.stop()
+    assert workspace.genome.stat().st_size == 200_000_000
 
 
-def test_a_manifest_that_is_too_long_is_not_unpacked(importer: Importer, tmp_path: Path) -> None:
-    path = tmp_path / "x.tar.gz"
-    path.write_bytes(packed({"state.db": b"x", MANIFEST: b" " * 40_000_000}))
-    importer.refuses(path, "manifest.json is too long")
-
-
-def test_a_file_that_changes_while_it_is_read_is_refused(archive: Path, tmp_path: Path) -> None:
-    """It is read twice, and checked the first time."""
-    other = forged(archive, tmp_path / "other.tar.gz", {"GENOME.md": None})
-    path = tmp_path / "x.tar.gz"
-    for changed in (other.read_bytes(), packed(members(archive) | {"GENOME.md": b"another"}), b""):
-        path.write_bytes(archive.read_bytes())
-        with open_archive(path) as opened:
-            path.write_bytes(changed)
-            with pytest.raises(ArchiveError):
-                assert [b"".join(blocks) for _, blocks in opened.contents()] == []
-
-
-def test_an_archive_in_an_archive_is_not_opened(archive: Path, importer: Importer, tmp_path: Path) -> None:
-    path = forged(archive, tmp_path / "x.tar.gz", {"GENOME.md": archive.read_bytes()})
-    import_archive(path, importer.folder / "there")
-    assert (importer.folder / "there" / "GENOME.md").read_bytes() == archive.read_bytes()
-
-
-def test_records_of_an_older_archive_that_are_no_dreams_are_refused(
-    archive: Path, importer: Importer, tmp_path: Path
-) -> None:
-    import_archive(archive, importer.folder / "there")
-    with working(importer.folder / "there") as store:
-        first, second = (encode_record(store.memory.version(number)).encode() for number in (1, 2))
-    shutil.rmtree(importer.folder / "there")
-    record = json.loads(second)
-    for number, (name, content, said) in enumerate(
-        (
-            ("history/000002.json", b"{}", "cannot be read"),
-            ("history/000002.json", b"\xff" * 100, "cannot be read"),
-            ("history/000002.json", b"[" * 100_000, "cannot be read"),
-            ("history/000002.json", first, "is version 1"),
-            ("history/000002.json", json.dumps(record | {"id": "another"}).encode(), "of dream another"),
-            ("history/000002.json", json.dumps(record | {"extra": 1}).encode(), "cannot be read"),
-            # The next owner would take it for a commit that was interrupted, and finish it.
-            ("history/000009.json", json.dumps(record | {"number": 9, "id": "new"}).encode(), "does not know"),
-        )
-    ):
-        importer.refuses(forged(archive, tmp_path / f"{number}.tar.gz", {name: content}), said)
-
-
-def test_a_persons_file_is_kept_whatever_is_in_it(archive: Path, importer: Importer, tmp_path: Path) -> None:
-    path = forged(archive, tmp_path / "x.tar.gz", {"MEMORY.md": b"\xff\x00 mine\r\n"})
-    import_archive(path, importer.folder / "there")
-    assert (importer.folder / "there" / "MEMORY.md").read_bytes() == b"\xff\x00 mine\r\n"
+def test_a_persons_file_is_kept_whatever_is_in_it(archive: Path, tmp_path: Path) -> None:
+    path = changed(
+        archive, tmp_path / "x.db", "UPDATE files SET content = x'ff00206d696e650d0a' WHERE name = 'MEMORY.md'"
+    )
+    import_archive(path, tmp_path / "there")
+    assert (tmp_path / "there" / "MEMORY.md").read_bytes() == b"\xff\x00 mine\r\n"
 
 
 spoils = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8)
 
 
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(spoils, st.none() | st.floats(0, 1), st.booleans())
+@given(spoils, st.none() | st.floats(0, 1))
 def test_a_damaged_archive_is_refused_or_gives_the_same(
     archive: Path,
+    honest: dict[str, bytes],
+    importer: Importer,
+    tmp_path: Path,
     spoiled: list[tuple[float, int]],
     cut: float | None,
-    is_inside: bool,  # noqa: FBT001
 ) -> None:
-    whole = archive.read_bytes()
-    # Of every other one the tar file itself: a sum of gzip's would tell.
-    content = bytearray(gzip.decompress(whole) if is_inside else whole)
+    content = bytearray(archive.read_bytes())
     for at, value in spoiled:
         content[int(at * len(content))] = value
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "alone").mkdir()
-        path = folder / "x.tar.gz"
-        content = content if cut is None else content[: int(cut * len(content))]
-        path.write_bytes(gzip.compress(content, 1) if is_inside else content)
-        with suppress(ArchiveError):
-            import_archive(path, folder / "alone" / "there")
-            import_archive(archive, folder / "honest")
-            assert everything(folder / "alone" / "there") == everything(folder / "honest")
-            return
-        assert list((folder / "alone").iterdir()) == []
+    (tmp_path / "x.db").write_bytes(content if cut is None else content[: int(cut * len(content))])
+    with suppress(ArchiveError):
+        import_archive(tmp_path / "x.db", importer.folder / "there")
+        assert everything(importer.folder / "there") == honest
+        shutil.rmtree(importer.folder / "there")
+    assert list(importer.folder.iterdir()) == []
 
 
-def test_an_archive_that_ends_anywhere_in_a_record_is_read(archive: Path, tmp_path: Path) -> None:
-    files = [(header(name, len(content)), content) for name, content in unpacked(archive).items()]
-    path = tmp_path / "some.tar.gz"
-    longest = tarfile.RECORDSIZE + tarfile.BLOCKSIZE  # one block was left of the record
-    for end in range(2 * tarfile.BLOCKSIZE, longest + 1, tarfile.BLOCKSIZE):
-        path.write_bytes(tarred(files, bytes(end)))
-        with open_archive(path) as opened:
-            assert opened.manifest.members
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32), st.integers(1, 40))
+def test_damaged_pages_that_its_maker_agrees_with_are_refused_or_are_other_rows(
+    archive: Path, tmp_path: Path, seed: int, count: int
+) -> None:
+    """Never a crash, never an endless search, and what is let in is a sound database of ours."""
+    content, rng = bytearray(archive.read_bytes()), random.Random(seed)
+    used = [page for page in range(len(content) // 4096) if any(content[page * 4096 : page * 4096 + 4096])]
+    for _ in range(count):
+        page = rng.choice(used)
+        content[page * 4096 + rng.choice([rng.randrange(16), rng.randrange(4096)])] = rng.randrange(256)
+    (tmp_path / "spoiled.db").write_bytes(content)
+    for path in tmp_path.glob("out.db*"):
+        path.unlink()
+    refusal = ""
+    try:
+        with open_foreign(tmp_path / "spoiled.db", TABLES) as source:
+            rebuild(source, tmp_path / "out.db")
+    except DreamdError as error:
+        refusal = str(error)
+    assert "\n" not in refusal
+    if not refusal:
+        with closing(open_database(tmp_path / "out.db")) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall()[0][0] == "ok"
 
 
-def test_the_file_is_an_ordinary_tar_gz(archive: Path) -> None:
-    with tarfile.open(archive) as opened:
-        infos = opened.getmembers()
-    assert all(info.isreg() and stat.S_IMODE(info.mode) == 0o600 for info in infos)
-    assert {(info.uid, info.gid, info.uname, info.gname, info.mtime) for info in infos} == {(0, 0, "", "", 0)}
-    assert infos[-1].name == MANIFEST
-    listed = {one["name"]: one for one in manifest(archive)["members"]}
-    assert {
-        name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in members(archive).items()
-    } == {name: (one["size"], one["sha256"]) for name, one in listed.items()}
+def test_what_was_read_outside_the_workspace_is_nobodys_here(archive: Path, tmp_path: Path) -> None:
+    """A row that names a file of the machine would have it read, by a repair, with the owner's trust."""
+    record = encode(Watermark())
+    foreign = ("../x.md", "a/../../x.md", "/etc/passwd", "//etc/passwd", "..", "", ".dreamd/state.db", "a\0b")
+    own = ("chats/one.jsonl", "a..b/..c.md")
+    rows = (f"(CAST(x'{name.encode().hex()}' AS TEXT), -1, 0, '{record}')" for name in (*foreign, *own))
+    statement = f"INSERT INTO watermarks VALUES {', '.join(rows)}"  # noqa: S608
+    path = changed(archive, tmp_path / "x.db", statement, "UPDATE occurrences SET file = '/etc/x'")
+    there = tmp_path / "there"
+    assert import_archive(path, there).foreign == len(foreign)
+    database = open_workspace(there).database
+    with closing(sqlite3.connect(database)) as connection:
+        assert sorted(str(row[0]) for row in connection.execute("SELECT file FROM watermarks")) == sorted(own)
+    assert b"/etc/passwd" not in database.read_bytes()
+
+
+@pytest.mark.full
+def test_every_older_schema_is_brought_to_this_one(importer: Importer, tmp_path: Path) -> None:
+    for version in range(1, SCHEMA_VERSION + 1):
+        old = tmp_path / f"{version}.db"
+        with closing(sqlite3.connect(old)) as connection:
+            connection.create_function("faded_at", 5, lambda *_: None, deterministic=True)
+            connection.create_function("normalised", 1, str, deterministic=True)
+            for script in (*MIGRATIONS[:version], *TABLES.values()):
+                connection.executescript(script)
+            connection.execute(
+                "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
+                " VALUES (?, 'the harbour wall', 'scratch', 'general', 0.7, 'agent', 'activated', ?)",
+                (crystal_id(Origin.SCRATCH, "the harbour wall"), to_text(AT)),
+            )
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'to_embed'").fetchone():
+                connection.execute("INSERT INTO to_embed (crystal) SELECT key FROM crystals")
+            connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("INSERT INTO manifest VALUES (?, '', ?)", (to_text(AT), digest_of(connection)))
+            connection.commit()
+        there = importer.folder / str(version)
+        assert import_archive(old, there).crystals == 1
+        with closing(open_database(open_workspace(there).database)) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
+            found = connection.execute("SELECT rowid FROM words WHERE words MATCH 'harbour'").fetchall()
+            assert len(found) == 1

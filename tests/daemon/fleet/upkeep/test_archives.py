@@ -34,7 +34,7 @@ def test_an_export_has_the_generation_and_the_inbox_while_an_owner_goes_on(fleet
     lease = fleet.lease(place)
     fleet.put(lease, "of nobody's knowledge")
     before = fleet.rows("SELECT * FROM workspaces")
-    file = tmp_path / "notes.tar.gz"
+    file = tmp_path / "notes.db"
     with scratch_folder(fleet.config, os.environ) as own:
         done = export_place(fleet.connections, fleet.config, place, file, own)
         assert (done.generation, done.inbox, done.archive.path) == (1, 1, str(file))
@@ -60,18 +60,18 @@ def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Ca
     home = tmp_path / "home"
     assert dreamd("init", home, "--no-daemon").status == 0
     assert dreamd("note", "tea", "-w", home).status == 0
-    assert dreamd("export", home, "-o", tmp_path / "one.tar.gz").status == 0
+    assert dreamd("export", home, "-o", tmp_path / "one.db").status == 0
     tenant = fleet.tenant("acme")
     with scratch_folder(fleet.config, os.environ) as own:
-        done = import_place(fleet.connections, tenant, "notes", tmp_path / "one.tar.gz", own)
+        done = import_place(fleet.connections, tenant, "notes", tmp_path / "one.db", own)
     found = Places(fleet.database).find(tenant.id, "notes")
     assert (done.generation, found.generation.number, found.owned, found.bytes) == (1, 1, False, done.bytes)
     assert found.due_at is not None
     assert read_place(fleet.objects, tenant.id, found.place.id) == found.place
     assert fleet.rows("SELECT * FROM processes") == []
     with scratch_folder(fleet.config, os.environ) as own:
-        export_place(fleet.connections, fleet.config, found.place, tmp_path / "two.tar.gz", own)
-    assert dreamd("import", tmp_path / "two.tar.gz", tmp_path / "again", "--no-daemon").status == 0
+        export_place(fleet.connections, fleet.config, found.place, tmp_path / "two.db", own)
+    assert dreamd("import", tmp_path / "two.db", tmp_path / "again", "--no-daemon").status == 0
     assert notes_of(tmp_path / "again") == ["tea"]
 
 

@@ -1,0 +1,295 @@
+import gzip
+import json
+import tarfile
+import tempfile
+import tracemalloc
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.upkeep.import_ import import_archive
+from daemon.workspace.adoption import open_workspace
+from state.dream import decode_record
+from state.stores.backup.archive import ArchiveError, place
+from state.stores.backup.former_archive import MANIFEST
+from state.stores.disk.workspace import contained
+from tests.support.archives import NOTES, Importer
+from tests.support.former_archives import (
+    FORMER,
+    FORMER_RECORDS,
+    forged,
+    header,
+    members,
+    packed,
+    tarred,
+    unpacked,
+)
+from tests.support.lived import everything
+from tests.support.long_variants import examples, spread
+from tests.support.notes import pending_notes
+from tests.support.working import working
+
+
+@pytest.mark.parametrize("origin", [FORMER, FORMER_RECORDS])
+def test_an_archive_of_an_older_dreamd_is_imported_exactly(origin: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    done = import_archive(origin, there)
+    assert (done.version, done.missing, done.foreign) == (4, (), 0)
+    assert "it is pending" in [note.text for note in pending_notes(open_workspace(there))]
+    files = unpacked(origin)
+    times = {one["name"]: one["mtime_ns"] for one in json.loads(files[MANIFEST])["members"]}
+    assert NOTES[0].encode() in files["MEMORY.md"]
+    for name in files.keys() - {"state.db", MANIFEST}:
+        root, state = there, open_workspace(there).state
+        root = state / "kept" if name.startswith("history/") else state if name.startswith("segments/") else root
+        assert (root / name).read_bytes() == files[name]
+        assert (root / name).stat().st_mtime_ns == times[name]
+    with working(there) as store:
+        assert all(store.memory.text(number) for number in range(1, 5))
+        for name in files:
+            if name.startswith("history/"):
+                record = decode_record(files[name], name)
+                kept = store.memory.version(record.number)
+                assert (kept.text, kept.operations, kept.id) == (record.text, record.operations, record.id)
+
+
+def with_entry(target: Path, head: bytes, content: bytes = b"") -> Path:
+    """The archive with one entry more, before its manifest, which does not know it."""
+    files = unpacked(FORMER)
+    said = files.pop(MANIFEST)
+    target.write_bytes(packed(files, (head, content), (header(MANIFEST, len(said)), said)))
+    return target
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/etc/cron.d/x", "../x", "history/../../x", "history/..", "..\\x", "C:\\x", "memory\\scratch.md", "memory.md",
+        "MEMORY.MD", "memory/Scratch.md", "./MEMORY.md", "MEMORY.md/", "MEMORY.md ", "history/", "history/1.json",
+        "history/0000001.json", "history/000001.JSON", "history/٠٠٠٠٠١.json", "segments/retired/000001.01.md",
+        "segments/000001.md/x", ".dreamd/state.db", ".dreamd/lock", "lock", "state.db-wal", "checkpoints/dreams.db",
+        "crystals/chroma.sqlite3", "inner.tar.gz", "x", "",
+        "MEMORY.md\n", "m\u0130emory", "\u202eMEMORY.md", "a" * 60_000,
+    ],
+)  # fmt: skip
+def test_only_names_that_a_workspace_has_are_let_in(importer: Importer, tmp_path: Path, name: str) -> None:
+    assert place(contained(tmp_path), name) is None
+    importer.refuses(with_entry(tmp_path / "x.tar.gz", header(name)), "is no")
+
+
+@examples(60)
+@given(st.text(max_size=40) | st.from_regex(r"(history/|segments/|segments/retired/)[0-9.]{1,20}(json|md)?"))
+def test_a_name_leads_into_the_workspace_or_nowhere(name: str) -> None:
+    root = Path("/somewhere/here")
+    found = place(contained(root), name)
+    assert found is None or (".." not in found.parts and found.is_relative_to(root) and str(found).endswith(name))
+
+
+def test_a_name_has_one_form(importer: Importer, tmp_path: Path) -> None:
+    """Nothing is hidden behind a NUL, put before it by a prefix, or not UTF-8."""
+    for number, (at, field) in enumerate(((0, b"GENOME.md\0.exe"), (0, b"\xff\xfe"), (345, b"/etc"))):
+        head = bytearray(header("history/000009.json"))
+        head[at : at + len(field)] = field
+        head[148:156] = b"%06o\0 " % (sum(head[:148]) + sum(head[156:]) + 8 * ord(" "))
+        importer.refuses(with_entry(tmp_path / f"{number}.tar.gz", bytes(head)))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE,
+        tarfile.CONTTYPE, tarfile.GNUTYPE_SPARSE, tarfile.AREGTYPE, b"Z",
+    ],
+)  # fmt: skip
+def test_links_devices_folders_and_sparse_files_are_no_files(importer: Importer, tmp_path: Path, kind: bytes) -> None:
+    head = header("history/000009.json", type=kind, linkname="/etc/passwd", devmajor=1, devminor=3)
+    importer.refuses(with_entry(tmp_path / "x.tar.gz", head), "is no")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK],
+)
+@pytest.mark.parametrize("name", spread(["././@PaxHeader", "history/000009.json"], 2))
+def test_a_header_that_says_more_of_the_next_file_is_refused(
+    importer: Importer, tmp_path: Path, kind: bytes, name: str
+) -> None:
+    """A name, a size or a link from somewhere else, and as long as it says: none is read."""
+    more = b"30 path=../../../../etc/cron.d/x\n21 size=99999999999\n"
+    importer.refuses(with_entry(tmp_path / "x.tar.gz", header(name, len(more), type=kind), more), "is no")
+    long = with_entry(tmp_path / "y.tar.gz", header(name, 60_000_000, type=kind), bytes(60_000_000))
+    tracemalloc.start()
+    importer.refuses(long, "is no")
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [-1, -(2**62), 2**62, 10**12])
+def test_a_size_that_cannot_be_meant_is_refused(importer: Importer, tmp_path: Path, size: int) -> None:
+    importer.refuses(with_entry(tmp_path / "x.tar.gz", header("history/000009.json", size)))
+
+
+def test_a_file_that_is_in_it_twice_is_in_it_wrongly(importer: Importer, tmp_path: Path) -> None:
+    path = with_entry(tmp_path / "x.tar.gz", header("MEMORY.md", 7), b"another")
+    importer.refuses(path, "MEMORY.md is in it twice")
+
+
+def test_what_the_manifest_does_not_know_is_refused_and_what_it_misses_too(
+    importer: Importer, tmp_path: Path
+) -> None:
+    more = with_entry(tmp_path / "more.tar.gz", header("history/000077.json"))
+    importer.refuses(more, "does not say what is in it")
+    importer.refuses(
+        forged(FORMER, tmp_path / "less.tar.gz", {}, lambda said: said["members"].pop()), "does not say what is in it"
+    )
+    importer.refuses(forged(FORMER, tmp_path / "none.tar.gz", {"state.db": None}), "is no archive")
+
+    def twice(said: dict[str, Any]) -> None:
+        said["members"].append(said["members"][0])
+
+    importer.refuses(forged(FORMER, tmp_path / "twice.tar.gz", {}, twice), "manifest")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("sha256", "0" * 64), ("size", 1), ("size", 10**12), ("size", -1), ("mtime_ns", -1), ("mtime_ns", 2**63)],
+)
+def test_the_manifest_must_be_true(importer: Importer, tmp_path: Path, field: str, value: object) -> None:
+    def lie(said: dict[str, Any]) -> None:
+        next(one for one in said["members"] if one["name"] == "MEMORY.md")[field] = value
+
+    importer.refuses(forged(FORMER, tmp_path / "x.tar.gz", {}, lie), "manifest")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"null", b"[]", b"{", b'{"format": 1}', b'{"format": "1"}', b"\xff\xfe", b'{"format": 1, "members": [7]}',
+     b"[" * 200_000, b'{"format": 1, "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", b'{"format": 1e999}'],
+)  # fmt: skip
+def test_a_manifest_that_cannot_be_read_is_told_so(importer: Importer, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(packed(members(FORMER) | {MANIFEST: content}))
+    importer.refuses(path, "manifest.json")
+
+
+def test_a_format_that_there_never_was_is_refused(importer: Importer, tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.gz"
+    for never in ({"format": 0}, {"format": 2}, {"at": "2026-03-01T12:00:00"}):
+        importer.refuses(forged(FORMER, path, {}, partial(dict.update, **never)), "manifest")
+
+
+def test_what_is_no_archive_is_told_so(importer: Importer, tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.gz"
+    whole = FORMER.read_bytes()
+    cut = (b"", whole[:-1], whole[:-9], whole[: len(whole) // 2], whole[100:])
+    for content in (*cut, b"PK", b"\x1f\x8b", b"x" * 5_000, whole + b"x", whole + whole, b"#!/bin/sh\n" + whole):
+        path.write_bytes(content)
+        importer.refuses(path)
+    files = [(header(name, len(content)), content) for name, content in unpacked(FORMER).items()]
+    for end in (b"", b"x" * 512, bytes(1024) + b"x" * 512, bytes(30_000), bytes(1024) + files[0][0]):
+        path.write_bytes(tarred(files, end))
+        importer.refuses(path)
+    path.write_bytes(gzip.compress(b"".join(head + content for head, content in files)[:-300]))
+    importer.refuses(path)
+
+
+def bomb(sizes: dict[str, int], real: int) -> bytes:
+    """An archive whose headers and manifest say these sizes, every member being so many zeros."""
+    rows = [{"name": name, "size": size, "sha256": "0" * 64, "mtime_ns": 0} for name, size in sizes.items()]
+    said = json.dumps(
+        {"format": 1, "dreamd": "", "schema": 1, "at": "2026-03-01T12:00:00Z", "members": rows}
+    ).encode()
+    entries = [(header(name, size), bytes(real)) for name, size in sizes.items()]
+    return tarred([*entries, (header(MANIFEST, len(said)), said)])
+
+
+def test_a_bomb_does_not_go_off(importer: Importer, tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.gz"
+    for sizes, real, said in (
+        ({"state.db": 3 * 1024**3}, 20_000_000, "would unpack to"),
+        ({"state.db": 9} | {f"history/{number:06d}.json": 50_000_000 for number in range(1, 60)}, 9, "x.tar.gz"),
+        # It says that it is short, and is not; and the other way round.
+        ({"state.db": 1000}, 20_000_000, "x.tar.gz"),
+        ({"state.db": 20_000_000}, 20_000_000, "does not say what is in it"),
+        ({"state.db": 60_000_000}, 20_000_000, "x.tar.gz"),
+    ):
+        path.write_bytes(bomb(sizes, real))
+        tracemalloc.start()
+        importer.refuses(path, said)
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+        tracemalloc.stop()
+
+
+@pytest.mark.full
+def test_more_files_than_there_may_be_are_not_read(importer: Importer, tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.gz"
+    names = ["state.db", *(f"history/{number:06d}.json" for number in range(100_002))]
+    path.write_bytes(tarred((header(name), b"") for name in names))
+    importer.refuses(path, "one of too many")
+
+
+def test_a_manifest_that_is_too_long_is_not_unpacked(importer: Importer, tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(packed({"state.db": b"x", MANIFEST: b" " * 40_000_000}))
+    importer.refuses(path, "too long")
+
+
+def test_records_of_an_older_archive_that_are_no_dreams_are_refused(importer: Importer, tmp_path: Path) -> None:
+    first, second = (members(FORMER_RECORDS)[f"history/{number:06d}.json"] for number in (1, 2))
+    record = json.loads(second)
+    for number, (name, content, said) in enumerate(
+        (
+            ("history/000002.json", b"{}", "cannot be read"),
+            ("history/000002.json", b"\xff" * 100, "cannot be read"),
+            ("history/000002.json", b"[" * 100_000, "cannot be read"),
+            ("history/000002.json", first, "is version 1"),
+            ("history/000002.json", json.dumps(record | {"id": "another"}).encode(), "of dream another"),
+            ("history/000002.json", json.dumps(record | {"extra": 1}).encode(), "cannot be read"),
+            # The next owner would take it for a commit that was interrupted, and finish it.
+            ("history/000009.json", json.dumps(record | {"number": 9, "id": "new"}).encode(), "does not know"),
+        )
+    ):
+        importer.refuses(forged(FORMER, tmp_path / f"{number}.tar.gz", {name: content}), said)
+
+
+spoils = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8)
+
+
+@examples(30)
+@given(spoils, st.none() | st.floats(0, 1), st.booleans())
+def test_a_damaged_archive_is_refused_or_gives_the_same(
+    spoiled: list[tuple[float, int]],
+    cut: float | None,
+    is_inside: bool,  # noqa: FBT001
+) -> None:
+    whole = FORMER.read_bytes()
+    # Of every other one the tar file itself: a sum of gzip's would tell.
+    content = bytearray(gzip.decompress(whole) if is_inside else whole)
+    for at, value in spoiled:
+        content[int(at * len(content))] = value
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "alone").mkdir()
+        path = folder / "x.tar.gz"
+        content = content if cut is None else content[: int(cut * len(content))]
+        path.write_bytes(gzip.compress(content, 1) if is_inside else content)
+        with suppress(ArchiveError):
+            import_archive(path, folder / "alone" / "there")
+            import_archive(FORMER, folder / "honest")
+            assert everything(folder / "alone" / "there") == everything(folder / "honest")
+            return
+        assert list((folder / "alone").iterdir()) == []
+
+
+# Two blocks at least, and a record more where one block was left of that.
+@pytest.mark.parametrize("blocks", spread(range(2, tarfile.RECORDSIZE // tarfile.BLOCKSIZE + 2), 5))
+def test_an_archive_that_ends_anywhere_in_a_record_is_read(tmp_path: Path, blocks: int) -> None:
+    files = [(header(name, len(content)), content) for name, content in unpacked(FORMER).items()]
+    path = tmp_path / "some.tar.gz"
+    path.write_bytes(tarred(files, bytes(blocks * tarfile.BLOCKSIZE)))
+    assert import_archive(path, tmp_path / "there").version == 4
