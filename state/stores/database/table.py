@@ -174,9 +174,12 @@ class Row:
         cls.table = Table(cls, table, key, indexes)
 
 
-def is_moment(text: str) -> bool:
-    """Return whether this is a moment as `to_text` writes one. Raise ValueError for what is none at all."""
-    return _ISO.match(text) is not None and datetime.fromisoformat(text).tzinfo is not None
+def is_moment(value: Value) -> bool:
+    """Return whether this is a moment as `to_text` writes one."""
+    try:
+        return isinstance(value, str) and bool(_ISO.match(value)) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
 
 
 _names: Callable[[Any], tuple[str, ...]] = cache(lambda kind: tuple(one.name for one in fields(kind)))
