@@ -1,7 +1,7 @@
 """Table: a class of marked fields declares a table of state.db; its DDL, reading, writing and erasing follow from it.
 
     @dataclass(frozen=True, kw_only=True)
-    class Act(Row, table="acts", indexes=("acts_by_time (at)",)):
+    class Act(Declared, table="acts", indexes=("acts_by_time (at)",)):
         number: Key = 0
         at: datetime
         about: Prose
@@ -19,8 +19,7 @@ from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from enum import Enum, auto
 from functools import cache, cached_property
-from sqlite3 import Connection, Cursor
-from sqlite3 import Row as Found
+from sqlite3 import Connection, Cursor, Row
 from types import NoneType
 from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
@@ -153,7 +152,7 @@ class Table:
         rows = connection.execute(f"SELECT {names} FROM {self.name} {rest}", tuple(map(_plain, values)))
         return [self.value(kind, row) for row in rows]
 
-    def value(self, kind: type[View], row: Found, **more: object) -> View:
+    def value(self, kind: type[View], row: Row, **more: object) -> View:
         """Return the value in a row, with what is given beside it. Raise StorageError for what cannot be read."""
         try:
             for name in _names(kind):
@@ -164,7 +163,7 @@ class Table:
         return kind(**more)
 
 
-class Row:
+class Declared:
     """A row of a table: the class declares the table, by what is said of its attributes."""
 
     table: ClassVar[Table]

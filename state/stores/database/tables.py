@@ -16,7 +16,7 @@ from state.document.operations import Action, Fate
 from state.dream import Decided, Decision, StagedChange, decode_record
 from state.signals import curiosity
 from state.signals.hormones import Hormone
-from state.stores.database.table import PRIMARY, Code, File, Key, Kind, One, Prose, Row, Rule, Sql, Table
+from state.stores.database.table import PRIMARY, Code, Declared, File, Key, Kind, One, Prose, Rule, Sql, Table
 from state.trust import Trust
 
 # From this place on a change is what several workspaces agree on, and none of its dream's own.
@@ -32,14 +32,14 @@ def _is_dream(text: str) -> bool:
     return decode_record(text, "record") is not None
 
 
-class _MetaRow(Row, table="meta"):
+class _MetaRow(Declared, table="meta"):
     """Single values, by name (see `meta`)."""
 
     name: Annotated[str, Kind.CODE, PRIMARY]
     value: Annotated[str, Kind.JSON]
 
 
-class CrystalRow(Row, table="crystals", indexes=(
+class CrystalRow(Declared, table="crystals", indexes=(
     "crystals_by_kind (kind, key)",
     "crystals_by_session (session, position)",
     "crystals_by_speaker (speaker) WHERE speaker <> ''",
@@ -76,7 +76,7 @@ class CrystalRow(Row, table="crystals", indexes=(
 
 
 class OccurrenceRow(
-    Row, table="occurrences", key="crystal, session, position, file, first_line",
+    Declared, table="occurrences", key="crystal, session, position, file, first_line",
     indexes=("occurrences_by_session (session, position)",),
 ):  # fmt: skip
     """Every place a crystal's text was met: exact duplicates are one crystal with several occurrences."""
@@ -91,19 +91,19 @@ class OccurrenceRow(
     digest: Code = ""
 
 
-class _ToEmbed(Row, table="to_embed"):
+class _ToEmbed(Declared, table="to_embed"):
     """A queue: what has no vector yet."""
 
     crystal: Annotated[int, PRIMARY, _CRYSTAL]
 
 
-class _ToCompare(Row, table="to_compare"):
+class _ToCompare(Declared, table="to_compare"):
     """A queue: what was not compared with what is nearest to it yet."""
 
     crystal: Annotated[int, PRIMARY, _CRYSTAL]
 
 
-class SupersessionRow(Row, table="supersessions", key="older, newer", indexes=(
+class SupersessionRow(Declared, table="supersessions", key="older, newer", indexes=(
     "supersessions_by_newer (newer)",
     "supersessions_by_version (version) WHERE version IS NOT NULL",
 )):  # fmt: skip
@@ -118,7 +118,7 @@ class SupersessionRow(Row, table="supersessions", key="older, newer", indexes=(
     undone_at: datetime | None = None  # the owner has taken it back: it is not found again
 
 
-class SkillRow(Row, table="skills"):
+class SkillRow(Declared, table="skills"):
     """Tasks that come back, as the last pass found them; the most confident at place 0."""
 
     place: Annotated[int, PRIMARY]
@@ -128,7 +128,7 @@ class SkillRow(Row, table="skills"):
     sessions: int
 
 
-class IndexStateRow(Row, table="index_state"):
+class IndexStateRow(Declared, table="index_state"):
     """Which files hold what can be computed from the crystals.
 
     `vectors` is the token of the vectors.db that is meant ("": compare what is there), `written` how often that was
@@ -142,7 +142,7 @@ class IndexStateRow(Row, table="index_state"):
     clean: bool
 
 
-class WatermarkRow(Row, table="watermarks"):
+class WatermarkRow(Declared, table="watermarks"):
     """How far each transcript has been read."""
 
     file: Annotated[str, Kind.FILE, PRIMARY]
@@ -151,7 +151,7 @@ class WatermarkRow(Row, table="watermarks"):
     record: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)]
 
 
-class LevelsRow(Row, table="hormones"):
+class LevelsRow(Declared, table="hormones"):
     """The hormones."""
 
     one: One = 1
@@ -163,7 +163,7 @@ class LevelsRow(Row, table="hormones"):
     armed: Annotated[tuple[str, ...], Kind.CODE, lambda text: set(json.loads(text)) <= set(Hormone)] = ()
 
 
-class FeelingRow(Row, table="feelings", indexes=("feelings_by_time (at)",)):
+class FeelingRow(Declared, table="feelings", indexes=("feelings_by_time (at)",)):
     """Events, with the levels right after each."""
 
     key: Key = 0
@@ -175,7 +175,7 @@ class FeelingRow(Row, table="feelings", indexes=("feelings_by_time (at)",)):
     oxytocin: float
 
 
-class GapRow(Row, table="gaps", indexes=("gaps_by_time (last_at)",)):
+class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
     """Questions: explicit ones, and searches that found nothing good."""
 
     folded: Annotated[str, Kind.PROSE, PRIMARY]
@@ -186,7 +186,7 @@ class GapRow(Row, table="gaps", indexes=("gaps_by_time (last_at)",)):
     last_at: datetime
 
 
-class VersionRow(Row, table="versions", indexes=("versions_by_dream (dream) WHERE dream <> ''",)):
+class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream) WHERE dream <> ''",)):
     """Committed versions of MEMORY.md."""
 
     number: Annotated[int, PRIMARY]
@@ -211,7 +211,7 @@ class VersionRow(Row, table="versions", indexes=("versions_by_dream (dream) WHER
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document(Row, table="document"):
+class Document(Declared, table="document"):
     """What MEMORY.md last had of the versions, and what it is to have.
 
     `version` wrote what is wanted; `edits` is how the one text becomes the other; scratch.md may yet show so many
@@ -228,7 +228,7 @@ class Document(Row, table="document"):
 
 
 class NoteRow(
-    Row,
+    Declared,
     table="notes",
     indexes=(
         "notes_pending (key) WHERE consumed_in IS NULL",
@@ -249,7 +249,7 @@ class NoteRow(
     consumed_in: int | None = None  # the version that took it in; none: it is pending
 
 
-class MarkRow(Row, table="marks", key="end, digest"):
+class MarkRow(Declared, table="marks", key="end, digest"):
     """How far files in which notes arrive were read: one that begins with `end` bytes, which end in this digest."""
 
     end: int
@@ -258,7 +258,7 @@ class MarkRow(Row, table="marks", key="end, digest"):
     note: int  # and which it is
 
 
-class LineRow(Row, table="lines", indexes=(
+class LineRow(Declared, table="lines", indexes=(
     "lines_by_death (died_in)",
     "lines_by_successor (successor) WHERE successor <> ''",
     "lines_by_crystal (crystal)",
@@ -278,7 +278,9 @@ class LineRow(Row, table="lines", indexes=(
     successor: Code = ""  # the line that took its place
 
 
-class EvidenceRow(Row, table="evidence", key="line, version, crystal", indexes=("evidence_by_crystal (crystal)",)):
+class EvidenceRow(
+    Declared, table="evidence", key="line, version, crystal", indexes=("evidence_by_crystal (crystal)",)
+):
     """The crystals that a line rests on."""
 
     line: Code
@@ -286,7 +288,7 @@ class EvidenceRow(Row, table="evidence", key="line, version, crystal", indexes=(
     crystal: Prose
 
 
-class PointerRow(Row, table="pointers", indexes=(
+class PointerRow(Declared, table="pointers", indexes=(
     "pointers_by_line (line)",
     "pointers_standing (keywords) WHERE standing = 1",
     "pointers_by_crystal (crystal)",
@@ -302,7 +304,7 @@ class PointerRow(Row, table="pointers", indexes=(
     uses: int = 0
 
 
-class DeletedLineRow(Row, table="tombstones"):
+class DeletedLineRow(Declared, table="tombstones"):
     """Lines that the human deleted; they are not written again."""
 
     text: Annotated[str, Kind.PROSE, PRIMARY]
@@ -310,7 +312,7 @@ class DeletedLineRow(Row, table="tombstones"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Row, table="dreams", indexes=("dreams_by_start (started_at)",)):
+class Run(Declared, table="dreams", indexes=("dreams_by_start (started_at)",)):
     """One dream's run. `outcome` is running, committed, proposed, skipped, rejected or failed."""
 
     id: Annotated[str, Kind.CODE, PRIMARY]
@@ -323,7 +325,7 @@ class Run(Row, table="dreams", indexes=("dreams_by_start (started_at)",)):
     times: int = 1  # a run of skips for the same reason is one row
 
 
-class StepRow(Row, table="steps", key="dream, place"):
+class StepRow(Declared, table="steps", key="dream, place"):
     """A finished step of a dream: `figures` say what it did; calls and tokens are those since the step before."""
 
     dream: Code
@@ -336,7 +338,7 @@ class StepRow(Row, table="steps", key="dream, place"):
     figures: Prose
 
 
-class RejectionRow(Row, table="rejections", indexes=("rejections_by_dream (dream)", "rejections_by_time (at)")):
+class RejectionRow(Declared, table="rejections", indexes=("rejections_by_dream (dream)", "rejections_by_time (at)")):
     """What the guards refused, with figures."""
 
     key: Key = 0
@@ -347,7 +349,7 @@ class RejectionRow(Row, table="rejections", indexes=("rejections_by_dream (dream
     figures: Prose
 
 
-class CallRow(Row, table="calls", indexes=(
+class CallRow(Declared, table="calls", indexes=(
     "calls_by_request (dream, digest)", "calls_by_time (at)", "calls_with_answer (at) WHERE reply <> ''",
 )):  # fmt: skip
     """One try of a model that was paid for. What was asked and answered is empty once it is too old.
@@ -368,7 +370,7 @@ class CallRow(Row, table="calls", indexes=(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proposal(Row, table="proposals"):
+class Proposal(Declared, table="proposals"):
     """A dream that waits for a human, or did."""
 
     dream: Annotated[str, Kind.CODE, PRIMARY]
@@ -379,7 +381,7 @@ class Proposal(Row, table="proposals"):
 
 @dataclass(frozen=True, kw_only=True)
 class Change(
-    Row, table="changes", indexes=("UNIQUE changes_by_dream (dream, place)", "changes_by_decision (decision)")
+    Declared, table="changes", indexes=("UNIQUE changes_by_dream (dream, place)", "changes_by_decision (decision)")
 ):
     """A staged change with its number, its dream and its place there, since when it waits, and what became of it.
 
@@ -416,7 +418,7 @@ class Change(
         return Decided(self.dream, self.place, decision, self.decision)
 
 
-class SearchRow(Row, table="searches"):
+class SearchRow(Declared, table="searches"):
     """The last searches that found something good, with what stood first."""
 
     query: Annotated[str, Kind.PROSE, PRIMARY]
@@ -424,7 +426,7 @@ class SearchRow(Row, table="searches"):
     at: datetime
 
 
-class RecallRow(Row, table="recalls"):
+class RecallRow(Declared, table="recalls"):
     """Of each dream: how many pointers and searches were asked, how many found theirs before it and after it."""
 
     dream: Annotated[str, Kind.CODE, PRIMARY]
@@ -436,7 +438,7 @@ class RecallRow(Row, table="recalls"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Act(Row, table="acts"):
+class Act(Declared, table="acts"):
     """An operation that somebody had done: `about` which things (ids, numbers, counts; no word of the memory).
 
     `outcome` is done, or the code of the error; `version` the one that it made, if any.
@@ -451,5 +453,5 @@ class Act(Row, table="acts"):
     version: int | None = None
 
 
-TABLES: dict[str, Table] = {row.table.name: row.table for row in Row.__subclasses__()}
+TABLES: dict[str, Table] = {row.table.name: row.table for row in Declared.__subclasses__()}
 """The tables by name."""

@@ -1,12 +1,13 @@
 """Every text of the schema is described, by its table's declaration or by the table of columns."""
 
 from contextlib import closing
+from typing import get_type_hints
 
 import pytest
 
 from state.stores.database.columns import COLUMNS, content_of, layouts_of
 from state.stores.database.connection import memory_database
-from state.stores.database.table import Kind
+from state.stores.database.table import Declared, Kind
 from state.stores.database.tables import TABLES
 
 
@@ -19,6 +20,11 @@ def test_every_text_of_the_schema_has_a_mark_and_nothing_else_has() -> None:
         name: {column for column, kind in layout.columns.items() if kind in ("TEXT", "BLOB")}
         for name, layout in found.items()
     }
+
+
+def test_no_declared_text_is_without_its_kind() -> None:
+    for row in Declared.__subclasses__():
+        assert str not in get_type_hints(row, include_extras=True).values(), row
 
 
 def test_the_name_of_a_moment_says_that_it_is_one() -> None:
