@@ -412,7 +412,9 @@ CREATE TABLE document (
     wanted     TEXT NOT NULL,
     edits      TEXT NOT NULL,      -- JSON: how the one becomes the other
     swap       INTEGER NOT NULL,
-    version    INTEGER NOT NULL    -- which dream wrote what is wanted
+    version    INTEGER NOT NULL,   -- which dream wrote what is wanted
+    retire     TEXT NOT NULL,      -- JSON: what of the log it took in
+    gives_back INTEGER NOT NULL
 );
 """
 
@@ -439,6 +441,8 @@ CREATE TABLE marks (
     note   INTEGER NOT NULL,   -- and which it is
     PRIMARY KEY (end, digest)
 ) WITHOUT ROWID;
+ALTER TABLE document DROP COLUMN retire;
+ALTER TABLE document DROP COLUMN gives_back;
 ALTER TABLE document ADD COLUMN consumed INTEGER NOT NULL DEFAULT 0;  -- notes that scratch.md may yet show
 DELETE FROM meta WHERE name = 'notes_read';
 """
