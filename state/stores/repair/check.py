@@ -93,6 +93,8 @@ def _is_meta(row: Mapping[str, Value]) -> bool:
 
 
 def _is_crystal(row: Mapping[str, Value]) -> bool:
+    if row["origin"] is None:  # a damaged page may hold it all the same
+        return False
     return is_id_of(str(row["id"]), Origin(str(row["origin"])), str(row["text"]), str(row["speaker"]))
 
 
