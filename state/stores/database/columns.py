@@ -24,8 +24,8 @@ from state.document.operations import Fate
 from state.dream import Decision, StagedChange, decode_record
 from state.errors import DreamdError
 from state.forgetting.cutting import Cut
-from state.sessions.item import Priority, State
-from state.sessions.policies.by_name import POLICIES
+from state.sessions.item import WEIGHTS, State
+from state.sessions.policies import POLICIES
 from state.signals import curiosity
 from state.signals.hormones import Hormone
 from state.trust import Trust
@@ -35,7 +35,7 @@ Value = int | float | str | bytes | None
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "TEXT": (str,), "INTEGER": (int,), "REAL": (int, float), "BLOB": (bytes,),
 }  # fmt: skip
-_COUNTS = "item_counts"  # which triggers keep
+_COUNTS = "item_counts"  # of older schemas, kept by triggers
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
@@ -131,6 +131,15 @@ def _json(kind: type[dict[str, object]] | type[list[object]], of: type = object)
         return all(isinstance(one, of) for one in (read.values() if isinstance(read, dict) else read))
 
     return passes
+
+
+def _are_relations(value: Value) -> bool:
+    """Whether it is a list of [type, target, metadata]."""
+    try:
+        read = [(kind, target, *metadata, *metadata.values()) for kind, target, metadata in json.loads(str(value))]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return False
+    return all(isinstance(text, str) for texts in read for text in texts)
 
 
 def _is_armed(value: Value) -> bool:
@@ -291,19 +300,19 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "hormones": _columns({"armed": _is_armed}, code="armed", moment="at"),
     "index_state": _columns(code="vectors build"),
     "item_events": _columns({"figures": _json(dict)}, prose="reason", code="action", moment="at", json="figures"),
-    "item_relations": _columns({"metadata": _json(dict, str)}, prose="type target", moment="at", table="metadata"),
-    "item_words": _columns(prose="folded"),
     "items": _columns(
         {
-            "priority": _one_of(Priority),
+            "priority": _one_of(WEIGHTS),
             "state": _one_of(State),
             "tags": _json(list, str),
             "metadata": _json(dict, str),
+            "relations": _are_relations,
+            "record": _json(dict, str),
         },
-        prose="content agent source state_reason promoted_to",
+        prose="content agent_id source state_reason promoted_to_id",
         code="id priority state promotion_reason pairs",
         moment="created_at last_accessed_at expires_at promoted_at",
-        table="tags metadata",
+        table="tags metadata relations record",
     ),
     "lines": _columns(
         {"section": _one_of(SectionName), "trust": _one_of(Trust), "fate": _one_of(["", *Fate])},
@@ -316,9 +325,6 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "notes": _columns(prose="replaces", code="digest", moment="at"),
     "occurrences": _columns(prose="session", code="digest", file="file", moment="at"),
     "pointers": _columns(prose="keywords topic crystal", code="line"),
-    "promotions": _columns(
-        {"record": _json(dict)}, prose="crystal", code="id reason", moment="at delivered_at", json="record"
-    ),
     "proposals": _columns({"record": _is_dream}, code="dream verdict", moment="at", json="record"),
     "recalls": _columns({"lost": _json(list, str)}, code="dream", moment="at", table="lost"),
     "rejections": _columns(prose="figures", code="dream guard scope", moment="at"),

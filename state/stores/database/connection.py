@@ -36,7 +36,7 @@ from state.stores.database.schema import (
     SUPERSESSIONS,
     TEXTS,
 )
-from state.stores.database.session_schema import COUNTS, FORGETTING, SESSIONS
+from state.stores.database.session_schema import COUNTS, FORGETTING, ITEM_ROWS, SESSIONS
 from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
@@ -64,6 +64,7 @@ MIGRATIONS: tuple[str, ...] = (
     INDEX,
     TEXTS,
     NOTES,
+    ITEM_ROWS,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000
