@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from daemon.api.dispatch import Caller
     from daemon.api.operations.session_memory import Events
-    from daemon.sessions.answers import Memory, Restored, SessionSummary
-    from state.sessions.stats import SessionStats
+    from daemon.sessions.answers import Restored, SessionStats, SessionSummary
+    from state.sessions.item import Item
 
     class Paged(Protocol):
         """A part of a list."""
@@ -112,7 +112,7 @@ def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show_items(memories: "tuple[Memory, ...]") -> None:
+def _show_items(memories: "tuple[Item, ...]") -> None:
     for one in memories:
         out(_line(one.id), "bold")
         out("\n".join(f"  {row}" for row in one.content.split("\n")))

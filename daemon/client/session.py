@@ -9,6 +9,7 @@ from daemon.client.request import made
 if TYPE_CHECKING:
     from daemon.api.operations.operation import Operation, Request
     from daemon.sessions.answers import (
+        Capacity,
         Closed,
         LongTerm,
         Memories,
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         Recalled,
         WorkingContext,
     )
-    from state.sessions.stats import Capacity
 
 RequestT = TypeVar("RequestT", bound="Request")
 ReplyT = TypeVar("ReplyT")

@@ -9,9 +9,9 @@ from dataclasses import fields
 from daemon.api.operations import session_items, session_memory
 from daemon.api.operations.operation import AnyOperation
 from daemon.mcp.tool import Tool
-from daemon.sessions.answers import Memory
+from state.sessions.item import Item
 
-_ALL = frozenset(field.name for field in fields(Memory))
+_ALL = frozenset(field.name for field in fields(Item))
 # Fields of a memory that the fifteen working_memory tools reply with, and those of the other tools.
 _ITEM = "id session_id content priority expires_at created_at access_count importance_score tags metadata"
 _MEMORY = "id content importance step_index created_at tags"

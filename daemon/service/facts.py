@@ -8,7 +8,7 @@ from daemon.config.settings import day_start
 from daemon.dream.changes import DECLINED
 from daemon.dream.run import new_crystals, unseen_seeds
 from daemon.sessions.for_dreams import waiting_count
-from daemon.sessions.maintenance import next_due
+from daemon.sessions.lifecycle import next_due
 from daemon.workspace.stores import Store
 from state.signals.hormones import Hormones
 from state.stores.database.meta import Meta

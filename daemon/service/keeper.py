@@ -17,7 +17,7 @@ from daemon.observability.metrics import WorkspaceGauges
 from daemon.service.facts import StoreFacts, read_store_facts
 from daemon.service.schedule import History, Pending
 from daemon.service.store_lease import StoreLease
-from daemon.sessions.maintenance import next_due
+from daemon.sessions.lifecycle import next_due
 from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index

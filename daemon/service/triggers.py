@@ -78,7 +78,7 @@ class History:
 class Pending:
     """What waits in a workspace. Moments are aware, in UTC.
 
-    `notes`, `characters`, `bytes`: the pending notes, in scratch.md and segments.
+    `notes`, `characters`, `bytes`: the pending notes, in rows and in files.
     `new`: what readiness counts: notes or crystals that no dream has taken in.
     `left`: the last dream took in as many notes as fit, and left some of these.
     `oldest`: the earliest stamp of a pending note. Stamps are written by agents and may be anything.

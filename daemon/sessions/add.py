@@ -1,34 +1,28 @@
 """Add: writes a new item into a session; its policy decides what leaves for it, in the same transaction."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from daemon.sessions.answers import Added, Departure, Memorized, departure, fields_of, memory_of
-from daemon.sessions.call import (
-    apply_logged,
-    call,
-    checked_text,
-    metadata_of,
-    open_session,
-    policy,
-    refuse_secret,
-    sessions_of,
-    tags_of,
-)
-from daemon.sessions.group_commit import Level, group_of
-from daemon.sessions.promotion import deliver_soon
+from daemon.sessions.answers import Added, Departure, Memorized, extended
+from daemon.sessions.call import call, refuse_secret, writing
+from daemon.sessions.promotion import apply_plan, scored_at
 from daemon.workspace.stores import Store
 from state.errors import UsageError
-from state.sessions.content import checked, tokens_of
-from state.sessions.ids import working_id
-from state.sessions.importance import assigned, score
-from state.sessions.item import Item, Priority
-from state.sessions.moments import after
-from state.sessions.policies.bounded import Bounded
-from state.sessions.policies.settings import Number, NumberOrNone, checked_value, shown
-from state.stores.database.connection import transaction
+from state.sessions.checks import (
+    Number,
+    NumberOrNone,
+    checked_content,
+    checked_importance,
+    checked_metadata,
+    checked_name,
+    checked_priority,
+    checked_tags,
+    checked_text,
+    checked_value,
+)
+from state.sessions.item import Item, State, after, hash_of, tokens_of, working_id
+from state.sessions.policies import Bounded, Plan
 from state.stores.history.originals import Originals
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
@@ -42,7 +36,7 @@ class Draft:
     """
 
     content: str
-    priority: str = Priority.MEDIUM.value
+    priority: str = "medium"
     tags: Sequence[str] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     agent_id: str = ""
@@ -59,116 +53,86 @@ class Admission:
     item: Item
     kept: bool
     evicted: tuple[Departure, ...]
-    session: Session
-    promoted: bool
+    count: int
+    token_count: int
 
 
 @call
 def add(store: Store, session_id: str, draft: Draft, now: datetime) -> Added:
-    """Store a new item, durable when this returns, and say what left to make room for it. Raises UsageError."""
+    """Store a new item, durable when this returns, and say what left to make room for it. Raise UsageError."""
     done = _take_in(store, session_id, draft, now)
-    return Added(**fields_of(done.item), stored=done.kept, evicted=done.evicted)
+    return extended(Added, done.item, stored=done.kept, evicted=done.evicted)
 
 
 @call
 def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> Memorized:
-    """Like `add`, but the reply also has the item's position and how full the session is."""
+    """Store a new item as `add` does; the reply also has its position and how full the session is."""
     done = _take_in(store, session_id, draft, now)
-    return Memorized(
-        stored=done.kept,
-        memory=memory_of(done.item),
-        position=done.session.held - 1 if done.kept else None,  # every other item is older
-        evicted=done.evicted,
-        count=done.session.held,
-        token_count=done.session.tokens,
-    )
+    position = done.count - 1 if done.kept else None  # every other item is older
+    return Memorized(done.kept, done.item, position, done.evicted, done.count, done.token_count)
 
 
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> Admission:
-    """Together with what other threads add now; in a transaction of the caller's, as a part of it."""
-    if store.crystals.connection.in_transaction:
-        return _taken_in(store, session_id, draft, now)
-    group = group_of(store.workspace.database, Level.STORES)
-    return group.write(lambda: nullcontext(store), lambda given: _taken_in(given, session_id, draft, now))
-
-
-def _taken_in(store: Store, session_id: str, draft: Draft, now: datetime) -> Admission:
-    new = _item(session_id, _clean(store, draft, now), now)
-    sessions = sessions_of(store)
-    refuse_secret(store, sessions, session_id)
-    with transaction(sessions.connection):
-        session = open_session(sessions, session_id, now)
-        decides = policy(session)
-        if reason := decides.fits(new.token_count):
-            raise UsageError(f"content: {reason}", "nothing was evicted for it")
-        lifetime = decides.lifetime(new)
-        if lifetime is not None:
-            new = replace(new, expires_at=after(now, lifetime))
-        if draft.step_index is None:
-            new = replace(new, step_index=session.step + isinstance(decides, Bounded))
-        new = replace(new, importance_score=score(new, now, lifetime))
-        new = sessions.items.add(session, new, lambda used: working_id(session.id, new.content, now, used))
-        done = admit(store, sessions, session, new, now)
-    if done.promoted:
-        deliver_soon(store, now)
-    return done
+    new = _item(store, checked_name("session_id", session_id), draft, now)
+    with writing(store, session_id) as (sessions, before):
+        refuse_secret(store, before)
+        session = sessions.open(session_id, now)
+        rules = session.rules
+        _, most = rules.limits
+        if most is not None and new.token_count > most:
+            problem = f"content: it has {new.token_count} tokens and the session holds {most}"
+            raise UsageError(problem, "nothing was evicted for it")
+        lifetime = rules.lifetime(new.priority)
+        step = new.step_index if draft.step_index is not None else session.step + isinstance(rules, Bounded)
+        new = replace(new, step_index=step, expires_at=None if lifetime is None else after(now, lifetime))
+        new = sessions.add(session, replace(new, importance_score=scored_at(new, session, now)))
+        return admit(store, sessions, replace(session, step=max(step, session.step)), new, now)
 
 
 def admit(store: Store, sessions: Sessions, session: Session, item: Item, now: datetime) -> Admission:
     """Have the policy make room for an item that is in the set now, in the caller's transaction."""
-    decides = policy(session)
-    done = apply_logged(store, sessions, session, decides.admit(item, sessions.view(session), now), now)
-    if session.due_at is None and decides.tick_seconds is not None:
-        sessions.set_due(session, after(now, decides.tick_seconds))
-    gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
-    return Admission(
-        item=sessions.items.find(session, item.id) or item,
-        kept=all(step.item.id != item.id for step in gone),
-        evicted=tuple(map(departure, gone)),
-        session=sessions.find(session.id) or session,
-        promoted=bool(done.promoted),
-    )
+    rules, (count, tokens) = session.rules, sessions.fill(session)
+    is_full = rules.is_full(count, tokens)
+    plan = rules.admit(sessions.view(session, now), item.id) if is_full else Plan(log=rules.fits(count, tokens))
+    done = apply_plan(store, sessions, session, plan, now)
+    if session.due_at is None and rules.tick_seconds is not None:
+        sessions.change_session(session, due_at=after(now, rules.tick_seconds))
+    if done.steps:
+        item, (count, tokens) = sessions.item(session, item.id) or item, sessions.fill(session)
+    evicted = tuple(Departure.of(step, one.content) for step, one in done.left)
+    return Admission(item, item.state not in (State.ARCHIVED, State.PURGED), evicted, count, tokens)
 
 
-def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
-    """The draft without its secrets, checked: what is long or no text is refused before it is looked through."""
+def _item(store: Store, session_id: str, draft: Draft, now: datetime) -> Item:
+    """Return the draft as an item that has no number yet, checked, and without its secrets.
+
+    What is long or no text is refused before it is looked through.
+    """
     secrets, originals = store.config.secrets.redaction, Originals(store.workspace, store.disk)
-    return replace(
-        draft,
-        content=originals.redacted(checked(draft.content), secrets, "session", now),
-        tags=tuple(secrets.of(tag) for tag in tags_of(draft.tags)),
-        metadata=secrets.of_table(metadata_of(draft.metadata)),
-        agent_id=secrets.of(checked_text("agent_id", draft.agent_id)),
-        source=secrets.of(checked_text("source", draft.source)),
-    )
-
-
-def _item(session_id: str, draft: Draft, now: datetime) -> Item:
-    """The draft, checked, as an item that has no number yet."""
-    content = checked(draft.content)
-    priority = priority_of(draft.priority)
-    count, step = draft.token_count, draft.step_index
+    content = checked_content(originals.redacted(checked_content(draft.content), secrets, "session", now))
+    count, step, priority = draft.token_count, draft.step_index, checked_priority(draft.priority)
     return Item(
-        id="",
-        session=session_id,
-        seq=-1,
+        id=working_id(session_id, content, now),
+        session_id=session_id,
         content=content,
         priority=priority,
-        importance=assigned(priority, draft.importance),
-        token_count=tokens_of(content) if count is None else checked_value("token_count", Number, count),
+        expires_at=None,
         created_at=now,
-        last_accessed_at=now,
+        access_count=1,
+        importance_score=0.0,
+        tags=checked_tags([secrets.of(tag) for tag in checked_tags(draft.tags)]),
+        metadata=checked_metadata(secrets.of_table(checked_metadata(draft.metadata))),
+        agent_id=secrets.of(checked_text("agent_id", draft.agent_id)),
+        source=secrets.of(checked_text("source", draft.source)),
+        seq=-1,
+        importance=checked_importance(priority, draft.importance),
+        token_count=tokens_of(content) if count is None else checked_value("token_count", Number, count),
         step_index=0 if step is None else checked_value("step_index", NumberOrNone, step),
-        agent=checked_text("agent_id", draft.agent_id),
-        source=checked_text("source", draft.source),
-        tags=tags_of(draft.tags),
-        metadata=metadata_of(draft.metadata),
+        last_accessed_at=now,
+        content_hash=hash_of(content),
+        state=State.LIVE.value,
+        state_reason="",
+        promoted_to_id=None,
+        promoted_at=None,
+        promotion_reason=None,
     )
-
-
-def priority_of(name: str) -> Priority:
-    """The priority of this name. Raises UsageError."""
-    names = [priority.value for priority in Priority]
-    if name not in names:
-        raise UsageError(f"priority: {shown(name)} is none of {', '.join(names)}")
-    return Priority(name)

@@ -1,55 +1,16 @@
 """Replies: the frozen values that the session tools return, with the field names that they have always had."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Self, TypeVar
 
-from state.sessions.item import Item
+from state.sessions.item import Item, Related
 from state.sessions.page import Page, Wanted, page
-from state.sessions.policies.policy import Step
-from state.stores.sessions.relations import Relation
+from state.sessions.policies import Decision, settings_of
+from state.stores.sessions.rows import Session
 
-_NO_RELATIONS: Mapping[int, Sequence[Relation]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Related:
-    """What an item is to something else."""
-
-    relation_type: str
-    target_element_id: str
-    metadata: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """One item. `importance` is what it was given, `importance_score` what its use made of it at its last access."""
-
-    id: str
-    session_id: str
-    content: str
-    priority: str
-    expires_at: datetime | None
-    created_at: datetime
-    access_count: int
-    importance_score: float
-    tags: tuple[str, ...]
-    metadata: dict[str, str]
-    agent_id: str
-    source: str
-    seq: int
-    importance: float
-    token_count: int
-    step_index: int
-    last_accessed_at: datetime
-    content_hash: str
-    state: str
-    state_reason: str
-    promoted_to_id: str | None
-    promoted_at: datetime | None
-    promotion_reason: str | None
-    relations: tuple[Related, ...] = ()
+_MoreT = TypeVar("_MoreT", bound=Item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +25,16 @@ class Departure:
     token_count: int
     rescue: bool
 
+    @classmethod
+    def of(cls, step: Decision, content: str) -> Self:
+        """Make one of a step of a plan."""
+        item = step.item
+        action, reason = step.action.value, step.reason
+        return cls(item.id, content, action, reason, item.importance, item.token_count, step.rescue)
+
 
 @dataclass(frozen=True, slots=True)
-class Added(Memory):
+class Added(Item):
     """A new item, and what left because of it. `stored` is false when it was its own victim."""
 
     stored: bool = True
@@ -78,7 +46,7 @@ class Memorized:
     """A new item with its position (0: the oldest; None: it was not stored), and the session after it."""
 
     stored: bool
-    memory: Memory
+    memory: Item
     position: int | None
     evicted: tuple[Departure, ...]
     count: int
@@ -89,14 +57,20 @@ class Memorized:
 class Memories:
     """Items of a session. `next_cursor`: where the next part of the list begins; None: this is all, as everywhere."""
 
-    memories: tuple[Memory, ...]
+    memories: tuple[Item, ...]
     count: int
     session_id: str
     next_cursor: str | None = None
 
+    @classmethod
+    def of(cls, session_id: str, items: Iterable[Item], wanted: Wanted) -> Self:
+        """Make one of the wanted part of these items. Raise UsageError."""
+        part = page_of(items, wanted)
+        return cls(part.items, len(part.items), session_id, part.next_cursor)
+
 
 @dataclass(frozen=True, slots=True)
-class Eligible(Memory):
+class Eligible(Item):
     """An item that is promoted at its next access or cleanup."""
 
     should_promote: bool = True
@@ -113,7 +87,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Relevant(Memory):
+class Relevant(Item):
     """An item that a search found."""
 
     relevance_score: float = 0.0
@@ -272,7 +246,7 @@ class Restored:
     """A cold item, and whether it is in the set again: it may have been its own victim."""
 
     restored: bool
-    memory: Memory
+    memory: Item
     evicted: tuple[Departure, ...]
     count: int
     token_count: int
@@ -283,57 +257,98 @@ class Recalled:
     """What the cold archive holds about a query, the best first; `restored` is the one that was put back, if any."""
 
     query: str
-    memories: tuple[Memory, ...]
+    memories: tuple[Item, ...]
     count: int
     restored: Restored | None = None
     next_cursor: str | None = None
 
 
-def memory_of(item: Item, relations: Sequence[Relation] = ()) -> Memory:
-    """An item as a caller sees it."""
-    return Memory(**fields_of(item), relations=related(relations))
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What fits, and what is left. None: the policy has no such limit."""
+
+    policy: str
+    items: int
+    tokens: int
+    max_items: int | None
+    max_tokens: int | None
+    available_items: int | None
+    available_tokens: int | None
+    utilisation: float
+    status: str
+    settings: Mapping[str, object]
+
+    @classmethod
+    def of(cls, session: Session, count: int, tokens: int) -> Self:
+        """Make one of a session that holds so many items and tokens."""
+        rules = session.rules
+        items, most = rules.limits
+        return cls(
+            session.policy,
+            count,
+            tokens,
+            items,
+            most,
+            None if items is None else max(0, items - count),
+            None if most is None else max(0, most - tokens),
+            *rules.usage(count, tokens),
+            settings_of(rules),
+        )
 
 
-def related(relations: Sequence[Relation]) -> tuple[Related, ...]:
-    """Relations as a caller sees them."""
-    return tuple(Related(one.type, one.target, dict(one.metadata)) for one in relations)
+@dataclass(frozen=True, slots=True)
+class Leaver:
+    """An item that is among the next to leave, what becomes of it, and why."""
+
+    id: str
+    action: str
+    reason: str
 
 
-def memories_of(
-    session_id: str, part: Page[Item], relations: Mapping[int, Sequence[Relation]] = _NO_RELATIONS
-) -> Memories:
-    """A page of items as a caller sees it."""
-    memories = tuple(memory_of(item, relations.get(item.seq, ())) for item in part.items)
-    return Memories(memories, len(memories), session_id, part.next_cursor)
+@dataclass(frozen=True, slots=True)
+class SessionStats:
+    """Counts of the set: active and expired ones make up the total; hidden, promoted and pending ones are among both.
+
+    `avg_importance` is of the computed importance, as of each item's last access.
+    """
+
+    session_id: str
+    total_count: int
+    active_count: int
+    expired_count: int
+    hidden_count: int
+    promoted_count: int
+    pending_promotion: int
+    avg_access_count: float
+    avg_importance: float
+    by_priority: Mapping[str, int]
+    step: int
+    capacity: Capacity
+    next_to_leave: tuple[Leaver, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """What maintenance did: sessions that were due, items that became crystals, were archived, or were refused."""
+
+    sessions: int = 0
+    promoted: int = 0
+    archived: int = 0
+    refused: int = 0
+    delivered: int = 0  # as `promoted`
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything moved."""
+        return any((self.promoted, self.archived, self.refused))
 
 
 def page_of(items: Iterable[Item], wanted: Wanted) -> Page[Item]:
-    """The wanted part of a list of items. Raises UsageError."""
+    """Return the wanted part of a list of items. Raise UsageError."""
     return page(items, wanted, lambda item: item.id, lambda item: len(item.content))
 
 
-def departure(step: Step) -> Departure:
-    """A step of a plan."""
-    item = step.item
-    return Departure(
-        item.id, item.content, step.action.value, step.reason, item.importance, item.token_count, step.rescue
-    )
-
-
-# The fields of a memory, and the attributes of an item that they are.
-_ATTRIBUTES = {one.name: one.name for one in fields(Memory) if one.name != "relations"} | {
-    "session_id": "session",
-    "agent_id": "agent",
-    "promoted_to_id": "promoted_to",
-}
-
-
-def fields_of(item: Item) -> dict[str, Any]:
-    """The fields of a memory that are the item's own."""
-    return {
-        **{name: getattr(item, attribute) for name, attribute in _ATTRIBUTES.items()},
-        "priority": item.priority.value,
-        "state": item.state.value,
-        "promoted_to_id": item.promoted_to or None,
-        "promotion_reason": item.promotion_reason or None,
-    }
+def extended(kind: type[_MoreT], item: Item, **more: object) -> _MoreT:
+    """Return the item as a reply of this kind, which has these fields more."""
+    values: dict[str, Any] = {one.name: getattr(item, one.name) for one in fields(Item)}
+    return kind(**{**values, **more})

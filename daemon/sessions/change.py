@@ -1,38 +1,29 @@
-"""Change: expires, extends, reassesses, relates and forgets the items of a session."""
+"""Change: expires, extends, reassesses, relates, forgets, recalls and restores the items of a session."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from daemon.sessions.answers import Done, Extended, Forgot, Memory, memory_of
-from daemon.sessions.call import (
-    call,
-    checked_name,
-    find_anywhere,
-    find_in_set,
-    find_kept,
-    find_session,
-    metadata_of,
-    policy,
-    policy_and_items,
-    sessions_of,
-)
+from daemon.sessions.add import admit
+from daemon.sessions.answers import Done, Extended, Forgot, Recalled, Restored, page_of
+from daemon.sessions.call import call, find_anywhere, find_in_set, find_kept, reading, writing
+from daemon.sessions.promotion import crystal_id_of
+from daemon.sessions.read import departed
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin, crystal_id
 from state.errors import UsageError
-from state.sessions.forgetting import Instruction, Mode, OfId, instruction_of, mode_of, selected_items
-from state.sessions.importance import assigned
-from state.sessions.item import Item
-from state.sessions.policies.settings import shown
-from state.sessions.policies.ttl import Ttl
-from state.stores.database.connection import transaction
-from state.stores.sessions.events import EventKind
-from state.stores.sessions.relations import Relation
+from state.sessions.checks import checked_importance, checked_metadata, checked_name, checked_text, shown
+from state.sessions.item import Item, Related, State, after
+from state.sessions.page import Wanted
+from state.sessions.policies import Hybrid, Ttl
+from state.sessions.selection import checked_mode, meant, named_id
+from state.stores.database.connection import to_text
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 
 _NO_METADATA: Mapping[str, str] = {}
+_FIRST = Wanted(10)
 # Where a text stands beside working memory, and how often.
 Traces = Callable[[Store, str, datetime], Mapping[str, int]]
 
@@ -43,40 +34,52 @@ def _no_traces(_: Store, __: str, ___: datetime) -> Mapping[str, int]:
 
 @call
 def expire(store: Store, session_id: str, memory_id: str, now: datetime) -> Done:
-    """The item's time has come: the next cleanup takes it.
+    """Let the item's time be over: the next cleanup takes it.
 
-    Raises NotFoundError; UsageError where the policy has no time to live.
+    Raise NotFoundError; UsageError where the policy has no time to live.
     """
-    sessions = sessions_of(store)
-    with transaction(sessions.connection):
-        session, item = find_in_set(sessions, session_id, memory_id)
+    with writing(store, session_id) as (sessions, session):
+        item = find_in_set(sessions, session, memory_id)
         _ttl_policy(session)
-        sessions.items.set_expiry(session, item, now, EventKind.EXPIRED, now)
+        sessions.change(session, item, expires_at=now)
+        sessions.log(session, "expired", now, item, expires_at=to_text(now))
     return Done(success=True, message=f"Memory expired: {memory_id}")
 
 
 @call
 def extend_ttl(store: Store, session_id: str, memory_id: str, now: datetime) -> Extended:
-    """The item lives one more time to live, from its expiry on, or from now when that is past.
+    """Let the item live one more time to live, from its expiry on, or from now when that is past.
 
-    Raises NotFoundError; UsageError where the policy has no time to live.
+    Raise NotFoundError; UsageError where the policy has no time to live.
     """
-    sessions = sessions_of(store)
-    with transaction(sessions.connection):
-        session, item = find_in_set(sessions, session_id, memory_id)
-        expires_at = _ttl_policy(session).extended(item, now)
-        sessions.items.set_expiry(session, item, expires_at, EventKind.EXTENDED, now)
+    with writing(store, session_id) as (sessions, session):
+        item = find_in_set(sessions, session, memory_id)
+        lifetime = _ttl_policy(session).lifetime(item.priority) or 0.0
+        expires_at = after(max(now, item.expires_at or now), lifetime)
+        sessions.change(session, item, expires_at=expires_at)
+        sessions.log(session, "extended", now, item, expires_at=to_text(expires_at))
     return Extended(success=True, message=f"TTL extended for memory: {memory_id}", new_expires_at=expires_at)
 
 
+def _ttl_policy(session: Session) -> Ttl:
+    """Return the policy of the session. Raise UsageError where no memory expires."""
+    rules = session.rules
+    if not isinstance(rules, Ttl):
+        raise UsageError(
+            f"session {shown(session.id)} has the {session.policy} policy, in which no memory expires",
+            "'memory_forget' lets one go",
+        )
+    return rules
+
+
 @call
-def reassess(store: Store, session_id: str, memory_id: str, importance: float | str, now: datetime) -> Memory:
-    """The item matters so much from now on. Raises NotFoundError, UsageError."""
-    sessions = sessions_of(store)
-    with transaction(sessions.connection):
-        session, item = find_in_set(sessions, session_id, memory_id)
-        item = sessions.items.reassess(session, item, assigned(item.priority, importance), now)
-        return memory_of(item, sessions.relations.of(session, [item]).get(item.seq, ()))
+def reassess(store: Store, session_id: str, memory_id: str, importance: float | str, now: datetime) -> Item:
+    """Set how much the item matters from now on. Raise NotFoundError, UsageError."""
+    with writing(store, session_id) as (sessions, session):
+        item = find_in_set(sessions, session, memory_id)
+        new = checked_importance(item.priority, importance)
+        sessions.log(session, "reassessed", now, item, before=item.importance, importance=new)
+        return sessions.change(session, item, importance=new)
 
 
 @call
@@ -89,19 +92,23 @@ def relation_add(
     now: datetime,
     metadata: Mapping[str, str] = _NO_METADATA,
 ) -> Done:
-    """The item has this relation, and so has the long-term record that it is. Raises NotFoundError, UsageError."""
+    """Relate the item, and the long-term record that it is, to something else. Raise NotFoundError, UsageError.
+
+    A relation of this type to the same target is replaced.
+    """
     secrets = store.config.secrets.redaction
-    relation = Relation(
-        checked_name("relation_type", relation_type),
-        secrets.of(checked_name("target_element_id", target_element_id)),
-        secrets.of_table(metadata_of(metadata)),
-        now,
-    )
-    sessions = sessions_of(store)
-    with transaction(sessions.connection):
-        session, item = find_kept(sessions, session_id, memory_id)
-        sessions.relations.add(session, item, relation)
+    kind = checked_name("relation_type", relation_type)
+    target = secrets.of(checked_name("target_element_id", target_element_id))
+    new = Related(kind, target, secrets.of_table(checked_metadata(metadata)))
+    with writing(store, session_id) as (sessions, session):
+        item = find_kept(sessions, session, memory_id)
+        others = [one for one in item.relations if (one.relation_type, one.target_element_id) != (kind, target)]
+        sessions.change(session, item, relations=(*others, new))
+        sessions.log(session, "related", now, item)
     return Done(success=True, message="Relation added successfully")
+
+
+# ------------------------------------------------------------------------------------------------ forgetting
 
 
 @call
@@ -110,7 +117,7 @@ def forget(
     session_id: str,
     instruction: str,
     now: datetime,
-    mode: str = Mode.SOFT.value,
+    mode: str = "soft",
     *,
     confirm: bool = False,
     traces: Traces = _no_traces,
@@ -118,64 +125,46 @@ def forget(
     """Forget what the instruction means: softly (hidden, first to leave), or hard (purged, never learnt again).
 
     A hard one takes the crystals with it that the items became. What was made of those, such as a line of MEMORY.md,
-    is the owner's to erase: `traces` is asked for each text, and where it stands is in the answer. Raises
+    is the owner's to erase: `traces` is asked for each text, and where it stands is in the answer. Raise
     UnsupportedInstructionError, NotFoundError for what is out of range, ConfirmRequiredError: nothing has changed.
     """
-    how = mode_of(mode, confirm=confirm)
-    wanted = instruction_of(instruction)
-    sessions = sessions_of(store)
-    with transaction(sessions.connection):
-        items = _selected(sessions, session_id, wanted, how)
-        session = find_session(sessions, session_id)
-        assert session is not None  # it has items
-        texts: tuple[str, ...] = ()
-        if how is Mode.SOFT:
-            sessions.items.hide(session, items, _recorded(instruction), now)
+    checked_mode(mode, confirm=confirm)
+    id_ = named_id(instruction)
+    why = "id" if id_ else instruction  # the log keeps no id: it begins with the item's text
+    texts: tuple[str, ...] = ()
+    with writing(store, session_id) as (sessions, session):
+        if id_:
+            items = [(find_anywhere if mode == "hard" else find_in_set)(sessions, session, id_)]
         else:
-            texts = _purge(store, sessions, session, items, instruction, now)
-        rest = sessions.view(session)
+            items = meant(instruction, sessions.held(session), mode)
+        if mode == "soft":
+            for item in items:
+                sessions.change(session, item, state=State.HIDDEN.value, state_reason=why)
+                sessions.log(session, "hidden", now, item, why)
+        else:
+            texts = _purge(store, sessions, session, items, why, now)
+        count, tokens = sessions.fill(session)
     if texts:
         store.indexing.drop(store.crystals)
     left: Counter[str] = Counter()
     for text in texts:
         left.update(traces(store, text, now))
-    done = "Forgotten for good" if how is Mode.HARD else "Hidden"
-    return Forgot(
-        success=True,
-        mode=how.value,
-        forgotten=tuple(item.id for item in items),
-        count=rest.count,
-        token_count=rest.tokens,
-        message=f"{done}: {len(items)}{_advice(left)}",
-        left=dict(left),
-    )
-
-
-def _selected(sessions: Sessions, session_id: str, wanted: Instruction, how: Mode) -> tuple[Item, ...]:
-    if not isinstance(wanted, OfId):
-        return selected_items(wanted, policy_and_items(sessions, session_id)[1], how)
-    find = find_anywhere if how is Mode.HARD else find_in_set
-    return (find(sessions, session_id, wanted.id)[1],)
+    done = "Forgotten for good" if mode == "hard" else "Hidden"
+    message = f"{done}: {len(items)}{_advice(left)}"
+    return Forgot(True, mode, tuple(item.id for item in items), count, tokens, message, dict(left))  # noqa: FBT003
 
 
 def _purge(
-    store: Store, sessions: Sessions, session: Session, items: tuple[Item, ...], instruction: str, now: datetime
+    store: Store, sessions: Sessions, session: Session, items: Sequence[Item], why: str, now: datetime
 ) -> tuple[str, ...]:
-    """Items, their crystals, and nothing that says the same is learnt; returns the texts, without their secrets."""
-    texts = tuple(redacted(store, item.content) for item in items)
-    promotions = [sessions.outbox.of(session, item) for item in items]
-    crystals = {crystal_id(Origin.WORKING, text) for text in texts} | {one.crystal for one in promotions if one}
+    """Purge items and their crystals, and block what says the same; return the texts, without their secrets."""
     # What a note or a transcript says is compared without its secrets.
-    sessions.forgotten.block_texts(texts, now)
-    sessions.items.purge(session, items, _recorded(instruction), now)
-    store.crystals.remove(crystals)
+    texts = tuple(redacted(store, item.content) for item in items)
+    sessions.forgotten.block_texts((*texts, *(item.content for item in items)), now)
+    sessions.purge(session, items, why, now)
+    store.crystals.remove({crystal_id(Origin.WORKING, text) for text in texts} | set(map(crystal_id_of, items)))
     store.embedding.forget_texts()
     return texts
-
-
-def _recorded(instruction: str) -> str:
-    """As the event log may keep it: the id of an item begins with its text."""
-    return "id" if isinstance(instruction_of(instruction), OfId) else instruction
 
 
 def _advice(left: Mapping[str, int]) -> str:
@@ -185,12 +174,42 @@ def _advice(left: Mapping[str, int]) -> str:
     return f"; its words still stand in {places}: its owner erases them everywhere with 'dreamd forget TEXT'"
 
 
-def _ttl_policy(session: Session) -> Ttl:
-    """The policy of the session. Raises UsageError where no memory expires."""
-    decides = policy(session)
-    if not isinstance(decides, Ttl):
-        raise UsageError(
-            f"session {shown(session.id)} has the {session.policy} policy, in which no memory expires",
-            "'memory_forget' lets one go",
-        )
-    return decides
+# ------------------------------------------------------------------------------------------------ what left
+
+
+@call
+def recall(store: Store, session_id: str, query: str, now: datetime, wanted: Wanted = _FIRST) -> Recalled:
+    """Return what left this session and holds a word of the query, the best first; for an empty one the latest.
+
+    Under the `hybrid` policy the best one comes back into the set, and makes room for itself. Raise UsageError.
+    """
+    checked_text("query", query)
+    with reading(store, session_id) as (sessions, session):
+        part = page_of(departed(sessions, query, session), wanted)
+    back = None
+    is_first = query.strip() and not wanted.cursor
+    if part.items and is_first and isinstance(session.rules, Hybrid):
+        back = restore(store, session_id, part.items[0].id, now)
+    return Recalled(query, part.items, len(part.items), back, part.next_cursor)
+
+
+@call
+def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Restored:
+    """Put an archived item back into the set as it was; it lives as long as a new one does.
+
+    One that was softly forgotten is remembered again. Others may have to leave, and under some policies it may
+    itself: `restored` is false then. One that is in the set already stays there. Raise NotFoundError.
+    """
+    with writing(store, session_id) as (sessions, before):
+        item = find_anywhere(sessions, before, memory_id)
+        if item.state == State.HIDDEN:
+            item = sessions.restore(before, item, now)
+        if item.state == State.LIVE:
+            return Restored(True, item, (), *sessions.fill(before))  # noqa: FBT003
+        session = sessions.open(session_id, now)
+        lifetime = session.rules.lifetime(item.priority)
+        expires_at = after(now, lifetime) if lifetime is not None else None
+        step = max(item.step_index, session.step)
+        item = sessions.restore(session, item, now, expires_at=expires_at, step_index=step)
+        done = admit(store, sessions, session, item, now)
+    return Restored(done.kept, done.item, done.evicted, done.count, done.token_count)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
-from daemon.sessions.call import call, sessions_of
+from daemon.sessions.call import call, steady
 from daemon.sessions.promotion import crystal_of, trust_of
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal
 from state.sessions.item import Item
-from state.sessions.policies.policy import LIVE, Order
+from state.sessions.selection import standing
 from state.stores.database.connection import transaction
 from state.stores.sessions.sessions import Sessions
 from state.trust import Trust
@@ -40,54 +40,48 @@ class OpenItem:
 def hand_over(store: Store, now: datetime) -> int:
     """Make crystals of what left the sessions, deserves it and was not handed over yet, what a hard limit took first.
 
-    Returns how many were new. What was forgotten, softly or for good, is not among them.
+    Return how many were new. What was forgotten, softly or for good, is not among them.
     """
-    sessions, done = sessions_of(store), 0
+    sessions, done = Sessions(store.crystals.connection), 0
     version = store.lineage.last_version()
     while True:
         # The crystals and the mark are one transaction: a kill repeats the batch, it never skips one.
         with transaction(sessions.connection):
-            items = sessions.archive.undreamt(_AT_ONCE)
-            rest = [item for item in items if item.content.strip()]
-            done += store.crystals.upsert([_crystal_of_departed(store, item, now) for item in rest])
-            sessions.archive.dreamt([item.id for item in items], version)
+            items = sessions.undreamt(_AT_ONCE)
+            crystals = [_departed(store, item, now, rescue=rescue) for item, rescue in items if item.content.strip()]
+            done += store.crystals.upsert(crystals)
+            sessions.mark_dreamt((item for item, _ in items), version)
         if not items:
             return done
 
 
 def waiting_count(store: Store) -> int:
-    """How many items wait to be handed over; beyond a hundred they are not counted."""
-    return sessions_of(store).archive.undreamt_count(_ENOUGH)
+    """Return how many items wait to be handed over; beyond a hundred they are not counted."""
+    return Sessions(store.crystals.connection).undreamt_count(_ENOUGH)
 
 
 @call
 def open_items(store: Store, now: datetime, limit: int) -> tuple[OpenItem, ...]:
-    """At most so many items of the open sessions, the most important first, then the oldest.
+    """Return at most so many items of the open sessions, the most important first, then the oldest.
 
-    Nothing that is a long-term record already, hidden, expired, or forgotten for good.
+    None is a long-term record already, hidden, expired, or forgotten for good.
     """
-    sessions = sessions_of(store)
-    with sessions.steady():
-        items: list[Item] = []
+    sessions = Sessions(store.crystals.connection)
+    items: list[Item] = []
+    with steady(sessions):
         for session in sessions.open_ones(_OPEN_SESSIONS):
-            live = sessions.view(session).items(Order.MOST_IMPORTANT, LIVE)
-            items += islice((item for item in live if _is_open(sessions, item, now)), limit)
-        items.sort(key=lambda item: (-item.importance, item.created_at, item.id))
-        return tuple(
-            OpenItem(redacted(store, item.content), item.importance, trust_of(item), item.created_at)
-            for item in items[:limit]
-        )
+            items += (item for item in standing(sessions.held(session), now) if not item.promoted_to_id)
+    items.sort(key=lambda item: (-item.importance, item.created_at, item.id))
+    chosen = islice((item for item in items if not sessions.forgotten.holds(item.content)), limit)
+    return tuple(
+        OpenItem(redacted(store, item.content), item.importance, trust_of(item), item.created_at) for item in chosen
+    )
 
 
-def _is_open(sessions: Sessions, item: Item, now: datetime) -> bool:
-    return not (item.promoted or item.expired(now) or sessions.forgotten.holds(item.content))
-
-
-def _crystal_of_departed(store: Store, item: Item, now: datetime) -> Crystal:
-    crystal = crystal_of(store, item, now)
+def _departed(store: Store, item: Item, now: datetime, *, rescue: bool) -> Crystal:
     return replace(
-        crystal,
+        crystal_of(store, item, now),
         text=redacted(store, item.content),
-        session=redacted(store, item.session),
-        importance=max(RESCUED, item.importance) if item.rescue else item.importance,
+        session=redacted(store, item.session_id),
+        importance=max(RESCUED, item.importance) if rescue else item.importance,
     )

@@ -1,23 +1,22 @@
-"""Lifecycle: opens, clears, closes and lists sessions, and shows their events."""
+"""Lifecycle: opens, clears, closes, lists and ticks sessions, and shows their events."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
-from daemon.sessions.answers import Cleared, Closed, Opened, SessionSummary
-from daemon.sessions.call import call, checked_name, find_session, policy, refuse_secret, sessions_of
+from daemon.sessions.answers import Cleared, Closed, Maintained, Opened, SessionSummary
+from daemon.sessions.call import call, is_known, one_writer, reading, refuse_secret, require_known, writing
+from daemon.sessions.promotion import Applied, apply_plan
 from daemon.workspace.stores import Store
 from state.errors import NotFoundError, UsageError
+from state.sessions.checks import checked_name, shown
+from state.sessions.item import after
 from state.sessions.page import ALL, Page, Wanted, page
-from state.sessions.policies.by_name import DEFAULT, policy_of, settings_of
-from state.sessions.policies.settings import shown
-from state.stores.database.connection import transaction
-from state.stores.sessions.events import Event, EventKind
-from state.stores.sessions.rows import Session
+from state.sessions.policies import DEFAULT, LONGEST_TICK_SECONDS, Action, policy_of
+from state.stores.database.connection import from_text, to_text
+from state.stores.sessions.rows import Event, Session
 from state.stores.sessions.sessions import Sessions
 
 _NO_CONFIG: Mapping[str, object] = {}
-_CLEARED = "cleared"
-_CLOSED = "session closed"
 
 
 @call
@@ -26,115 +25,147 @@ def session_open(
 ) -> Opened:
     """Open a session with a policy, which it keeps for its life; once more with the same changes nothing.
 
-    One that was closed begins a new life. Raises UsageError for an unknown policy, an impossible setting, or a
+    One that was closed begins a new life. Raise UsageError for an unknown policy, an impossible setting, or a
     session that is open with another policy.
     """
-    sessions = sessions_of(store)
-    settings = settings_of(policy_of(policy, config))
-    checked_name("session_id", session_id)
-    refuse_secret(store, sessions, session_id)
-    with transaction(sessions.connection):
-        before = sessions.find(session_id)
-        is_open = before is not None and before.closed_at is None
-        session = sessions.open(session_id, policy, settings, now)
-    if (session.policy, policy_of(session.policy, session.config)) != (policy, policy_of(policy, config)):
-        raise UsageError(
-            f"session {shown(session_id)} is open with the {session.policy} policy and its settings, for its life",
-            "end it with 'session_close' first, or use another session_id",
-        )
+    rules = policy_of(policy, config)
+    with writing(store, session_id) as (sessions, before):
+        refuse_secret(store, before)
+        is_open = is_known(before) and before.closed_at is None
+        session = sessions.open(session_id, now, policy, config)
+        if session.rules != rules:
+            held = f"with the {session.policy} policy and its settings, for its life"
+            raise UsageError(
+                f"session {shown(session_id)} is open {held}",
+                "end it with 'session_close' first, or use another session_id",
+            )
     return Opened(session_id, session.policy, session.config, session.opened_at, new=not is_open)
 
 
 @call
 def clear_session(store: Store, session_id: str, now: datetime) -> Cleared:
-    """Everything in the set leaves it for the cold archive; the session can be used on. Crystals are not touched."""
-    sessions = sessions_of(store)
+    """Archive everything in the set; the session can be used on. Crystals are not touched."""
     archived = 0
-    with transaction(sessions.connection):
-        session = find_session(sessions, session_id)
-        if session is not None:
-            archived = _archive_all(sessions, session, _CLEARED, now)
-            sessions.events.add(session, EventKind.CLEARED, now)
+    with writing(store, session_id) as (sessions, session):
+        if is_known(session):
+            archived = _archive_all(sessions, session, "cleared", now)
+            sessions.log(session, "cleared", now)
     return Cleared(success=True, message=f"Session cleared: {session_id}", archived=archived)
 
 
 @call
 def close_session(store: Store, session_id: str, now: datetime) -> Closed:
-    """The session is over; what was in it is handed to the dream by way of the cold archive.
+    """End the session; what was in it is handed to the dream by way of the archive.
 
-    Raises NotFoundError when it was never opened. Closing it again changes nothing.
+    Raise NotFoundError when it was never opened. Closing it again changes nothing.
     """
-    sessions = sessions_of(store)
-    with transaction(sessions.connection):
-        session = _require_session(sessions, session_id)
-        if session.closed_at is not None:
-            return Closed(session_id, session.closed_at, 0)
-        archived = _archive_all(sessions, session, _CLOSED, now)
-        sessions.close(session, now)
+    with writing(store, session_id) as (sessions, session):
+        closed_at = require_known(session).closed_at
+        if closed_at is not None:
+            return Closed(session_id, closed_at, 0)
+        archived = _archive_all(sessions, session, "session closed", now)
+        sessions.change_session(session, closed_at=now)
+        sessions.log(session, "closed", now)
     return Closed(session_id, now, archived)
+
+
+def _archive_all(sessions: Sessions, session: Session, reason: str, now: datetime) -> int:
+    items = sessions.held(session)
+    for item in items:
+        sessions.leave(session, item, reason, now)
+    sessions.change_session(session, due_at=None)
+    return len(items)
 
 
 @call
 def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
-    """The sessions that were ever opened, the latest first."""
-    sessions = sessions_of(store)
+    """Return the sessions that were ever opened, the latest first."""
+    sessions = Sessions(store.crystals.connection)
     summaries = (_summary(sessions, one) for one in sessions.all())
     return page(summaries, wanted, lambda one: one.session_id, lambda one: len(one.session_id))
 
 
 @call
 def session_summary(store: Store, session_id: str) -> SessionSummary:
-    """One session, as the list has it. Raises NotFoundError when it was never opened."""
-    sessions = sessions_of(store)
-    return _summary(sessions, _require_session(sessions, session_id))
+    """Return one session, as the list has it. Raise NotFoundError when it was never opened."""
+    with reading(store, session_id) as (sessions, session):
+        return _summary(sessions, require_known(session))
+
+
+def _summary(sessions: Sessions, session: Session) -> SessionSummary:
+    fill, rules = sessions.fill(session), session.rules
+    last = next(iter(sessions.events(session, limit=1)), None)
+    return SessionSummary(
+        session.id,
+        session.policy,
+        session.opened_at,
+        session.closed_at,
+        *fill,
+        session.step,
+        *rules.usage(*fill),
+        *rules.limits,
+        last.at if last else session.opened_at,
+    )
 
 
 @call
 def session_events(
     store: Store, session_id: str, limit: int = 100, after: int | None = None, memory_id: str | None = None
 ) -> tuple[Event, ...]:
-    """What happened in a session, the latest first, or to one of its items, from the beginning.
+    """Return what happened in a session, the latest first, or to one of its items, from the beginning.
 
-    `after` is the key of the last event that the caller has; the events behind it in this order are returned. Raises
+    `after` is the key of the last event that the caller has; the events behind it in this order are returned. Raise
     NotFoundError.
     """
-    sessions = sessions_of(store)
-    session = _require_session(sessions, session_id)
-    if memory_id is None:
-        return tuple(sessions.events.of_session(session, limit, after))
-    item = sessions.items.find(session, checked_name("memory_id", memory_id))
-    if item is None:
-        raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
-    return tuple(sessions.events.of_item(session, item.seq, limit, after))
+    with reading(store, session_id) as (sessions, session):
+        require_known(session)
+        item = None
+        if memory_id is not None:
+            item = sessions.item(session, checked_name("memory_id", memory_id))
+            if item is None:
+                raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
+        return tuple(sessions.events(session, item, limit, after))
 
 
-def _require_session(sessions: Sessions, session_id: str) -> Session:
-    session = find_session(sessions, session_id)
-    if session is None:
-        raise NotFoundError(f"there is no session {shown(session_id)}", "adding a memory or session_open makes one")
-    return session
+# ------------------------------------------------------------------------------------------------ maintenance
 
 
-def _archive_all(sessions: Sessions, session: Session, reason: str, now: datetime) -> int:
-    items = sessions.items.held(session)
-    sessions.items.leave(session, [(item, reason, False) for item in items], now)
-    sessions.set_due(session, None)
-    return len(items)
+@call
+def maintain(store: Store, now: datetime) -> Maintained:
+    """Tick the sessions whose moment has come (each policy says how often). Each is a transaction of its own."""
+    sessions, done = Sessions(store.crystals.connection), list[Applied]()
+    # What is due later than any session waits was set by a wrong clock.
+    horizon = to_text(after(now, LONGEST_TICK_SECONDS))
+    for due in sessions.all("WHERE due_at <= ? OR due_at > ?", to_text(now), horizon):
+        with one_writer(store):
+            current = sessions.find(due.id)
+            if current is not None and current.due_at == due.due_at:  # else another process was quicker
+                done.append(_ticked(store, sessions, current, now))
+    return _maintained(done)
 
 
-def _summary(sessions: Sessions, session: Session) -> SessionSummary:
-    usage = policy(session).usage(session.held, session.tokens)
-    return SessionSummary(
-        session_id=session.id,
-        policy=session.policy,
-        opened_at=session.opened_at,
-        closed_at=session.closed_at,
-        count=session.held,
-        token_count=session.tokens,
-        step=session.step,
-        utilisation=usage.utilisation,
-        status=usage.status,
-        max_items=usage.max_items,
-        max_tokens=usage.max_tokens,
-        last_active_at=sessions.events.last_at(session) or session.opened_at,
-    )
+@call
+def sweep(store: Store, session_id: str, now: datetime) -> Maintained:
+    """Tick this session now, whatever its policy: what has outlived its time leaves."""
+    with writing(store, session_id) as (sessions, session):
+        return _maintained([_ticked(store, sessions, session, now)] if is_known(session) else [])
+
+
+def next_due(store: Store, now: datetime) -> datetime | None:
+    """Return when the first session is due, as far as the clock can be believed; None when none is."""
+    (due,) = store.crystals.connection.execute("SELECT min(due_at) FROM sessions").fetchone()
+    return min(from_text(due), after(now, LONGEST_TICK_SECONDS)) if due is not None else None
+
+
+def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -> Applied:
+    rules = session.rules
+    done = apply_plan(store, sessions, session, rules.tick(sessions.view(session, now)), now)
+    count, _ = sessions.fill(session)
+    goes_on = rules.tick_seconds is not None and count > 0
+    sessions.change_session(session, due_at=after(now, rules.tick_seconds or 0.0) if goes_on else None)
+    return done
+
+
+def _maintained(done: list[Applied]) -> Maintained:
+    promoted, archived = (sum(one.count(action) for one in done) for action in (Action.PROMOTE, Action.ARCHIVE))
+    return Maintained(len(done), promoted, archived, sum(one.refused for one in done), promoted)

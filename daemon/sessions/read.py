@@ -1,80 +1,78 @@
-"""Read: gets, lists, searches and previews the items of a session; only `get` counts as an access."""
+"""Read: gets, lists, searches, summarizes and previews the items of a session; only `get` counts as an access."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
-from daemon.sessions.add import priority_of
 from daemon.sessions.answers import (
+    Capacity,
+    Departure,
     Eligible,
+    Leaver,
     Memories,
-    Memory,
     Pending,
     Preview,
     Relevant,
     SearchResult,
-    departure,
-    fields_of,
-    memories_of,
-    memory_of,
+    SessionStats,
+    Summary,
+    WorkingContext,
+    extended,
     page_of,
-    related,
 )
-from daemon.sessions.call import (
-    apply_logged,
-    call,
-    checked_text,
-    find_kept,
-    find_session,
-    policy,
-    policy_and_items,
-    sessions_of,
-    tags_of,
-)
-from daemon.sessions.promotion import deliver_soon
+from daemon.sessions.call import call, find_kept, reading, writing
+from daemon.sessions.promotion import apply_plan, crystal_of, scored_at
 from daemon.workspace.stores import Store
 from state.errors import ExpiredError
-from state.sessions.importance import score
-from state.sessions.item import Item, State
-from state.sessions.page import ALL, Page, Wanted, page
-from state.sessions.policies.policy import Action
-from state.sessions.policies.settings import shown
-from state.sessions.search import ItemFilters
-from state.sessions.search import search as matching
-from state.sessions.stats import SessionStats, session_stats
-from state.stores.database.connection import transaction
-from state.stores.sessions.relations import Relation
+from state.search.ranking import Filters
+from state.sessions.checks import checked_priority, checked_tags, checked_text, shown
+from state.sessions.item import PLACES, WEIGHTS, Item, State
+from state.sessions.page import ALL, Wanted, page
+from state.sessions.policies import Bounded, Plan, View
+from state.sessions.selection import (
+    context_of,
+    filters_of,
+    is_about,
+    query_words,
+    relevance,
+    standing,
+    summary_of,
+)
+from state.stores.sessions.rows import IN_SET, Session
+from state.stores.sessions.sessions import Sessions
 
 _NEXT = Wanted(10)
+_LEAVERS = 5
+_KEPT = f"({IN_SET} OR promoted_to_id IS NOT NULL)"
+_NO_FILTERS: Mapping[str, object] = {}
 
 
 @call
-def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Memory:
-    """One item of the set, its access counted; one that has earned it becomes a long-term record by that.
+def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Item:
+    """Return one item of the set, its access counted; one that has earned it becomes a long-term record by that.
 
-    Of one that left the set as a long-term record no access is counted. Raises NotFoundError, and ExpiredError
+    Of one that left the set as a long-term record no access is counted. Raise NotFoundError, and ExpiredError
     without counting.
     """
-    sessions = sessions_of(store)
-    with transaction(sessions.connection):
-        session, item = find_kept(sessions, session_id, memory_id)
-        if item.state is State.ARCHIVED:
-            return memory_of(item, sessions.relations.of(session, [item]).get(item.seq, ()))
-        if item.expired(now):
+    with writing(store, session_id) as (sessions, session):
+        item = find_kept(sessions, session, memory_id)
+        if item.state == State.ARCHIVED:
+            return item
+        if item.is_expired(now):
             raise ExpiredError(
                 f"memory {shown(memory_id)} expired at {item.expires_at}", "'working_memory_extend_ttl' revives it"
             )
-        item = replace(item, access_count=item.access_count + 1, last_accessed_at=now)
-        decides = policy(session)
-        item = replace(item, importance_score=score(item, now, decides.lifetime(item)))
-        sessions.items.accessed(session, item)
-        done = apply_logged(store, sessions, session, decides.on_access(item, now), now)
-    if done.promoted:
-        deliver_soon(store, now)
-    with sessions.steady():
-        relations = sessions.relations.of(session, [item]).get(item.seq, ())
-        return memory_of(sessions.items.find(session, item.id) or item, relations)
+        accesses = item.access_count + 1
+        score = scored_at(replace(item, access_count=accesses), session, now)
+        item = sessions.change(session, item, access_count=accesses, last_accessed_at=now, importance_score=score)
+        earned = session.rules.earned(View([item.held], session.step, now))
+        apply_plan(store, sessions, session, Plan(earned), now)
+        return (sessions.item(session, item.id) or item) if earned else item
+
+
+# ------------------------------------------------------------------------------------------------ lists
 
 
 @call
@@ -87,58 +85,65 @@ def list_memories(
     include_promoted: bool = False,
     wanted: Wanted = ALL,
 ) -> Memories:
-    """The set by age, without what is expired and what is a long-term record unless it is wants for."""
-
-    def wants(item: Item) -> bool:
-        return item.state is not State.ARCHIVED and _is_included(item, now, include_expired, include_promoted)
-
-    return _listed(store, session_id, wants, wanted)
+    """Return the set by age, without expired items and long-term records unless they are asked for."""
+    passes = _included(now, include_expired, include_promoted)
+    return _listed(store, session_id, IN_SET, passes, wanted)
 
 
 @call
 def export(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
-    """The whole set, and what left it as a long-term record."""
-    return _listed(store, session_id, lambda _: True, wanted)
-
-
-@call
-def archive(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
-    """What left the set and can be restored, the latest to come first."""
-    sessions = sessions_of(store)
-    with sessions.steady():
-        session = find_session(sessions, session_id)
-        if session is None:
-            return Memories((), 0, session_id)
-        with closing(sessions.archive.search("", session)) as items:
-            part = page_of(items, wanted)
-        return memories_of(session_id, part, sessions.relations.of(session, part.items))
+    """Return the whole set, and what left it as a long-term record."""
+    return _listed(store, session_id, _KEPT, lambda _: True, wanted)
 
 
 @call
 def list_expired(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Memories:
-    """What is expired and waits to be cleaned."""
-    return _listed(store, session_id, lambda item: item.state is not State.ARCHIVED and item.expired(now), wanted)
+    """Return what has expired and waits for the cleanup."""
+    return _listed(store, session_id, IN_SET, lambda item: item.is_expired(now), wanted)
 
 
 @call
 def list_promoted(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
-    """What is a long-term record too, in the set or no more."""
-    return _listed(store, session_id, lambda item: item.promoted, wanted)
+    """Return what is a long-term record too, in the set or no more."""
+    return _listed(store, session_id, _KEPT, lambda item: item.promoted_to_id is not None, wanted)
 
 
 @call
 def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Pending:
-    """What would be promoted at its next access or cleanup."""
-    decides = policy(find_session(sessions_of(store), session_id))
-
-    def pending(item: Item) -> bool:
-        return any(step.action is Action.PROMOTE for step in decides.on_access(item, now).steps)
-
-    part, relations = _sorted(store, session_id, pending, wanted)
-    memories = tuple(
-        Eligible(**fields_of(item), relations=related(relations.get(item.seq, ()))) for item in part.items
+    """Return what would be promoted at its next access or cleanup."""
+    with reading(store, session_id) as (sessions, session):
+        earned = session.rules.earned(sessions.view(session, now))
+        items = sessions.named(session, (step.item.id for step in earned)).values()
+    part = page_of(sorted(items, key=_by_age), wanted)
+    return Pending(
+        tuple(extended(Eligible, one) for one in part.items), len(part.items), session_id, part.next_cursor
     )
-    return Pending(memories, len(memories), session_id, part.next_cursor)
+
+
+@call
+def archive(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+    """Return what left the set and can be restored, the latest to come first."""
+    with reading(store, session_id) as (sessions, session):
+        return Memories.of(session_id, sessions.archived((), session), wanted)
+
+
+def _listed(
+    store: Store, session_id: str, condition: str, passes: Callable[[Item], bool], wanted: Wanted
+) -> Memories:
+    with reading(store, session_id) as (sessions, session):
+        items = sessions.items(session, condition)
+    return Memories.of(session_id, sorted(filter(passes, items), key=_by_age), wanted)
+
+
+def _by_age(item: Item) -> tuple[datetime, str]:
+    return item.created_at, item.id
+
+
+def _included(now: datetime, expired: bool, promoted: bool) -> Callable[[Item], bool]:  # noqa: FBT001
+    return lambda item: (expired or not item.is_expired(now)) and (promoted or not item.promoted_to_id)
+
+
+# ------------------------------------------------------------------------------------------------ queries
 
 
 @call
@@ -154,55 +159,123 @@ def search(
     include_promoted: bool = False,
     wanted: Wanted = ALL,
 ) -> SearchResult:
-    """The items whose content holds the query in any case, with any of the tags, the most relevant first."""
-    sessions, any_of = sessions_of(store), tags_of(tags)
-    filters = ItemFilters(tags=any_of, priority=priority_of(priority) if priority is not None else None)
-    with sessions.steady():
-        session = find_session(sessions, session_id)
-        items = sessions.items.holding(session, checked_text("query", query), any_of, priority) if session else []
-    seen = [item for item in items if _is_included(item, now, include_expired, include_promoted)]
-    part = page(matching(seen, query, filters), wanted, lambda one: one.item.id, lambda one: len(one.item.content))
-    memories = tuple(Relevant(**fields_of(one.item), relevance_score=one.relevance) for one in part.items)
-    return SearchResult(memories, len(memories), query, part.next_cursor)
+    """Return the items whose content holds the query in any case, with any of the tags, the most relevant first."""
+    any_of, passes = set(checked_tags(tags)), _included(now, include_expired, include_promoted)
+    only = checked_priority(priority) if priority is not None else None
+    with reading(store, session_id) as (sessions, session):
+        items = sessions.holding(session, checked_text("query", query))
+    found = [
+        extended(Relevant, item, relevance_score=relevant)
+        for item in filter(passes, items)
+        if (not any_of or not any_of.isdisjoint(item.tags))
+        and only in (None, item.priority)
+        and (relevant := relevance(item, query)) is not None
+    ]
+    found.sort(key=lambda one: (-one.relevance_score, one.created_at, one.id))
+    part = page(found, wanted, lambda one: one.id, lambda one: len(one.content))
+    return SearchResult(part.items, len(part.items), query, part.next_cursor)
+
+
+@call
+def remember(
+    store: Store,
+    session_id: str,
+    now: datetime,
+    prompt: str = "",
+    filters: Mapping[str, object] = _NO_FILTERS,
+    wanted: Wanted = ALL,
+) -> Memories:
+    """Return what the prompt is about (empty: everything), by importance, then the newest; nothing hidden or expired.
+
+    Filters: tags, priority, agent_id, source. Raise UsageError.
+    """
+    passes, about = filters_of(filters), is_about(prompt)
+    with reading(store, session_id) as (sessions, session):
+        items = standing(sessions.held(session), now)
+    return Memories.of(session_id, (item for item in items if passes(item) and about(item)), wanted)
+
+
+@call
+def summarize(store: Store, session_id: str, now: datetime, scope: str = "all", token_limit: int = 500) -> Summary:
+    """Summarize the items of the scope (all, recent, important, by_tag:x) within the limit, in whole sentences.
+
+    The same session gives the same summary. Raise UsageError.
+    """
+    with reading(store, session_id) as (sessions, session):
+        items = sessions.held(session)
+    bounded = rules if isinstance(rules := session.rules, Bounded) else Bounded()
+    made = summary_of(items, scope, token_limit, session.step, bounded, now)
+    return Summary(made.text, made.token_count, tuple(item.id for item in made.items), scope)
+
+
+@call
+def context(
+    store: Store, session_id: str, now: datetime, strategy: str = "balanced", max_tokens: int | None = None
+) -> WorkingContext:
+    """Return items in the strategy's order (recent, important, balanced), up to the first that does not fit.
+
+    Without a number of tokens the whole session's are taken. Raise UsageError.
+    """
+    with reading(store, session_id) as (sessions, session):
+        made = context_of(sessions.held(session), strategy, max_tokens, now)
+    return WorkingContext(made.text, made.token_count, tuple(item.id for item in made.items), strategy)
+
+
+def left_behind(store: Store, query: str, limit: int, filters: Filters, now: datetime) -> tuple[Item, ...]:
+    """Return what left any session, was not kept and holds a word of the query, the best first, if it passes."""
+    found = departed(Sessions(store.crystals.connection), query)
+    passing = (item for item in found if not item.promoted_to_id and filters.let(crystal_of(store, item, now)))
+    return tuple(islice(passing, limit))
+
+
+def departed(sessions: Sessions, query: str, session: Session | None = None) -> Iterator[Item]:
+    """Return what left this session (None: any) and holds a word of the query; for an empty one the latest first."""
+    words = query_words(query)
+    return sessions.archived(words, session) if words or not query.strip() else iter(())
+
+
+# ------------------------------------------------------------------------------------------------ figures
+
+
+@call
+def capacity(store: Store, session_id: str) -> Capacity:
+    """Return how full the session is, by its policy."""
+    with reading(store, session_id) as (sessions, session):
+        return Capacity.of(session, *sessions.fill(session))
 
 
 @call
 def stats(store: Store, session_id: str, now: datetime) -> SessionStats:
-    """How a session stands."""
-    sessions = sessions_of(store)
-    with sessions.steady():
-        decides, view = policy_and_items(sessions, session_id)
-        return session_stats(session_id, decides, view, now)
+    """Return how a session stands."""
+    with reading(store, session_id) as (sessions, session):
+        view, rules, mean_score = sessions.view(session, now), session.rules, sessions.mean_score(session)
+    items, count = view.items, view.count
+    expired = sum(item.expires_at is not None and item.expires_at <= now for item in items)
+    return SessionStats(
+        session_id=session_id,
+        total_count=count,
+        active_count=count - expired,
+        expired_count=expired,
+        hidden_count=count - len(view.live),
+        promoted_count=sum(item.promoted_to_id is not None for item in items),
+        pending_promotion=len(rules.earned(view)),
+        avg_access_count=round(sum(item.access_count for item in items) / count, PLACES) if count else 0.0,
+        avg_importance=round(mean_score, PLACES),
+        by_priority={**dict.fromkeys(WEIGHTS, 0), **Counter(item.priority for item in items)},
+        step=view.step,
+        capacity=Capacity.of(session, count, view.tokens),
+        next_to_leave=tuple(
+            Leaver(step.item.id, step.action.value, step.reason) for step in islice(rules.order(view), _LEAVERS)
+        ),
+    )
 
 
 @call
 def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT) -> Preview:
-    """Who would leave next, in order, with why; nothing leaves."""
-    sessions = sessions_of(store)
-    with sessions.steady():
-        decides, view = policy_and_items(sessions, session_id)
-        steps = decides.order(view, now)
-        part = page(steps, wanted, lambda step: step.item.id, lambda step: len(step.item.content))
-    return Preview(session_id, tuple(map(departure, part.items)), part.next_cursor)
-
-
-def _listed(store: Store, session_id: str, wants: Callable[[Item], bool], wanted: Wanted) -> Memories:
-    part, relations = _sorted(store, session_id, wants, wanted)
-    return memories_of(session_id, part, relations)
-
-
-def _sorted(
-    store: Store, session_id: str, wants: Callable[[Item], bool], wanted: Wanted
-) -> tuple[Page[Item], Mapping[int, Sequence[Relation]]]:
-    """Of the set and the long-term records those that are wants for, by age, and the relations of each."""
-    sessions = sessions_of(store)
-    with sessions.steady():
-        session = find_session(sessions, session_id)
-        items = [item for item in sessions.items.kept(session) if wants(item)] if session else []
-        items.sort(key=lambda item: (item.created_at, item.id))
-        part = page_of(items, wanted)
-        return part, sessions.relations.of(session, part.items) if session else {}
-
-
-def _is_included(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001
-    return (include_expired or not item.expired(now)) and (include_promoted or not item.promoted)
+    """Return who would leave next, in order, with why; nothing leaves."""
+    with reading(store, session_id) as (sessions, session):
+        order = session.rules.order(sessions.view(session, now))
+        part = page(order, wanted, lambda step: step.item.id, lambda step: step.item.length)
+        items = sessions.named(session, (step.item.id for step in part.items))
+    leaving = tuple(Departure.of(step, items[step.item.id].content) for step in part.items)
+    return Preview(session_id, leaving, part.next_cursor)

@@ -1,10 +1,7 @@
-"""Session working memory: what an agent keeps in mind now. One item, four policies; pure values and functions.
+"""Session working memory: what an agent keeps in mind now. Pure values and functions.
 
-    open(policy) ─> add ─> admit ─┐                  ┌─> promoted: a crystal, through the outbox
-                    get ─> on_access ├─> Plan ─> store ┤
-            sweep, clock ─> tick ──┘  (previewed       └─> archived: cold, found by recall, restored as it was
-                                      by order)
+    add, tick, get ─> policy(View of the set) ─> Plan ─> the store carries it out in one transaction
 
-A policy decides and never acts: it reads an `ItemView` in the order in which items would leave, as far as it must,
-and returns a plan; the store carries a plan out in one transaction.
+A policy is a pure function of a list: it gets the items of the set and returns a plan. `order` is the order in which
+items would leave, each with its reason; what an event takes is some of that order, and the preview is its beginning.
 """

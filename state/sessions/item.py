@@ -1,28 +1,23 @@
-"""Item: one item of a session's working memory, and the values that it is made of."""
+"""Item: one thing that a session keeps in mind, and what is computed from it: its score and its ids."""
 
-import hashlib
-from dataclasses import dataclass, field
-from datetime import datetime
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
+from typing import NamedTuple
 
-MAX_CONTENT_BYTES = 102_400
+from state.text.chunks import tokens
 
-
-class Priority(StrEnum):
-    """How much it matters, as its writer says."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
-
-    @property
-    def weight(self) -> float:
-        """.25, .5, .75, 1: also the importance of an item that was given none."""
-        return _WEIGHTS[self]
-
-
-_WEIGHTS = {Priority.LOW: 0.25, Priority.MEDIUM: 0.5, Priority.HIGH: 0.75, Priority.CRITICAL: 1.0}
+HOUR_SECONDS = 3_600.0
+# Priority, from the lowest to the highest: its weight, which is also the importance of an item that was given none.
+WEIGHTS = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
+TTL_SECONDS = {
+    "low": HOUR_SECONDS, "medium": 4 * HOUR_SECONDS, "high": 12 * HOUR_SECONDS, "critical": 24 * HOUR_SECONDS,
+}  # fmt: skip
+PLACES = 6  # decimals to which scores are computed and compared
+_SLUG_CHARACTERS = 20
+_SESSION_CHARACTERS = 200
 
 
 class State(StrEnum):
@@ -30,54 +25,132 @@ class State(StrEnum):
 
     LIVE = "live"
     HIDDEN = "hidden"  # softly forgotten: counted, not remembered, the first to leave
-    ARCHIVED = "archived"  # cold: found by recall, restorable
-    PURGED = "purged"  # a tombstone without content
+    ARCHIVED = "archived"  # found by recall, restorable
+    PURGED = "purged"  # a row without content
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A typed relation of an item to something else."""
+
+    relation_type: str
+    target_element_id: str
+    metadata: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that a session remembers.
+    """One item, as it is stored and as callers get it.
 
-    `seq` grows by one with each item of the session: the FIFO order and the last tie-break. `importance` is assigned
-    (0 to 1), `importance_score` computed. `expires_at` is None where the policy has no time to live. `access_count`
-    starts at 1. `promoted_to` is the long-term record's id once it is delivered; `rescue`: a protected item that a
-    hard limit took, which the dream looks at first.
+    `importance` was assigned; `importance_score` is computed at each access. `seq` grows by one with each item of the
+    session: the order of arrival, and the last tie-break. `access_count` starts at 1.
     """
 
     id: str
-    session: str
-    seq: int
+    session_id: str
     content: str
-    priority: Priority
+    priority: str
+    expires_at: datetime | None
+    created_at: datetime
+    access_count: int
+    importance_score: float
+    tags: tuple[str, ...]
+    metadata: dict[str, str]
+    agent_id: str
+    source: str
+    seq: int
+    importance: float
+    token_count: int
+    step_index: int
+    last_accessed_at: datetime
+    content_hash: str
+    state: str
+    state_reason: str
+    promoted_to_id: str | None
+    promoted_at: datetime | None
+    promotion_reason: str | None
+    relations: tuple[Related, ...] = ()
+
+    def is_expired(self, now: datetime) -> bool:
+        """Return whether the item has expired at this moment."""
+        return self.expires_at is not None and now >= self.expires_at
+
+    @property
+    def held(self) -> "Held":
+        """The item as policies see it."""
+        return Held(
+            self.id, self.seq, self.state, self.priority, self.importance, self.token_count, self.created_at,
+            self.expires_at, self.access_count, self.step_index, self.tags, len(self.content), self.promoted_to_id,
+        )  # fmt: skip
+
+
+class Held(NamedTuple):
+    """An item of the set as a policy sees it: everything that is short."""
+
+    id: str
+    seq: int
+    state: str
+    priority: str
     importance: float
     token_count: int
     created_at: datetime
-    last_accessed_at: datetime
-    expires_at: datetime | None = None
-    importance_score: float = 0.0
-    access_count: int = 1
-    step_index: int = 0
-    agent: str = ""
-    source: str = ""
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, str] = field(default_factory=dict)
-    state: State = State.LIVE
-    state_reason: str = ""
-    promoted_to: str = ""
-    promoted_at: datetime | None = None
-    promotion_reason: str = ""
-    rescue: bool = False
+    expires_at: datetime | None
+    access_count: int
+    step_index: int
+    tags: tuple[str, ...]
+    length: int  # characters of the content
+    promoted_to_id: str | None
 
-    @property
-    def content_hash(self) -> str:
-        """SHA-256 of the content, hexadecimal."""
-        return hashlib.sha256(self.content.encode("utf-8", "surrogatepass")).hexdigest()
 
-    @property
-    def promoted(self) -> bool:
-        """Whether it is a long-term record too."""
-        return bool(self.promoted_to)
+_FIRST, _LAST = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))  # noqa: DTZ901
 
-    def expired(self, now: datetime) -> bool:
-        """Whether its time has come: now is at or after `expires_at`."""
-        return self.expires_at is not None and now >= self.expires_at
+
+def after(moment: datetime, seconds: float) -> datetime:
+    """Return the moment so many seconds later, within the calendar."""
+    try:
+        return moment.astimezone(UTC) + timedelta(seconds=seconds)
+    except OverflowError:
+        return _LAST if seconds > 0 else _FIRST
+
+
+def score(accesses: int, age_seconds: float, priority: str, length: int, ttl_seconds: float | None = None) -> float:
+    """Return the computed importance, in [0, 1], to six decimals.
+
+    .4·min(access/10, 1) + .3·max(0, 1 − age/ttl) + .2·weight + .1·min(characters/1000, 1). The time to live is the
+    one that the priority gives, however often it was extended; None: the published one. A negative age (a clock was
+    set back) counts as 0.
+    """
+    fresh = max(0.0, 1.0 - max(0.0, age_seconds) / (ttl_seconds or TTL_SECONDS[priority]))
+    used, long = min(accesses / 10, 1.0), min(length / 1_000, 1.0)
+    return round(0.4 * used + 0.3 * fresh + 0.2 * WEIGHTS[priority] + 0.1 * long, PLACES)
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a model counts, at least one: what takes a place is never free."""
+    return max(1, tokens(text))
+
+
+def hash_of(text: str) -> str:
+    """Return the SHA-256 of a content, hexadecimal."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def working_id(session: str, content: str, now: datetime) -> str:
+    """Return `working_memory_{session}-{how it begins}_{YYYYMMDD-HHMMSS}`, which may be taken."""
+    beginning = _printable(content[:_SLUG_CHARACTERS]).replace("/", " ").replace("\\", " ")
+    return f"working_memory_{_printable(session[:_SESSION_CHARACTERS])}-{' '.join(beginning.split())}_{_stamp(now)}"
+
+
+def promoted_id(working: str, now: datetime) -> str:
+    """Return `memory_promoted_{working id}_{YYYYMMDD-HHMMSS}`."""
+    return f"memory_promoted_{working}_{_stamp(now)}"
+
+
+def _stamp(now: datetime) -> str:
+    moment = now.astimezone(UTC)
+    return f"{moment.year:04}{moment:%m%d-%H%M%S}"
+
+
+def _printable(text: str) -> str:
+    """Return the text without control characters and half characters; line ends become blanks."""
+    return "".join(" " if char.isspace() else "" if unicodedata.category(char)[0] == "C" else char for char in text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from state.errors import UsageError
-from state.sessions.policies.settings import shown
+from state.sessions.checks import shown
 
 LIMIT = 50
 MOST = 1_000
@@ -37,7 +37,7 @@ class Page(Generic[Listed]):
 def page(
     items: Iterable[Listed], wanted: Wanted, id_of: Callable[[Listed], str], length_of: Callable[[Listed], int]
 ) -> Page[Listed]:
-    """The wanted part. Raises UsageError for a limit below 1, and a cursor whose item is not in the list any more."""
+    """Return the wanted part. Raise UsageError for a limit below 1, or a cursor that is not in the list any more."""
     if wanted.limit is not None and wanted.limit < 1:
         raise UsageError(f"limit: {shown(wanted.limit)} is below 1")
     rest = iter(items)

@@ -40,7 +40,7 @@ def at_changes(trial: Trial) -> None:
 
 
 def in_the_commit(trial: Trial) -> None:
-    """The same in the commit alone, where MEMORY.md, journal, segments and state.db change hands."""
+    """The same in the commit alone, where MEMORY.md, scratch.md and state.db change hands."""
     with reading(trial):
         for _ in range(trial.rng.randint(1, 3)):
             trial.append(trial.rng.randint(1, 4))

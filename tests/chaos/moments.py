@@ -20,7 +20,6 @@ from tests.support.committing import added
 from tests.support.scripted_model import Reply, Script, error
 
 _DAY = 86_400.0
-_SWEPT_AFTER_DAYS = 29
 
 
 def clocks(trial: Trial) -> None:
@@ -29,7 +28,6 @@ def clocks(trial: Trial) -> None:
     with reading(trial):
         for _ in range(rng.randint(2, 4)):
             days = rng.choice((-3_650, -400, -1, -0.1, 0.05, 1, 20, 500)) * rng.uniform(0.5, 1.0)
-            trial.aged = trial.aged or days > _SWEPT_AFTER_DAYS
             shift = days * _DAY
             trial.note(Harm(shift_seconds=shift))
             trial.append(1)

@@ -68,7 +68,6 @@ class Trial:
     most_dreams: int = (
         1  # so many more may find something to do at the end: the first one may go on with a killed one
     )
-    aged: bool = False  # the clock was so far ahead that retired segments were swept
     diary: list[str] = field(default_factory=list)
 
     def wrote(self, what: object) -> None:

@@ -28,7 +28,6 @@ _PLACES = {
     "occurrences": "file",
     "sessions": "id",
     "items": "tags",
-    "item_relations": "target",
     "item_events": "reason",
     "gaps": "question",
     "skills": "pattern",

@@ -53,32 +53,29 @@ def illegible_items(workspace: Workspace) -> Iterator[None]:
         connection.executemany("UPDATE items SET created_at = ? WHERE key = ?", [(at, key) for key, at in before])
 
 
-def test_a_tick_makes_crystals_of_what_waits_and_a_kill_between_makes_them_once(home: Home) -> None:
+def test_what_could_not_be_a_crystal_stays_until_it_can_be_one_and_a_kill_loses_nothing(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon, ExitStack() as stack:
         daemon.ask(workspace, open_, Open(session_id="count", policy="budget", config=SMALL))
         stack.enter_context(no_crystals(workspace))
         for number in range(3):
             assert added(daemon, workspace, f"Plain {number} is repaired").evicted == ()
-        gone = added(daemon, workspace, "Plain 3 is repaired").evicted
+        assert added(daemon, workspace, "Plain 3 is repaired").evicted == ()
+        assert daemon.found(workspace, "Plain 0 is repaired") == []
+        daemon.kill()
+    with home.serving() as daemon:
+        gone = added(daemon, workspace, "Plain 4 is repaired").evicted
         assert [(one.content, one.action) for one in gone] == [
             ("Plain 0 is repaired", "promote"),
             ("Plain 1 is repaired", "promote"),
         ]
-        assert daemon.found(workspace, "Plain 0 is repaired") == []
-        daemon.kill()  # between the promotion and its delivery
-    with home.serving() as daemon:
         daemon.until(lambda: len(daemon.found(workspace, "Plain is repaired")) == 2)
-        assert added(daemon, workspace, "Plain 4 is repaired").evicted == ()
         standing = daemon.ask(workspace, stats, InSession(session_id="count"))
         assert (standing.total_count, standing.capacity.status) == (3, "healthy")
         assert story(home, workspace, "count") == [
             ("opened", "budget"),
-            *[("added", "")] * 4,
-            *[("promoted", "soft_limit")] * 2,
-            *[("left", "soft_limit")] * 2,
-            *[("delivered", "auto")] * 2,
-            ("added", ""),
+            *[("added", "")] * 5,
+            *[("promoted", "soft_limit"), ("left", "soft_limit")] * 2,
         ]
         daemon.terminated()
     rows = lived.rows(workspace, "SELECT text, origin FROM crystals ORDER BY text")
@@ -121,9 +118,8 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) ->
         assert story(home, workspace, "chat") == [
             ("opened", "ttl"),
             *[("added", "")] * 2,
-            ("promoted", "critical_and_accessed"),
             ("archived", "expired"),
-            ("delivered", "auto"),
+            ("promoted", "critical_and_accessed"),
         ]
         daemon.terminated()
 
@@ -142,11 +138,7 @@ def test_maintenance_that_fails_is_told_once_in_a_while_and_tried_again(home: Ho
         assert len(daemon.events("sessions_not_maintained")) <= 3
     with home.serving() as daemon:
         daemon.until(lambda: daemon.found(workspace, "safe behind the clock"))
-        assert story(home, workspace, "chat")[1:] == [
-            ("added", ""),
-            ("promoted", "critical_and_accessed"),
-            ("delivered", "auto"),
-        ]
+        assert story(home, workspace, "chat")[1:] == [("added", ""), ("promoted", "critical_and_accessed")]
         daemon.terminated()
 
 

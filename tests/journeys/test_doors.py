@@ -19,7 +19,7 @@ from tests.support.running import Caller
 from tests.support.serving import Home, at_home
 
 OUTSIDE = "The zebra of the other house sleeps in room 7731"
-FOLDERS = (".dreamd/history", ".dreamd/segments", ".dreamd/checkpoints", ".dreamd/index", "memory")
+FOLDERS = (".dreamd/history", ".dreamd/checkpoints", ".dreamd/index", "memory")
 FILES = ("MEMORY.md", "memory/scratch.md", ".dreamd/state.db", ".dreamd/lock", ".dreamd/fence", "GENOME.md")
 TOLERATED = ("memory/economics.json", "transcripts", "transcripts/talk.md", "MEMORY.md.seed-backup")
 

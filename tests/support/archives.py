@@ -11,6 +11,7 @@ import pytest
 
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
+from daemon.sessions import clear_session
 from daemon.upkeep.export import export
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.stores import Store
@@ -31,10 +32,9 @@ def lived(root: Path) -> Path:
             store.notes.inbox.append(Note(note, AT + timedelta(minutes=number)))
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         restore(store, 2)
-        keep = add(store, "the harbour wall is of granite", priority="critical")
+        add(store, "the harbour wall is of granite", priority="critical")
+        clear_session(store, "s", AT)
         add(store, "the swift nests under the roof", session="other")
-        store.crystals.connection.execute("UPDATE items SET cold = 1 WHERE id = ?", (keep,))
-        store.crystals.connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
         store.notes.inbox.append(Note("it is pending", AT))
     with (root / "memory" / "scratch.md").open("a", encoding="utf-8") as log:
         log.write("- by hand, without a stamp\n\n  and in two lines\n")

@@ -150,21 +150,21 @@ def _talk(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
 def _items(connection: sqlite3.Connection, texts: Sequence[HostileText]) -> None:
     """What stands of items, and of what happened to them, as it was given."""
     marks = {one.mark: one for one in texts}
-    for key, agent in connection.execute("SELECT key, agent FROM items").fetchall():
+    for key, agent in connection.execute("SELECT key, agent_id FROM items").fetchall():
         one = marks[_MARK.findall(agent)[0]]
         label, figures = one.label, json.dumps({one.label: one.label})
+        relations = json.dumps([[label, label, {label: label}]])
         connection.execute(
-            "UPDATE items SET content = ?, agent = ?, source = ?, tags = ?, metadata = ?, state_reason = ?,"
-            " promotion_reason = ? WHERE key = ?",
-            (one.text[:_LONGEST], label, label, json.dumps([label]), figures, label, label, key),
+            "UPDATE items SET content = ?, agent_id = ?, source = ?, tags = ?, metadata = ?, relations = ?,"
+            " state_reason = ?, promotion_reason = ?, promoted_to_id = iif(promoted_to_id IS NULL, NULL, ?),"
+            " record = ? WHERE key = ?",
+            (one.text[:_LONGEST], label, label, json.dumps([label]), figures, relations, *[label] * 3, figures, key),
         )
-        connection.execute("UPDATE promotions SET id = ?, reason = ? WHERE item = ?", (label, label, key))
         connection.execute(
             "INSERT INTO item_events (at, session, item, action, reason, figures)"
             " SELECT created_at, session, key, ?, ?, ? FROM items WHERE key = ?",
             (label, label, figures, key),
         )
-        connection.execute("UPDATE item_words SET folded = ? WHERE key = ?", (one.text[:_LONGEST].casefold(), key))
     _many(
         connection,
         "INSERT OR IGNORE INTO sessions (id, policy, opened_at, closed_at) SELECT ?, policy, opened_at, opened_at"

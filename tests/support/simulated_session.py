@@ -1,14 +1,13 @@
 """A session on a clock that is moved: carries plans out as a store does, and writes down what became of whom."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from state.sessions.importance import score
-from state.sessions.item import Item, State
-from state.sessions.policies.policy import Action, ItemView, Plan, Policy, Step
-from tests.state.sessions.shelves import START, ListShelf
+from state.sessions.item import Held, State
+from state.sessions.policies import Action, Decision, Plan, Policy, View
+from tests.state.sessions.items import START, held
 
 
 class Place(StrEnum):
@@ -27,54 +26,46 @@ class Session:
     policy: Policy
     now: datetime = START
     step: int = 0
-    held: list[Item] = field(default_factory=list)
-    promoted: dict[str, Item] = field(default_factory=dict)
-    archived: dict[str, Item] = field(default_factory=dict)
+    held: list[Held] = field(default_factory=list)
+    promoted: dict[str, Held] = field(default_factory=dict)
+    archived: dict[str, Held] = field(default_factory=dict)
+    rescued: set[str] = field(default_factory=set)
     tombstones: set[str] = field(default_factory=set)
     log: list[tuple[str, Place, str]] = field(default_factory=list)
     crystals: list[str] = field(default_factory=list)
     added: int = 0
 
     @property
-    def shelf(self) -> ListShelf:
-        return ListShelf(tuple(self.held), self.step)
+    def view(self) -> View:
+        return View(sorted(self.held, key=lambda one: one.seq), self.step, self.now)
 
     def add(self, **fields: object) -> Plan | None:
         """One more item; None when it is refused."""
-        usual: dict[str, object] = {
-            "id": f"item-{self.added}",
-            "session": "s",
-            "seq": self.added,
-            "content": "x",
-            "created_at": self.now,
-            "last_accessed_at": self.now,
-            "step_index": self.step,
-        }
-        new = Item(**{**usual, **fields})  # type: ignore[arg-type]
-        if self.policy.fits(new.token_count):
+        new = held(self.added, **{"created_at": self.now, "step_index": self.step, **fields})
+        _, most = self.policy.limits
+        if most is not None and new.token_count > most:
             return None
-        seconds = self.policy.lifetime(new)
-        ends = None if seconds is None else self.now + timedelta(seconds=seconds)
-        new = replace(new, expires_at=ends, importance_score=score(new, self.now, seconds))
+        seconds = self.policy.lifetime(new.priority)
+        new = new._replace(expires_at=None if seconds is None else self.now + timedelta(seconds=seconds))
         self.added += 1
         self.step = max(self.step, new.step_index)
         return self._enter(new, "added")
 
-    def get(self, place: int) -> Plan:
+    def get(self, place: int) -> None:
         read = self.held[place]
-        self.held[place] = replace(read, access_count=read.access_count + 1, last_accessed_at=self.now)
-        return self.apply(self.policy.on_access(self.held[place], self.now))
+        self.held[place] = read._replace(access_count=read.access_count + 1)
+        self.apply(Plan(self.policy.earned(View([self.held[place]], self.step, self.now))))
 
-    def tick(self) -> Plan:
-        plan = self._previewed(lambda shelf: self.policy.tick(shelf, self.now))
-        return self.apply(plan)
+    def tick(self) -> None:
+        self.apply(self._previewed(self.policy.tick))
 
     def hide(self, place: int) -> None:
-        self.held[place] = replace(self.held[place], state=State.HIDDEN)
+        self.held[place] = self.held[place]._replace(state=State.HIDDEN)
 
-    def restore(self, name: str) -> Plan:
+    def restore(self, name: str) -> None:
         back = self.archived.pop(name)
-        return self._enter(replace(back, state=State.LIVE), "restored")
+        self.rescued.discard(name)
+        self._enter(back._replace(state=State.LIVE), "restored")
 
     def purge(self, place: int) -> None:
         gone = self.held.pop(place)
@@ -100,18 +91,23 @@ class Session:
         yield from ((name, Place.ARCHIVED) for name in self.archived)
         yield from ((name, Place.PURGED) for name in self.tombstones)
 
-    def _enter(self, new: Item, why: str) -> Plan:
+    def _enter(self, new: Held, why: str) -> Plan:
         self.held.append(new)
         self.log.append((new.id, Place.SET, why))
-        return self.apply(self._previewed(lambda shelf: self.policy.admit(new, shelf, self.now), new))
+        view = self.view
+        plan = self._previewed(lambda view: self.policy.admit(view, new.id), new)
+        assert self.policy.is_full(view.count, view.tokens) or plan == Plan(
+            log=self.policy.fits(view.count, view.tokens)
+        )
+        return self.apply(plan)
 
-    def _previewed(self, decide: Callable[[ItemView], Plan], new: Item | None = None) -> Plan:
+    def _previewed(self, decide: Callable[[View], Plan], new: Held | None = None) -> Plan:
         """The same set gives the same plan, in the order of the preview."""
         before = list(self.held)
-        plan = decide(self.shelf)
-        assert plan == decide(ListShelf(tuple(reversed(before)), self.step)), "whatever order the items lie in"
+        plan = decide(self.view)
+        assert plan == decide(self.view)
         assert self.held == before
-        preview = [step.item.id for step in self.policy.order(self.shelf, self.now)]
+        preview = [step.item.id for step in self.policy.order(self.view)]
         assert len(set(preview)) == len(preview)
         taken = [step.item.id for step in plan.steps]
         assert taken == [name for name in preview if name in set(taken)]
@@ -120,11 +116,11 @@ class Session:
             assert taken == others[: len(taken)]
         return plan
 
-    def _carry_out(self, step: Step) -> None:
+    def _carry_out(self, step: Decision) -> None:
         if step.action is Action.PROMOTE:
-            assert step.item.state is State.LIVE
+            assert step.item.state == State.LIVE
             self.crystals.append(step.item.id)
-            kept = replace(step.item, promoted_to=f"memory-of-{step.item.id}", promotion_reason=step.reason)
+            kept = step.item._replace(promoted_to_id=f"memory-of-{step.item.id}")
             if step.leaves:
                 self.promoted[kept.id] = kept
                 self.log.append((kept.id, Place.PROMOTED, step.reason))
@@ -132,5 +128,6 @@ class Session:
                 self.held.append(kept)
         else:
             assert step.leaves
-            self.archived[step.item.id] = replace(step.item, state=State.ARCHIVED, rescue=step.rescue)
+            self.archived[step.item.id] = step.item._replace(state=State.ARCHIVED)
+            self.rescued |= {step.item.id} if step.rescue else set()
             self.log.append((step.item.id, Place.ARCHIVED, step.reason))

@@ -54,16 +54,16 @@ def contents(memories: values.Memories | values.Pending | values.SearchResult | 
     return [memory.content for memory in memories.memories]
 
 
-def undreamt(store: Store) -> list[Item]:
-    """The cold items that no dream was given, in the order in which it will be."""
-    return Sessions(store.crystals.connection).archive.undreamt(100)
+def undreamt(store: Store) -> list[tuple[Item, bool]]:
+    """The archived items that no dream was given, in the order in which it will be, and whether each is rescued."""
+    return Sessions(store.crystals.connection).undreamt(100)
 
 
 def everything(store: Store, session: str = "s") -> list[Item]:
     """Every item that the session ever had."""
     sessions_ = Sessions(store.crystals.connection)
     found = sessions_.find(session)
-    return sessions_.items.all(found) if found else []
+    return sessions_.items(found) if found else []
 
 
 def deeds(store: Store, session: str = "s") -> list[tuple[str, str]]:
@@ -74,9 +74,6 @@ def deeds(store: Store, session: str = "s") -> list[tuple[str, str]]:
 
 def written(store: Store) -> list[tuple[str, tuple[object, ...]]]:
     """Every row of the tables of working memory and of the crystals, to be compared."""
-    tables = (
-        "sessions items item_words item_events item_relations promotions forgotten crystals occurrences"
-        " cold_words_docsize"
-    ).split()
+    tables = "sessions items item_events forgotten crystals occurrences cold_words_docsize".split()
     read = store.crystals.connection.execute
     return [(table, tuple(row)) for table in tables for row in read(f"SELECT * FROM {table}").fetchall()]  # noqa: S608

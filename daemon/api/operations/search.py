@@ -14,7 +14,7 @@ from daemon.api.reasons import SearchSignals, signals_of
 from daemon.api.search import look, recall, search
 from daemon.api.why_not import Answer, why_not
 from daemon.sessions.promotion import trust_of
-from daemon.sessions.recall import left_behind
+from daemon.sessions.read import left_behind
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import session
@@ -148,7 +148,7 @@ def _archived(store: Store, request: Search, findings: Findings) -> tuple[Archiv
     return tuple(
         Archived(
             id=item.id,
-            session=item.session,
+            session=item.session_id,
             text=text,
             trust=trust_of(item).value,
             age_days=max(0.0, (now - item.created_at).total_seconds() / 86_400),

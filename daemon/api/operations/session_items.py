@@ -9,9 +9,8 @@ from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 from daemon import sessions
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Operation, Request, operations_in
-from daemon.sessions.group_commit import Level, group_of
-from daemon.workspace.stores import Store, utc_now
-from state.sessions.importance import from_scale
+from daemon.workspace.stores import utc_now
+from state.sessions.checks import from_scale
 from state.sessions.page import LIMIT, MOST, Wanted
 
 # No descriptions: an agent reads these with every tool, and their names say it. An id has some 300 characters.
@@ -36,22 +35,16 @@ def tool(
     *,
     reads: bool = False,
     long: bool = False,
-    grouped: bool = False,
 ) -> Operation[RequestT, ReplyT]:
     """An operation at /sessions/NAME: calls the function with the stores, the request's arguments, and the moment.
 
-    One that `reads` has the stores for reading alone; `grouped`: what comes together is written together.
+    One that `reads` has the stores for reading alone.
     """
     tells_time = "now" in signature(function).parameters
 
     def run(access: WorkspaceAccess, request: RequestT) -> ReplyT:
-        def done(store: Store) -> ReplyT:
-            return function(store, **request.given, **({"now": utc_now()} if tells_time else {}))
-
-        if grouped:
-            return group_of(access.workspace.database, Level.REQUEST).write(access.write, done)
         with access.read() if reads else access.write() as store:
-            return done(store)
+            return function(store, **request.given, **({"now": utc_now()} if tells_time else {}))
 
     reply = get_type_hints(function)["return"]
     return Operation(name, "POST", f"/sessions/{name}", summary, request, reply, run, long=long, reads=reads)
@@ -145,7 +138,7 @@ class Find(Choice):
     priority: Literal["low", "medium", "high", "critical"] | None = None
 
 
-add = tool("working_memory_add", Add, sessions.add, "Keep something in mind for this session.", grouped=True)
+add = tool("working_memory_add", Add, sessions.add, "Keep something in mind for this session.")
 get = tool(
     "working_memory_get", OfMemory, sessions.get, "One memory by its id; counts as an access, and may promote it."
 )

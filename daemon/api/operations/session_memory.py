@@ -26,8 +26,8 @@ from daemon.upkeep.forget import preview_forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store
 from state.sessions.page import LIMIT, MOST
-from state.sessions.policies.by_name import settings_schema
-from state.stores.sessions.events import Event
+from state.sessions.policies import settings_schema
+from state.stores.sessions.rows import Event
 
 
 class Open(InSession):
@@ -171,7 +171,6 @@ memorize = tool(
     Memorize,
     sessions.memorize,
     "Keep something in mind within the session's limits; says what had to leave.",
-    grouped=True,
 )
 reassess = tool("memory_reassess", Reassess, sessions.reassess, "Change the importance of a memory.")
 remember = tool(

@@ -83,7 +83,6 @@ def _ours(workspace: Workspace) -> Iterator[Path]:
     folders_of_ours = (
         workspace.state,
         workspace.history,
-        workspace.segments,
         workspace.checkpoints,
         workspace.copies,
     )
@@ -119,7 +118,7 @@ def _remove(context: RepairContext, paths: list[Path]) -> None:
 def _leftovers(context: RepairContext) -> Iterator[Job]:
     workspace = context.workspace
     before = context.now.timestamp() - _LEFTOVER_SECONDS
-    inside = (workspace.state, workspace.history, workspace.segments, workspace.copies)
+    inside = (workspace.state, workspace.history, workspace.copies)
     for folder in (workspace.root, workspace.scratch.parent, *inside):
         if not folder.is_dir():
             continue

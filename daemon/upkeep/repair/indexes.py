@@ -17,7 +17,6 @@ from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import require_plain
 from state.stores.disk.syscalls import storage_errors
 from state.stores.erasing.files import empty_folder
-from state.stores.sessions.cold_archive import ColdArchive
 
 _CHECKPOINTS = ("dreams.db", "dreams.db-wal", "dreams.db-shm", "dreams.db-journal")
 
@@ -76,7 +75,7 @@ def indexes(context: RepairContext, store: Store) -> Iterator[Job]:
     if full_text.is_torn(connection):
         yield Job("word index", "the word index is torn", "it is built anew", partial(full_text.rebuild, connection))
     if full_text.is_torn(connection, "cold_words"):
-        again = ColdArchive(connection).rebuild
+        again = partial(full_text.rebuild, connection, "cold_words")
         yield Job("word index", "the word index of the cold archive is torn", "it is built anew", again)
     if store.embedder() is not None and (context.rebuilt or context.emptied):
         store.crystals.vectors.settle()

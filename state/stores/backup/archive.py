@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -92,7 +92,7 @@ def digest_of(connection: sqlite3.Connection) -> str:
 _CONTENT = ("files", "content")  # which is read block by block
 
 
-def content_of(connection: sqlite3.Connection, row: int) -> Iterator[bytes]:
+def content_of(connection: sqlite3.Connection, row: int) -> Generator[bytes, None, None]:
     """Yield the content of a file of an archive, block by block."""
     with connection.blobopen(*_CONTENT, row, readonly=True) as blob:
         while block := blob.read(BLOCK):

@@ -64,7 +64,8 @@ def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
         for row, name, mtime_ns in source.execute("SELECT rowid, name, mtime_ns FROM files").fetchall():
             target = place(workspace, name)
             assert target is not None
-            write_file(name, target, content_of(source, row), mtime_ns, system)
+            with closing(content_of(source, row)) as blocks:
+                write_file(name, target, blocks, mtime_ns, system)
         return Unpacked(at, rebuild(source, workspace.database))
 
 

@@ -130,9 +130,9 @@ def compact(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO words (words) VALUES ('rebuild')" if is_behind(connection) else _OPTIMIZE)
 
 
-def rebuild(connection: sqlite3.Connection) -> None:
-    """Rebuild the index from the crystals."""
-    connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
+def rebuild(connection: sqlite3.Connection, index: str = "words") -> None:
+    """Rebuild a full-text index from its rows: old segments keep no word of what was taken out."""
+    connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
 
 
 def _quoted(word: str) -> str:

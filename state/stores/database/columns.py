@@ -14,15 +14,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from state.forgetting.cutting import Cut
-from state.sessions.item import Priority, State
-from state.sessions.policies.by_name import POLICIES
+from state.sessions.item import WEIGHTS, State
+from state.sessions.policies import POLICIES
 from state.stores.database.table import Column, Kind, Rule, Value, is_moment
 from state.stores.database.tables import TABLES
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "TEXT": (str,), "INTEGER": (int,), "REAL": (int, float), "BLOB": (bytes,),
 }  # fmt: skip
-_COUNTS = "item_counts"  # which triggers keep
+_COUNTS = "item_counts"  # of older schemas, kept by triggers
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,12 @@ def _json(kind: type[dict[str, object]] | type[list[object]], of: type = object)
         return all(isinstance(one, of) for one in (read.values() if isinstance(read, dict) else read))
 
     return passes
+
+
+def _are_relations(text: str) -> bool:
+    """Return whether this is a list of [type, target, metadata]."""
+    read = [(kind, target, *metadata, *metadata.values()) for kind, target, metadata in json.loads(text)]
+    return all(isinstance(text, str) for texts in read for text in texts)
 
 
 def _is_unit(value: bytes) -> bool:
@@ -153,22 +159,19 @@ COLUMNS: Mapping[str, Mapping[str, Column]] = {
     "entry_vectors": _columns({"vector": _is_unit}, code="vector"),
     "forgotten": _columns(code="digest", moment="at"),
     "item_events": _columns({"figures": _json(dict)}, prose="reason", code="action", moment="at", json="figures"),
-    "item_relations": _columns({"metadata": _json(dict, str)}, prose="type target", moment="at", table="metadata"),
-    "item_words": _columns(prose="folded"),
     "items": _columns(
         {
-            "priority": _one_of(Priority),
+            "priority": _one_of(WEIGHTS),
             "state": _one_of(State),
             "tags": _json(list, str),
             "metadata": _json(dict, str),
+            "relations": _are_relations,
+            "record": _json(dict, str),
         },
-        prose="content agent source state_reason promoted_to",
+        prose="content agent_id source state_reason promoted_to_id",
         code="id priority state promotion_reason pairs",
         moment="created_at last_accessed_at expires_at promoted_at",
-        table="tags metadata",
-    ),
-    "promotions": _columns(
-        {"record": _json(dict)}, prose="crystal", code="id reason", moment="at delivered_at", json="record"
+        table="tags metadata relations record",
     ),
     "sessions": _columns(
         {"policy": _one_of(POLICIES), "config": _json(dict)},

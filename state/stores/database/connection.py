@@ -37,7 +37,7 @@ from state.stores.database.schema import (
     TEXTS,
     WORDS,
 )
-from state.stores.database.session_schema import COUNTS, FORGETTING, SESSIONS
+from state.stores.database.session_schema import COUNTS, FORGETTING, ITEM_ROWS, SESSIONS
 from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
@@ -65,6 +65,7 @@ MIGRATIONS: tuple[str, ...] = (
     INDEX,
     TEXTS,
     NOTES,
+    ITEM_ROWS,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 # What a new database has beside the declared tables.
@@ -74,6 +75,7 @@ _UNDECLARED = (
     FORGETTING,
     "CREATE INDEX item_relations_by_target ON item_relations (target);\n",
     COUNTS,
+    ITEM_ROWS,
     ENTRIES,
 )
 _MOST_THINGS = 1_000

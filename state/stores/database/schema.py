@@ -189,7 +189,8 @@ ALTER TABLE versions ADD COLUMN text TEXT NOT NULL DEFAULT '';
 ALTER TABLE versions ADD COLUMN record TEXT NOT NULL DEFAULT '';
 CREATE INDEX versions_by_dream ON versions (dream) WHERE dream <> '';
 CREATE TABLE document (one INTEGER PRIMARY KEY CHECK (one = 1), rendered TEXT NOT NULL, wanted TEXT NOT NULL,
-    edits TEXT NOT NULL, swap INTEGER NOT NULL, version INTEGER NOT NULL);
+    edits TEXT NOT NULL, swap INTEGER NOT NULL, version INTEGER NOT NULL, retire TEXT NOT NULL,
+    gives_back INTEGER NOT NULL);
 """
 
 # Notes as rows, and how far the files in which they arrive were read.
@@ -203,6 +204,8 @@ CREATE INDEX notes_by_crystal ON notes (crystal);
 CREATE INDEX notes_by_version ON notes (consumed_in) WHERE consumed_in IS NOT NULL;
 CREATE TABLE marks (end INTEGER NOT NULL, digest TEXT NOT NULL, start INTEGER NOT NULL, note INTEGER NOT NULL,
     PRIMARY KEY (end, digest)) WITHOUT ROWID;
+ALTER TABLE document DROP COLUMN retire;
+ALTER TABLE document DROP COLUMN gives_back;
 ALTER TABLE document ADD COLUMN consumed INTEGER NOT NULL DEFAULT 0;
 DELETE FROM meta WHERE name = 'notes_read';
 """

@@ -1,4 +1,4 @@
-"""Schema of sessions: working memory, its events, promotions and counts, and salted hashes of what was forgotten."""
+"""Schema of sessions: working memory and its events, how it came about, and salted hashes of what was forgotten."""
 
 SESSIONS = """
 -- An id is data. `next_seq`, `step` (the highest that was given), `held` (items in the set) and `tokens` (theirs)
@@ -173,4 +173,78 @@ CREATE TRIGGER items_came AFTER UPDATE OF priority, state, promoted_to, access_c
 WHEN new.state IN ('live', 'hidden') BEGIN
     {_counted("new.", "+")}
 END;
+"""
+
+# One row an item, whatever becomes of it. What can be computed of the rows is not stored beside them.
+ITEM_ROWS = """
+CREATE TABLE item_rows (
+    key              INTEGER PRIMARY KEY,          -- the session's key * 2^32 + seq
+    session          INTEGER NOT NULL REFERENCES sessions (key),
+    id               TEXT NOT NULL UNIQUE,
+    seq              INTEGER NOT NULL,
+    content          TEXT NOT NULL,
+    priority         TEXT NOT NULL,
+    importance       REAL NOT NULL,
+    token_count      INTEGER NOT NULL,
+    created_at       TEXT NOT NULL,
+    last_accessed_at TEXT NOT NULL,
+    expires_at       TEXT,
+    importance_score REAL NOT NULL,
+    access_count     INTEGER NOT NULL,
+    step_index       INTEGER NOT NULL,
+    agent_id         TEXT NOT NULL,
+    source           TEXT NOT NULL,
+    tags             TEXT NOT NULL,                -- JSON, as are the next two
+    metadata         TEXT NOT NULL,
+    relations        TEXT NOT NULL DEFAULT '[]',   -- [[type, target, metadata]], the latest last
+    state            TEXT NOT NULL DEFAULT 'live',
+    state_reason     TEXT NOT NULL DEFAULT '',
+    promoted_to_id   TEXT,
+    promoted_at      TEXT,
+    promotion_reason TEXT,                         -- auto, manual
+    record           TEXT NOT NULL DEFAULT '{}',   -- JSON: what promotion added to the metadata
+    rescue           INTEGER NOT NULL DEFAULT 0,
+    pairs            TEXT NOT NULL DEFAULT '',     -- of an archived item: see `crystals`
+    dreamt_in        INTEGER                       -- the version whose dream took it in; 0: none has to
+);
+INSERT INTO item_rows
+SELECT i.key, i.session, i.id, i.seq, i.content, i.priority, i.importance, i.token_count, i.created_at,
+       i.last_accessed_at, i.expires_at, i.importance_score, i.access_count, i.step_index, i.agent, i.source, i.tags,
+       i.metadata,
+       (SELECT json_group_array(json_array(type, target, json(iif(json_valid(metadata), metadata, '{}'))))
+        FROM (SELECT * FROM item_relations WHERE item = i.key ORDER BY at, type, target)),
+       i.state, i.state_reason, nullif(i.promoted_to, ''), i.promoted_at, nullif(i.promotion_reason, ''),
+       iif(p.delivered_at IS NOT NULL AND json_valid(p.record),
+           coalesce(json_extract(p.record, '$.metadata'), '{}'), '{}'),
+       i.rescue, i.pairs,
+       -- What left and waited to become a crystal becomes one with the next dream.
+       iif(p.item IS NOT NULL AND p.delivered_at IS NULL, NULL, i.dreamt_in)
+FROM items i LEFT JOIN promotions p ON p.item = i.key;
+
+DROP TABLE cold_words;
+DROP VIEW cold_items;
+DROP TABLE item_words;
+DROP TABLE item_counts;
+DROP TABLE item_relations;
+DROP TABLE promotions;
+DROP TABLE items;
+ALTER TABLE item_rows RENAME TO items;
+CREATE INDEX items_held ON items (session, seq, token_count) WHERE state IN ('live', 'hidden');
+CREATE INDEX items_archived ON items (session, key) WHERE state = 'archived';
+CREATE INDEX items_undreamt ON items (rescue DESC, importance DESC, key)
+    WHERE state = 'archived' AND dreamt_in IS NULL AND promoted_to_id IS NULL;
+
+-- The full text of what left the sessions.
+CREATE VIEW cold_items AS SELECT key, content, tags, pairs FROM items WHERE state = 'archived';
+CREATE VIRTUAL TABLE cold_words USING fts5 (
+    content, tags, pairs,
+    content = 'cold_items', content_rowid = 'key',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+INSERT INTO cold_words (cold_words) VALUES ('rebuild');
+
+-- How many items a session holds, and their numbers, are asked of its items.
+ALTER TABLE sessions DROP COLUMN next_seq;
+ALTER TABLE sessions DROP COLUMN held;
+ALTER TABLE sessions DROP COLUMN tokens;
 """

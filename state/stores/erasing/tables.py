@@ -32,7 +32,6 @@ from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less
 from state.stores.history.changes import OPEN
 from state.stores.history.lineage import digest_of
-from state.stores.sessions.cold_archive import ColdArchive
 from state.text.words import terms
 
 _CHECKPOINT_SECONDS = 10.0
@@ -45,7 +44,7 @@ _WHOLE_ROWS = (
     ("entries", "name"), ("entries", "namespace"),
 )  # fmt: skip
 _REFERENCES = (
-    ("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"), ("searches", "crystal"),
+    ("lines", "crystal"), ("pointers", "crystal"), ("searches", "crystal"),
     ("changes", "note"),
 )  # fmt: skip
 
@@ -125,7 +124,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     if changed["crystals"]:
         skills.expect_more(connection)
     if changed["items"]:
-        ColdArchive(connection).rebuild()
+        full_text.rebuild(connection, "cold_words")
     return +changed
 
 

@@ -1,1 +1,1 @@
-"""Working memory in state.db: sessions, their items and events, promotions, and the cold archive."""
+"""Working memory in state.db: sessions, their items, and the log of what happened to them."""

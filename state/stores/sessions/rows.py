@@ -1,41 +1,36 @@
-"""Items of working memory as rows of state.db and back, and the session that they are in."""
+"""Rows: sessions, items and events as rows of state.db and back."""
 
 import json
-import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from state.sessions.item import Item, Priority, State
-from state.stores.database.connection import from_text, optional_moment
+from state.sessions.item import Held, Item, Related, hash_of
+from state.sessions.policies import Policy, policy_of
+from state.stores.database.connection import from_text, optional_moment, to_text
 
-# A session's items have the numbers from its key * SPAN on.
+# A session's items have the keys from its own key * SPAN on.
 SPAN = 1 << 32
-_PRIORITIES = {one.value: one for one in Priority}
-_STATES = {one.value: one for one in State}
-# SQLite uses the indexes of the set only for conditions in exactly these words.
+# SQLite uses the index of the set only for a condition in exactly these words.
 IN_SET = "state IN ('live', 'hidden')"
 _NAMES = (
-    "seq content priority importance token_count created_at last_accessed_at expires_at importance_score access_count"
-    " step_index agent source tags metadata state state_reason promoted_to promoted_at promotion_reason rescue"
+    "id content priority expires_at created_at access_count importance_score tags metadata agent_id source seq"
+    " importance token_count step_index last_accessed_at state state_reason promoted_to_id promoted_at"
+    " promotion_reason relations"
 ).split()
-# As `item_of` reads them: in this order.
+# As `item_of` and `held_of` read them: in this order.
 COLUMNS = ", ".join(
-    (
-        "items.id",
-        "(SELECT sessions.id FROM sessions WHERE sessions.key = items.session)",
-        *(f"items.{name}" for name in _NAMES),
-    )
+    (*(f"items.{name}" for name in _NAMES), "(SELECT sessions.id FROM sessions WHERE sessions.key = items.session)")
 )
+HELD_COLUMNS = ", ".join("length(content)" if name == "length" else name for name in Held._fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session: how it was opened, and how much is in it.
+    """One session: how it was opened, and the highest step that it was given.
 
-    `config` is what was given for its policy; `step` the highest that it was given; `held` and `tokens` are of the
-    set; `due_at` is when maintenance looks at it next (None: not before something is added).
+    `due_at` is when maintenance looks at it next; None: not before something is added.
     """
 
     key: int
@@ -45,63 +40,107 @@ class Session:
     opened_at: datetime
     closed_at: datetime | None = None
     step: int = 0
-    held: int = 0
-    tokens: int = 0
     due_at: datetime | None = None
+
+    @property
+    def rules(self) -> Policy:
+        """The policy, with its settings."""
+        return policy_of(self.policy, self.config)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. `seq` is the item's, None for an event of the session; `item` is its current id."""
+
+    key: int
+    at: datetime
+    action: str
+    reason: str = ""
+    seq: int | None = None
+    item: str = ""
+    figures: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 def key_of(session: Session, item: Item) -> int:
-    """The row of an item."""
+    """Return the row of an item."""
     return session.key * SPAN + item.seq
 
 
-def keys_of(session: Session) -> tuple[int, int]:
-    """The first and the last row that an item of this session may have."""
-    return session.key * SPAN, (session.key + 1) * SPAN - 1
-
-
-def session_of(row: sqlite3.Row) -> Session:
-    """The session in this row."""
+def session_of(row: Mapping[str, Any]) -> Session:
+    """Return the session in this row."""
     return Session(
-        key=row["key"],
-        id=row["id"],
-        policy=row["policy"],
-        config=json.loads(row["config"]),
-        opened_at=from_text(row["opened_at"]),
-        closed_at=optional_moment(row["closed_at"]),
-        step=row["step"],
-        held=row["held"],
-        tokens=row["tokens"],
-        due_at=optional_moment(row["due_at"]),
+        row["key"],
+        row["id"],
+        row["policy"],
+        json.loads(row["config"]),
+        from_text(row["opened_at"]),
+        optional_moment(row["closed_at"]),
+        row["step"],
+        optional_moment(row["due_at"]),
     )
+
+
+def event_of(row: Mapping[str, Any]) -> Event:
+    """Return the event in this row, which has the `item_id` beside."""
+    seq = row["item"] % SPAN if row["item"] is not None else None
+    figures = json.loads(row["figures"])
+    return Event(row["key"], from_text(row["at"]), row["action"], row["reason"], seq, row["item_id"] or "", figures)
 
 
 def item_of(row: Sequence[Any]) -> Item:
-    """The item in this row of `COLUMNS`."""
-    (id_, session, seq, content, priority, importance, tokens, created, accessed, expires, *rest) = row
-    (score, accesses, step, agent, source, tags, metadata, state, why, promoted_to, promoted_at, how, rescue) = rest
+    """Return the item in this row of `COLUMNS`."""
+    (id_, content, priority, expires, created, accesses, scored, tags, metadata, agent, source, seq, *rest) = row
+    (importance, count, step, accessed, state, why, promoted, promoted_at, how, relations, session) = rest
     return Item(
         id=id_,
-        session=session,
-        seq=seq,
+        session_id=session,
         content=content,
-        priority=_PRIORITIES[priority],
-        importance=importance,
-        token_count=tokens,
-        created_at=from_text(created),
-        last_accessed_at=from_text(accessed),
+        priority=priority,
         expires_at=optional_moment(expires),
-        importance_score=score,
+        created_at=from_text(created),
         access_count=accesses,
-        step_index=step,
-        agent=agent,
-        source=source,
+        importance_score=scored,
         tags=() if tags == "[]" else tuple(json.loads(tags)),
         metadata={} if metadata == "{}" else json.loads(metadata),
-        state=_STATES[state],
+        agent_id=agent,
+        source=source,
+        seq=seq,
+        importance=importance,
+        token_count=count,
+        step_index=step,
+        last_accessed_at=from_text(accessed),
+        content_hash=hash_of(content),
+        state=state,
         state_reason=why,
-        promoted_to=promoted_to,
+        promoted_to_id=promoted,
         promoted_at=optional_moment(promoted_at),
         promotion_reason=how,
-        rescue=bool(rescue),
+        relations=() if relations == "[]" else tuple(Related(*one) for one in json.loads(relations)),
     )
+
+
+def held_of(row: Sequence[Any]) -> Held:
+    """Return what policies see of the item in this row of `HELD_COLUMNS`."""
+    (id_, seq, state, priority, importance, count, created, expires, accesses, step, tags, length, promoted) = row
+    return Held(
+        id_, seq, state, priority, importance, count, from_text(created), optional_moment(expires), accesses, step,
+        () if tags == "[]" else tuple(json.loads(tags)), length, promoted,
+    )  # fmt: skip
+
+
+def row_of(item: Item) -> dict[str, object]:
+    """Return the columns of an item."""
+    return {name: stored(getattr(item, name)) for name in _NAMES}
+
+
+def stored(value: object) -> object:
+    """Return a value of an item or a session as its column holds it."""
+    if isinstance(value, datetime):
+        return to_text(value)
+    if isinstance(value, Mapping | Sequence) and not isinstance(value, str):
+        return json.dumps(value, default=_relation)
+    return value
+
+
+def _relation(one: Related) -> list[object]:
+    return [one.relation_type, one.target_element_id, one.metadata]

@@ -1,117 +1,364 @@
-"""Sessions of working memory in state.db: how each was opened, how full it is, and when it is due next."""
+"""Sessions and their items in state.db: one row an item, whatever becomes of it, and a log of what became of it.
+
+    live ⇄ hidden        in the set
+       │ ▲
+       ▼ │
+    archived ─> purged   the row stays; a purged one has no words and keeps its number
+
+Each method that writes is a part of the caller's transaction.
+"""
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from state.sessions.item import Item
-from state.stores.database.connection import optional_moment, optional_text, to_text, transaction
-from state.stores.sessions.events import EventKind, SessionEvents
-from state.stores.sessions.items import SessionItems
-from state.stores.sessions.relations import SessionRelations
-from state.stores.sessions.rows import Session, session_of
-from state.stores.sessions.view import SqlItemView
+from state.sessions.item import Item, State, working_id
+from state.sessions.policies import DEFAULT, View, policy_of, settings_of
+from state.stores.crystals import full_text
+from state.stores.database.connection import to_text
+from state.stores.database.tombstones import TombstoneStore
+from state.stores.sessions.rows import (
+    COLUMNS,
+    HELD_COLUMNS,
+    IN_SET,
+    SPAN,
+    Event,
+    Session,
+    event_of,
+    held_of,
+    item_of,
+    key_of,
+    row_of,
+    session_of,
+    stored,
+)
+
+FORGOTTEN = "it was forgotten for good"
+# An item of this importance, or read so often, becomes a crystal with the next dream when it leaves by itself.
+RESCUE_IMPORTANCE = 0.7
+RESCUE_ACCESSES = 5
+_UNDREAMT = "state = 'archived' AND dreamt_in IS NULL AND promoted_to_id IS NULL"
+_LISTED = "SELECT value FROM json_each(?)"
+_NO_CONFIG: Mapping[str, Any] = {}
 
 
 class Sessions:
-    """The sessions of one workspace, over its open database."""
+    """The sessions of one workspace."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self.events = SessionEvents(connection)
-        self.items = SessionItems(connection)
-        self.relations = SessionRelations(connection)
-        self.archive = self.items.archive
-        self.outbox = self.items.outbox
-        self.forgotten = self.items.forgotten
+        self.forgotten = TombstoneStore(connection)
 
-    @contextmanager
-    def steady(self) -> Iterator[None]:
-        """A context in which everything is read as of one moment."""
-        if self.connection.in_transaction:
-            yield
-            return
-        self.connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")  # nothing was written
+    # ------------------------------------------------------------------------------------------------ sessions
 
     def find(self, id_: str) -> Session | None:
-        """The session of this id, as it is now; None: it was never opened."""
-        row = self.connection.execute("SELECT * FROM sessions WHERE id = ?", (id_,)).fetchone()
-        return session_of(row) if row else None
+        """Return the session of this id; None: it was never opened."""
+        return next(iter(self.all("WHERE id = ?", id_)), None)
 
-    def all(self) -> list[Session]:
-        """Every session, the latest first."""
-        rows = self.connection.execute("SELECT * FROM sessions ORDER BY key DESC").fetchall()
+    def all(self, condition: str = "", *values: object) -> list[Session]:
+        """Return the sessions for which the condition holds, the latest first."""
+        rows = self.connection.execute(f"SELECT * FROM sessions {condition} ORDER BY key DESC", values).fetchall()
         return [session_of(row) for row in rows]
 
     def open_ones(self, limit: int) -> list[Session]:
-        """The sessions that are open and hold something, the latest first."""
-        rows = self.connection.execute(
-            "SELECT * FROM sessions WHERE closed_at IS NULL AND held > 0 ORDER BY key DESC LIMIT ?", (limit,)
-        ).fetchall()
-        return [session_of(row) for row in rows]
+        """Return the open sessions that hold something, the latest first."""
+        holds = f"EXISTS (SELECT 1 FROM items WHERE session = sessions.key AND {IN_SET})"
+        return self.all(f"WHERE closed_at IS NULL AND {holds}")[:limit]
 
-    def open(self, id_: str, policy: str, config: Mapping[str, Any], now: datetime) -> Session:
-        """The session of this id: the one that there is, opened again if it was closed, or a new one."""
-        with transaction(self.connection) as connection:
-            known = self.find(id_)
-            if known and known.closed_at is None:
-                return known
-            if known:
-                connection.execute(
-                    "UPDATE sessions SET closed_at = NULL, policy = ?, config = ? WHERE key = ?",
-                    (policy, json.dumps(config), known.key),
-                )
-            else:
-                connection.execute(
-                    "INSERT INTO sessions (id, policy, config, opened_at) VALUES (?, ?, ?, ?)",
-                    (id_, policy, json.dumps(config), to_text(now)),
-                )
-            session = self._found(id_)
-            self.events.add(session, EventKind.OPENED, now, [(-1, policy, {})])
-            return session
+    def open(self, id_: str, now: datetime, policy: str = "", config: Mapping[str, Any] = _NO_CONFIG) -> Session:
+        """Return the session of this id, made if it was never opened, and opened again if it was closed.
 
-    def close(self, session: Session, now: datetime) -> None:
-        """Close the session."""
-        with transaction(self.connection) as connection:
-            connection.execute(
-                "UPDATE sessions SET closed_at = ?, due_at = NULL WHERE key = ?", (to_text(now), session.key)
-            )
-            self.events.add(session, EventKind.CLOSED, now)
-
-    def due(self, now: datetime, horizon: timedelta) -> list[Session]:
-        """The sessions that are due; also those due beyond `horizon`, which were set by a wrong clock."""
-        rows = self.connection.execute(
-            "SELECT * FROM sessions WHERE due_at IS NOT NULL AND (due_at <= ? OR due_at > ?) ORDER BY key",
-            (to_text(now), to_text(now + horizon)),
-        ).fetchall()
-        return [session_of(row) for row in rows]
-
-    def next_due(self) -> datetime | None:
-        """When the first session is due; None when none is."""
-        return optional_moment(self.connection.execute("SELECT min(due_at) FROM sessions").fetchone()[0])
-
-    def in_row(self, key: int) -> tuple[Session, Item]:
-        """The item in this row, and its session."""
-        item = self.items.in_row(key)
-        return self._found(item.session), item
-
-    def set_due(self, session: Session, at: datetime | None) -> None:
-        """Set when maintenance looks at the session next."""
-        self.connection.execute("UPDATE sessions SET due_at = ? WHERE key = ?", (optional_text(at), session.key))
-
-    def view(self, session: Session) -> SqlItemView:
-        """A view of the session's set, as it is now."""
-        return SqlItemView(self.connection, self._found(session.id))
-
-    def _found(self, id_: str) -> Session:
+        Without a policy it keeps the one that it had.
+        """
+        known = self.find(id_)
+        if known is not None and known.closed_at is None:
+            return known
+        if not policy:
+            policy, config = (known.policy, known.config) if known else (DEFAULT, config)
+        settings = json.dumps(settings_of(policy_of(policy, config)))
+        self.connection.execute(
+            "INSERT INTO sessions (id, policy, config, opened_at) VALUES (?1, ?2, ?3, ?4)"
+            " ON CONFLICT (id) DO UPDATE SET closed_at = NULL, policy = ?2, config = ?3",
+            (id_, policy, settings, to_text(now)),
+        )
         session = self.find(id_)
         assert session is not None
+        self.log(session, "opened", now, reason=policy)
         return session
+
+    def change_session(self, session: Session, **values: object) -> None:
+        """Set these columns of a session."""
+        self._set("sessions", session.key, values)
+
+    def fill(self, session: Session) -> tuple[int, int]:
+        """Return how many items are in the set, and their tokens."""
+        statement = f"SELECT count(*), coalesce(sum(token_count), 0) FROM items WHERE session = ? AND {IN_SET}"
+        count, tokens = self.connection.execute(statement, (session.key,)).fetchone()
+        return count, tokens
+
+    def mean_score(self, session: Session) -> float:
+        """Return the mean computed importance of the set; 0 for an empty one."""
+        statement = f"SELECT avg(importance_score) FROM items WHERE session = ? AND {IN_SET}"
+        return self.connection.execute(statement, (session.key,)).fetchone()[0] or 0.0
+
+    # ------------------------------------------------------------------------------------------------ items
+
+    def view(self, session: Session, now: datetime) -> View:
+        """Return the set as policies see it."""
+        rows = self.connection.cursor()
+        rows.row_factory = None
+        rows.execute(f"SELECT {HELD_COLUMNS} FROM items WHERE session = ? AND {IN_SET} ORDER BY seq", (session.key,))
+        return View([held_of(row) for row in rows.fetchall()], session.step, now)
+
+    def items(self, session: Session, condition: str = "TRUE", *values: object, order: str = "seq") -> list[Item]:
+        """Return the items of a session for which the condition holds."""
+        rows = self.connection.execute(
+            f"SELECT {COLUMNS} FROM items WHERE items.session = ? AND {condition} ORDER BY {order}",
+            (session.key, *values),
+        )
+        return list(map(item_of, rows.fetchall()))
+
+    def held(self, session: Session) -> list[Item]:
+        """Return the items of the set in the order in which they came."""
+        return self.items(session, IN_SET)
+
+    def holding(self, session: Session, part: str) -> list[Item]:
+        """Return the items of the set whose content holds this part, in any case."""
+        self.connection.create_function("folded", 1, str.casefold, deterministic=True)
+        return self.items(session, f"{IN_SET} AND instr(folded(content), ?)", part.casefold())
+
+    def named(self, session: Session, ids: Iterable[str]) -> dict[str, Item]:
+        """Return the items with these ids in this session, wherever they are, by id."""
+        found = self.items(session, f"items.id IN ({_LISTED})", json.dumps(list(ids)))
+        return {item.id: item for item in found}
+
+    def item(self, session: Session, id_: str) -> Item | None:
+        """Return the item with this id in this session, wherever it is."""
+        return next(iter(self.items(session, "items.id = ?", id_)), None)
+
+    def add(self, session: Session, item: Item) -> Item:
+        """Write a new item with the next number of the session; returns it. Its id gets a suffix if it is taken."""
+        first = session.key * SPAN
+        statement = "SELECT coalesce(max(key) + 1, ?1) FROM items WHERE key >= ?1 AND key < ?1 + ?2"
+        (key,) = self.connection.execute(statement, (first, SPAN)).fetchone()
+        new = replace(item, seq=key - first, id=self.free_id(item.id))
+        values = {**row_of(new), "session": session.key, "key": key}
+        self.connection.execute(
+            f"INSERT INTO items ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
+        )
+        if new.step_index > session.step:
+            self.change_session(session, step=new.step_index)
+        self.log(session, "added", new.created_at, new, tokens=new.token_count)
+        return new
+
+    def free_id(self, id_: str) -> str:
+        """Return the id, or with `-2`, `-3` and so on if it is taken."""
+
+        def asked(statement: str, *values: str) -> int:
+            return int(self.connection.execute(f"SELECT count(*) FROM items WHERE {statement}", values).fetchone()[0])
+
+        if not asked("id = ?", id_):
+            return id_
+        number = asked("id > ? AND id < ?", f"{id_}-", f"{id_}.") + 2  # the first free one, if none was renamed
+        while asked("id = ?", f"{id_}-{number}"):
+            number += 1
+        return f"{id_}-{number}"
+
+    def record(self, session: Session, item: Item) -> dict[str, str]:
+        """Return what promotion added to an item's metadata."""
+        statement = "SELECT record FROM items WHERE key = ?"
+        record: dict[str, str] = json.loads(
+            self.connection.execute(statement, (key_of(session, item),)).fetchone()[0]
+        )
+        return record
+
+    def change(self, session: Session, item: Item, **values: Any) -> Item:  # noqa: ANN401
+        """Set these columns of an item; returns the item."""
+        self._set("items", key_of(session, item), values)
+        return replace(item, **{name: value for name, value in values.items() if hasattr(item, name)})
+
+    def leave(
+        self,
+        session: Session,
+        item: Item,
+        reason: str,
+        now: datetime,
+        *,
+        rescue: bool = False,
+        action: str = "archived",
+    ) -> None:
+        """Archive an item, without the texts that were forgotten for good.
+
+        The next dream is given what mattered, or what is to be rescued, but nothing that was hidden.
+        """
+        left = self._without_forgotten(session, item)
+        if item.content and not left.content:
+            self.purge(session, [item], FORGOTTEN, now)
+            return
+        mattered = item.importance >= RESCUE_IMPORTANCE or item.access_count >= RESCUE_ACCESSES
+        awaits_dream = item.state != State.HIDDEN and (rescue or mattered)
+        self.change(
+            session,
+            left,
+            state=State.ARCHIVED.value,
+            state_reason=reason,
+            rescue=rescue,
+            pairs=full_text.pairs(left.content),
+            dreamt_in=None if awaits_dream else 0,
+        )
+        self._index(key_of(session, left))
+        self.log(session, action, now, left, reason, **({"rescue": 1} if rescue else {}))
+
+    def _without_forgotten(self, session: Session, item: Item) -> Item:
+        known = self.forgotten.tombstones().anywhere
+        if not known:
+            return item
+        values: dict[str, Any] = {
+            "content": known.without(item.content),
+            "tags": tuple(tag for tag in item.tags if not known.found(tag)),
+            "metadata": {
+                name: value for name, value in item.metadata.items() if not (known.found(name) or known.found(value))
+            },
+            "agent_id": known.without(item.agent_id),
+            "source": known.without(item.source),
+        }
+        left = replace(item, **values)
+        if left == item:
+            return item
+        self.forgotten.count()
+        if not left.content and item.content:
+            return left  # it is purged
+        return self.change(
+            session, item, id=self.free_id(working_id(session.id, left.content, item.created_at)), **values
+        )
+
+    def restore(self, session: Session, item: Item, now: datetime, **values: object) -> Item:
+        """Return an archived or hidden item to the set, with these columns changed."""
+        self.log(session, "restored", now, item, item.state_reason)
+        self._unindex([key_of(session, item)])
+        return self.change(
+            session, item, state=State.LIVE.value, state_reason="", rescue=False, pairs="", dreamt_in=None, **values
+        )
+
+    def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
+        """Erase what was said in these items. The rows keep their numbers."""
+        keys = [key_of(session, item) for item in items]
+        self._unindex(keys)
+        # The id begins with the content, and so does that of the long-term record.
+        self.connection.execute(
+            "UPDATE items SET state = 'purged', state_reason = ?, id = 'purged-' || key, promoted_to_id = NULL,"
+            " record = '{}', rescue = 0, content = '', pairs = '', tags = '[]', metadata = '{}', relations = '[]',"
+            f" agent_id = '', source = '' WHERE key IN ({_LISTED})",
+            (reason, json.dumps(keys)),
+        )
+        if any(item.state == State.ARCHIVED for item in items):
+            full_text.rebuild(self.connection, "cold_words")
+        for item in items:
+            self.log(session, "purged", now, item, reason)
+
+    # ------------------------------------------------------------------------------------------------ what left
+
+    def archived(self, words: Sequence[str], session: Session | None = None) -> Iterator[Item]:
+        """Yield the archived items that hold one of these words, the best first; without words the latest first.
+
+        `session`: None searches those of all sessions.
+        """
+        within, values = "", list[object]()
+        if session is not None:
+            within, values = "AND items.session = ?", [session.key]
+        if words:
+            statement = (
+                f"SELECT {COLUMNS} FROM cold_words JOIN items ON items.key = cold_words.rowid"
+                f" WHERE cold_words MATCH ? {within} ORDER BY rank, items.key DESC"
+            )
+            values = [" OR ".join(f'"{word}"' for word in words), *values]  # `terms` gives letters and digits alone
+        else:
+            statement = f"SELECT {COLUMNS} FROM items WHERE state = 'archived' {within} ORDER BY key DESC"
+        rows = self.connection.execute(statement, values)
+        try:
+            yield from map(item_of, rows)
+        finally:
+            rows.close()  # an open cursor would keep its moment of the database
+
+    def undreamt(self, limit: int) -> list[tuple[Item, bool]]:
+        """Return the items for the next dream, each with whether it is to be rescued, which come first."""
+        rows = self.connection.execute(
+            f"SELECT {COLUMNS}, rescue FROM items WHERE {_UNDREAMT}"
+            " ORDER BY rescue DESC, importance DESC, key LIMIT ?",
+            (limit,),
+        )
+        return [(item_of(row[:-1]), bool(row["rescue"])) for row in rows.fetchall()]
+
+    def mark_dreamt(self, items: Iterable[Item], version: int) -> None:
+        """Mark these items as taken in by the dream of this version."""
+        self.connection.execute(
+            f"UPDATE items SET dreamt_in = ? WHERE dreamt_in IS NULL AND state = 'archived' AND id IN ({_LISTED})",
+            (version, json.dumps([item.id for item in items])),
+        )
+
+    def undreamt_count(self, most: int) -> int:
+        """Return how many items wait for the next dream; counting stops at `most`."""
+        statement = f"SELECT count(*) FROM (SELECT 1 FROM items WHERE {_UNDREAMT} LIMIT ?)"
+        return int(self.connection.execute(statement, (most,)).fetchone()[0])
+
+    def _index(self, key: int) -> None:
+        """Take an archived item into the full-text index, which keeps no copy of it."""
+        self.connection.execute(
+            "INSERT INTO cold_words (rowid, content, tags, pairs)"
+            " SELECT key, content, tags, pairs FROM cold_items WHERE key = ?",
+            (key,),
+        )
+
+    def _unindex(self, keys: Sequence[int]) -> None:
+        """Take items that are about to change out of the full-text index, as far as they are in it."""
+        self.connection.execute(
+            "INSERT INTO cold_words (cold_words, rowid, content, tags, pairs)"
+            f" SELECT 'delete', key, content, tags, pairs FROM cold_items WHERE key IN ({_LISTED})",
+            (json.dumps(keys),),
+        )
+
+    # ------------------------------------------------------------------------------------------------ events
+
+    def log(
+        self, session: Session, action: str, now: datetime, item: Item | None = None, reason: str = "",
+        **figures: float | str,
+    ) -> None:  # fmt: skip
+        """Log what happened, when and why; nothing of what an item says. Events are only ever added."""
+        key = key_of(session, item) if item else None
+        self.connection.execute(
+            "INSERT INTO item_events (at, session, item, action, reason, figures) VALUES (?, ?, ?, ?, ?, ?)",
+            (to_text(now), session.key, key, action, reason, json.dumps(figures)),
+        )
+
+    def events(
+        self, session: Session, item: Item | None = None, limit: int = -1, after: int | None = None
+    ) -> list[Event]:
+        """Return the events of a session, the latest first, or of one item, from the beginning.
+
+        `after` is the key of the last event that the caller has.
+        """
+        if item is None:
+            which, key, past, order = "e.session", session.key, "<", "DESC"
+        else:
+            which, key, past, order = "e.item", key_of(session, item), ">", "ASC"
+        known = after if after is not None else -1 if item else (1 << 63) - 1
+        rows = self.connection.execute(
+            "SELECT e.*, i.id AS item_id FROM item_events e LEFT JOIN items i ON i.key = e.item"
+            f" WHERE {which} = ? AND e.key {past} ? ORDER BY e.key {order} LIMIT ?",
+            (key, known, limit),
+        )
+        return [event_of(row) for row in rows.fetchall()]
+
+    def last_event(self, session: Session, item: Item) -> tuple[str, str]:
+        """Return the action and the reason of an item's last event."""
+        statement = "SELECT action, reason FROM item_events WHERE item = ? ORDER BY key DESC LIMIT 1"
+        action, reason = self.connection.execute(statement, (key_of(session, item),)).fetchone() or ("", "")
+        return action, reason
+
+    def _set(self, table: str, key: int, values: Mapping[str, object]) -> None:
+        changes = ", ".join(f"{name} = ?" for name in values)
+        bound = (*map(stored, values.values()), key)
+        self.connection.execute(f"UPDATE {table} SET {changes} WHERE key = ?", bound)

@@ -41,7 +41,7 @@ def dreamt(store: Store, *notes: str) -> None:
     dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
-def test_a_line_names_its_dream_its_operation_and_the_lines_of_the_note(store: Store) -> None:
+def test_a_line_names_its_dream_its_operation_and_its_note(store: Store) -> None:
     dreamt(store, "Ben drinks coffee", "Ada prefers tea over coffee in the morning")
     (story,) = why(store, "ada PREFERS  tea")
     assert (story.section, story.ending) == ("Active Context", None)
@@ -51,7 +51,7 @@ def test_a_line_names_its_dream_its_operation_and_the_lines_of_the_note(store: S
     (witness,) = story.evidence
     assert witness.text == "Ada prefers tea over coffee in the morning"
     assert witness.trust == "agent"
-    assert any(source.startswith(".dreamd/segments/000001.md:4") for source in witness.sources)
+    assert any(source == "notes:2" for source in witness.sources)
     assert why(store, story.id) == (story,)
     assert why(store, story.id.lower()) == (story,)
 

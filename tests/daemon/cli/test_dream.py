@@ -13,7 +13,7 @@ from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in
 
 def files(folder: Path) -> dict[str, tuple[int, bytes]]:
     """Every file that a person or an agent reads or writes, with its inode."""
-    paths = [*folder.glob("*.md"), *folder.glob("memory/*"), *folder.glob(".dreamd/segments/**/*.md")]
+    paths = [*folder.glob("*.md"), *folder.glob("memory/*"), open_workspace(folder).inbox]
     return {str(path): (path.stat().st_ino, path.read_bytes()) for path in paths}
 
 

@@ -19,7 +19,7 @@ from state.stores.database.columns import layouts_of
 from tests.support.forgettable import quick
 
 # What the promises rest on.
-KEPT = "crystals occurrences versions lines evidence pointers tombstones forgotten items promotions".split()
+KEPT = "crystals occurrences versions lines evidence pointers tombstones forgotten items".split()
 
 
 def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained_and_restored(tmp_path: Path) -> None:

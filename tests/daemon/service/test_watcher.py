@@ -107,7 +107,7 @@ def test_a_workspace_that_is_not_there_yet_is_told_when_it_comes(tmp_path: Path,
 def test_what_is_no_source_is_not_told(watcher: Watcher, ear: Ear, workspace: Workspace) -> None:
     watcher.watch(workspace.root, ("**/*.log",))
     append(workspace.state / "state.log")
-    append(workspace.segments / "deep.log")
+    append(workspace.index / "deep.log")
     append(workspace.root / "notes.txt")
     append(workspace.root / "memory" / "other.md")
     append(workspace.scratch)

@@ -1,6 +1,6 @@
 """Whatever is done to a session, its limits hold, and every item is in the set, cold, a crystal, or purged.
 
-The event log, read from its beginning, says of each item where it is; the counters say what the rows say.
+The event log, read from its beginning, says of each item where it is; the statistics say what the rows say.
 """
 
 import shutil
@@ -23,13 +23,12 @@ from hypothesis.stateful import (
 )
 
 from daemon import sessions
+from daemon.sessions.promotion import crystal_id_of
 from state.errors import DreamdError
-from state.sessions.item import Item, Priority, State
+from state.sessions.item import WEIGHTS, Item, State
 from state.sessions.page import Wanted
-from state.sessions.policies.by_name import policy_of
-from state.sessions.policies.policy import Action
+from state.sessions.policies import View, policy_of
 from state.stores.sessions.sessions import Sessions
-from tests.state.sessions.shelves import millionths
 from tests.support.long_variants import examples, sample
 from tests.support.working import AT, HOUR, SECOND, everything, working
 
@@ -111,9 +110,9 @@ class Session(RuleBasedStateMachine):
         except DreamdError as error:
             assert error.code == "NOT_FOUND"  # noqa: PT017
 
-    @rule(call=st.sampled_from([sessions.maintain, sessions.deliver]))
-    def tend(self, call: Callable[..., object]) -> None:
-        call(self.store, self.now)
+    @rule()
+    def tend(self) -> None:
+        sessions.maintain(self.store, self.now)
 
     @rule(call=st.sampled_from([sessions.sweep, sessions.clear_session, sessions.list_pending, sessions.stats]))
     def ask(self, call: Callable[..., object]) -> None:
@@ -156,10 +155,10 @@ class Session(RuleBasedStateMachine):
             if session is None:
                 break
             place = "nowhere"
-            for event in store.events.of_item(session, item.seq):
+            for event in store.events(session, item):
                 place = PLACES.get(event.action, place)
-            assert place == self._place(store, item), (item, place)
-            if item.state is State.PURGED:
+            assert place == self._place(item), (item, place)
+            if item.state == State.PURGED:
                 assert item.content == ""
                 assert store.forgotten.holds(self.said[item.seq])
             else:
@@ -170,11 +169,8 @@ class Session(RuleBasedStateMachine):
         def keys(query: str) -> list[int]:
             return [row[0] for row in self.store.crystals.connection.execute(query)]
 
-        assert keys("SELECT key FROM item_words ORDER BY key") == keys(
-            "SELECT key FROM items WHERE state IN ('live', 'hidden') ORDER BY key"
-        )
         assert keys("SELECT id FROM cold_words_docsize ORDER BY id") == keys(
-            "SELECT key FROM items WHERE cold = 1 ORDER BY key"
+            "SELECT key FROM items WHERE state = 'archived' ORDER BY key"
         )
         self.store.crystals.connection.execute(
             "INSERT INTO cold_words (cold_words, rank) VALUES ('integrity-check', 1)"
@@ -187,34 +183,27 @@ class Session(RuleBasedStateMachine):
         kept = sessions.stats(self.store, "s", self.now)
         assert (kept.total_count, kept.hidden_count, kept.promoted_count, kept.expired_count) == (
             len(held),
-            sum(item.state is State.HIDDEN for item in held),
-            sum(item.promoted for item in held),
-            sum(item.expired(self.now) for item in held),
+            sum(item.state == State.HIDDEN for item in held),
+            sum(item.promoted_to_id is not None for item in held),
+            sum(item.is_expired(self.now) for item in held),
         )
-        assert kept.pending_promotion == sum(
-            step.action is Action.PROMOTE for item in held for step in decides.on_access(item, self.now).steps
-        )
-        assert kept.by_priority == {one.value: sum(item.priority is one for item in held) for one in Priority}
+        assert kept.pending_promotion == len(decides.earned(View([item.held for item in held], 0, self.now)))
+        assert kept.by_priority == {one: sum(item.priority == one for item in held) for one in WEIGHTS}
         if held:
             assert kept.avg_access_count == round(sum(item.access_count for item in held) / len(held), 6)
-            score = sum(millionths(item) for item in held) / 1_000_000 / len(held)
-            assert kept.avg_importance == round(score, 6)
-        rows = "SELECT count(*) FROM item_counts WHERE items <= 0"
-        assert self.store.crystals.connection.execute(rows).fetchone()[0] == 0
+            score = sum(item.importance_score for item in held) / len(held)
+            assert kept.avg_importance == pytest.approx(score, abs=1e-6)
 
     @invariant()
     def the_same_state_gives_the_same_plan(self) -> None:
         assert sessions.preview(self.store, "s", self.now) == sessions.preview(self.store, "s", self.now)
 
-    def _place(self, store: Sessions, item: Item) -> str:
-        session = store.find("s")
-        assert session is not None
+    def _place(self, item: Item) -> str:
         if item.state in IN_SET:
             return "set"
-        if item.state is State.PURGED:
+        if item.state == State.PURGED:
             return "purged"
-        promotion = store.outbox.of(session, item)
-        assert promotion is None or promotion.delivered_at is None or self.store.crystals.get([promotion.crystal])
+        assert item.promoted_to_id is None or self.store.crystals.get([crystal_id_of(item)])
         return "cold"
 
     def teardown(self) -> None:

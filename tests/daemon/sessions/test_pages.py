@@ -1,18 +1,14 @@
 """Lists of working memory in pages, and what is hidden in them."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from daemon import sessions
 from daemon.workspace.stores import Store
 from state.errors import UsageError
+from state.sessions.item import Item
 from state.sessions.page import Wanted
 from tests.daemon.sessions.test_tools import LISTS
 from tests.support.working import AT, MINUTE, add, contents, deeds
-
-if TYPE_CHECKING:
-    from daemon.sessions import answers as values
 
 
 def test_what_was_softly_forgotten_is_brought_back_and_marked_until_then(store: Store) -> None:
@@ -38,7 +34,7 @@ def test_the_pages_of_a_list_are_the_list(store: Store, name: str) -> None:
         sessions.clear_session(store, "s", AT)
     whole = LISTS[name](store, Wanted()).memories
     assert len(whole) == 7
-    read: list[values.Memory] = []
+    read = list[Item]()
     cursor = ""
     while True:
         part = LISTS[name](store, Wanted(3, cursor))

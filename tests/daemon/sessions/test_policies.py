@@ -57,8 +57,8 @@ def test_budget_protects_tags_up_to_the_hard_limit_where_they_are_to_be_rescued(
     assert {(one.action, one.reason, one.rescue) for one in made.evicted} == {("archive", "hard_limit", True)}
     assert store.crystals.count() == 0
     cold = undreamt(store)
-    assert [item.content for item in cold] == [f"note {n}" for n in range(10)]
-    assert all(item.rescue for item in cold)
+    assert [item.content for item, _ in cold] == [f"note {n}" for n in range(10)]
+    assert all(rescue for _, rescue in cold)
 
 
 def test_what_is_to_be_rescued_comes_first_then_the_important_and_no_crystal(store: Store) -> None:
@@ -68,7 +68,7 @@ def test_what_is_to_be_rescued_comes_first_then_the_important_and_no_crystal(sto
     add(store, "dull", session="t", priority="high"), add(store, "sharp", session="t", importance=0.9)
     sessions.promote(store, "t", add(store, "a crystal", session="t"), AT)
     sessions.clear_session(store, "t", AT)
-    assert [item.content for item in undreamt(store)] == ["protected", "sharp", "dull"]
+    assert [item.content for item, _ in undreamt(store)] == ["protected", "sharp", "dull"]
 
 
 def test_hybrid_evicts_the_deficit_the_least_important_and_oldest_first(store: Store) -> None:
@@ -309,7 +309,7 @@ def test_a_restored_item_says_what_it_said_and_is_found_again(store: Store, poli
         "content",
         "tags",
         "metadata",
-        "agent",
+        "agent_id",
         "source",
         "importance",
         "created_at",

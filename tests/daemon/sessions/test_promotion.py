@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
-from daemon.sessions import answers as values
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin
 from state.errors import AlreadyPromotedError, StorageError, UsageError
+from state.sessions.item import Related
 from state.trust import Trust
 from tests.support.working import (
     AT,
@@ -36,12 +36,6 @@ def crystals_failing(store: Store, condition: str = "TRUE") -> Iterator[None]:
     store.crystals.connection.execute("DROP TRIGGER no_crystals")
 
 
-def waiting(store: Store) -> int:
-    return int(
-        store.crystals.connection.execute("SELECT count(*) FROM promotions WHERE delivered_at IS NULL").fetchone()[0]
-    )
-
-
 def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None:
     id_ = add(store, "Important info", session="user", priority="high", tags=["a", "b"], metadata={"k": "v"})
     sessions.get(store, "user", id_, AT)
@@ -49,7 +43,7 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     record = sessions.promote(store, "user", id_, AT + HOUR)
     assert record.id == f"memory_promoted_{id_}_20241222-160000"
     assert (record.content, record.tags) == ("Important info", ("a", "b"))
-    assert record.relations == (values.Related("references", "skill_python", {"context": "code"}),)
+    assert record.relations == (Related("references", "skill_python", {"context": "code"}),)
     assert record.metadata == {
         "k": "v",
         "promoted_from_working": "true",
@@ -204,45 +198,29 @@ def test_a_blank_text_is_no_memory_for_good(store: Store) -> None:
         sessions.promote(store, "s", add(store, " \n"), AT)
 
 
-def test_a_manual_promotion_that_cannot_be_delivered_did_not_happen(store: Store) -> None:
+def test_a_manual_promotion_that_fails_did_not_happen(store: Store) -> None:
     id_ = add(store, "wanted")
+    before = written(store)
     with crystals_failing(store):
         with pytest.raises(StorageError, match="not promoted"):
             sessions.promote(store, "s", id_, AT)
         assert sessions.bulk_promote(store, "s", [id_], AT).results[0].code == "STORAGE_ERROR"
-        assert sessions.list_promoted(store, "s").count == 0
-        assert waiting(store) == 0
-    assert sessions.maintain(store, AT).delivered == 0
-    assert store.crystals.count() == 0
+    assert written(store) == before
     assert sessions.promote(store, "s", id_, AT).content == "wanted"
 
 
-def test_an_automatic_promotion_waits_until_it_can_be_delivered_and_is_delivered_once(store: Store) -> None:
+def test_an_automatic_promotion_that_fails_is_tried_at_the_next_look_and_done_once(store: Store) -> None:
     id_ = add(store, "worth it", priority="critical")
     with crystals_failing(store):
         assert sessions.get(store, "s", id_, AT).promoted_to_id is None
         assert sessions.get(store, "s", id_, AT).access_count == 3
-        assert waiting(store) == 1
-        with pytest.raises(StorageError, match="1 promoted items wait"):
-            sessions.maintain(store, AT + MINUTE)
-    assert sessions.maintain(store, AT + 2 * MINUTE).delivered == 1
-    assert sessions.maintain(store, AT + 3 * MINUTE).delivered == 0
-    (promoted,) = sessions.list_promoted(store, "s").memories
-    assert promoted.promoted_at == AT  # when it was decided
+        assert sessions.maintain(store, AT + 24 * HOUR).promoted == 0
+        assert contents(sessions.export(store, "s")) == ["worth it"]  # it has not left unpromoted
+    assert sessions.maintain(store, AT + 25 * HOUR).promoted == 1
+    assert sessions.maintain(store, AT + 26 * HOUR).promoted == 0
     (crystal,) = store.crystals.by_keys([1]).values()
     assert len(store.crystals.sources(crystal.id)) == 1
-    assert [action for action, _ in deeds(store)] == ["opened", "added", "promoted", "delivered"]
-
-
-def test_a_manual_promotion_of_what_waits_delivers_it(store: Store) -> None:
-    id_ = add(store, "worth it", priority="critical")
-    with crystals_failing(store):
-        sessions.get(store, "s", id_, AT)
-        with pytest.raises(StorageError):
-            sessions.promote(store, "s", id_, AT)
-        assert waiting(store) == 1  # it was promoted by itself: that is not taken back
-    assert sessions.promote(store, "s", id_, AT + HOUR).metadata["promotion_reason"] == "auto"
-    assert waiting(store) == 0
+    assert [action for action, _ in deeds(store)] == ["opened", "added", "promoted", "left"]
 
 
 def test_one_crystal_that_cannot_be_written_does_not_keep_the_others(store: Store) -> None:
@@ -251,21 +229,11 @@ def test_one_crystal_that_cannot_be_written_does_not_keep_the_others(store: Stor
         add(store, text)
     with crystals_failing(store, "NEW.text = 'bad'"):
         add(store, "three")
-        assert waiting(store) == 1
         assert store.crystals.count() == 3
-    assert sessions.deliver(store, AT) == 1
-
-
-def test_what_was_forgotten_while_it_waited_is_not_delivered(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 1, "hard_limit": 9})
-    with crystals_failing(store):
-        add(store, "the same text")
-        assert waiting(store) == 1
-    add(store, "the same text", session="other")
-    sessions.forget(store, "other", "oldest", AT, "hard", confirm=True)
-    assert sessions.deliver(store, AT) == 0
-    assert (waiting(store), store.crystals.count()) == (0, 0)
-    assert contents(sessions.recall(store, "s", "", AT)) == ["the same text"]  # it is somewhere
+        assert contents(sessions.export(store, "s"))[0] == "bad"
+    assert sessions.sweep(store, "s", AT).promoted == 0  # there is room
+    add(store, "four"), add(store, "five"), add(store, "six")
+    assert store.crystals.count() == 7
 
 
 def soft_limited(store: Store) -> str:

@@ -369,6 +369,7 @@ def young(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_a_workspace_that_has_never_dreamt_comes_back_too(dreamd: Caller, young: Path, tmp_path: Path) -> None:
     assert dreamd("export", young, "-o", tmp_path / "x.db").status == 0
     done = asdict(import_archive(tmp_path / "x.db", tmp_path / "there"))
-    assert (done["version"], done["crystals"], done["missing"]) == (0, 0, ())
+    noted = (young / "memory" / "scratch.md").exists()
+    assert (done["version"], done["crystals"], done["missing"]) == (0, int(noted), ())
     assert json.loads(dreamd("status", tmp_path / "there", "--json").out)["version"] == 0
     assert pending_notes(open_workspace(tmp_path / "there")) == pending_notes(open_workspace(young))

@@ -90,7 +90,7 @@ def test_it_stands_everywhere_before(rich: Workspace) -> None:
     assert any(place.startswith(".dreamd/inbox.") for place in places)
     with sqlite3.connect(rich.database) as connection:
         told = list(connection.iterdump())
-    for table in "crystals lines versions items item_relations promotions proposals dreams sessions calls".split():
+    for table in "crystals lines versions items proposals dreams sessions calls".split():
         holds = any(row.startswith(f'INSERT INTO "{table}"') and SECRET[:40] in row for row in told)
         assert holds is (table != "calls"), table
 
@@ -126,14 +126,6 @@ def test_what_stands_in_the_same_note_or_turn_is_kept(rich: Workspace, tmp_path:
         assert [
             one.content for one in sessions.list_memories(store, "s", utc_now()).memories if "clock" in one.content
         ]
-        held = store.crystals.connection.execute("SELECT key, tokens, held FROM sessions").fetchall()
-        for session in held:
-            count, tokens = store.crystals.connection.execute(
-                "SELECT count(*), coalesce(sum(token_count), 0) FROM items"
-                " WHERE session = ? AND state IN ('live', 'hidden')",
-                (session["key"],),
-            ).fetchone()
-            assert (session["held"], session["tokens"]) == (count, tokens)
 
 
 def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_path: Path) -> None:

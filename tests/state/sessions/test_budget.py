@@ -1,100 +1,95 @@
-from dataclasses import replace
-
 import pytest
 
 from state.errors import UsageError
-from state.sessions.item import Item, State
-from state.sessions.policies.budget import HARD_LIMIT, PROTECTED_TAGS, SOFT_LIMIT, Budget
-from state.sessions.policies.policy import FORGOTTEN, Action, Plan
-from tests.state.sessions.shelves import MINUTE, START, ListShelf, item, seqs
+from state.sessions.item import Held, State
+from state.sessions.policies import FORGOTTEN, Action, Budget, Plan
+from tests.state.sessions.items import MINUTE, START, held, left, view
 
+HARD_LIMIT, SOFT_LIMIT = "hard_limit", "soft_limit"
 BUDGET = Budget()
+PROTECTED_TAGS = BUDGET.protected_tags
 
 
-def held(count: int, protected: tuple[int, ...] = ()) -> list[Item]:
+def many(count: int, protected: tuple[int, ...] = ()) -> list[Held]:
     """So many, a minute apart; the protected ones have a tag of those that protect."""
     return [
-        item(seq, created_at=START + seq * MINUTE, tags=("todo", "insight") if seq in protected else ("todo",))
+        held(seq, created_at=START + seq * MINUTE, tags=("todo", "insight") if seq in protected else ("todo",))
         for seq in range(count)
     ]
 
 
-def check(items: list[Item], budget: Budget = BUDGET) -> Plan:
-    plan = budget.tick(ListShelf(items), START)
-    assert budget.admit(items[-1], ListShelf(items), START) == plan, "a tick and an add check alike"
+def check(items: list[Held], budget: Budget = BUDGET) -> Plan:
+    plan = budget.tick(view(items))
+    assert budget.admit(view(items), items[-1].id) == plan, "a tick and an add check alike"
     return plan
 
 
-def left(plan: Plan) -> list[int]:
-    return seqs([step.item for step in plan.steps])
-
-
 def test_below_the_soft_limit_nothing_leaves() -> None:
-    assert check(held(34)) == Plan((), "Working memory within budget (34/35/50)", "debug")
-    assert check(held(28)).log == "Working memory within budget (28/35/50)"
+    assert check(many(34)) == Plan((), "Working memory within budget (34/35/50)", "debug")
+    assert check(many(28)).log == "Working memory within budget (28/35/50)"
 
 
 def test_at_the_soft_limit_the_oldest_ten_become_permanent() -> None:
-    plan = check(held(35))
+    plan = check(many(35))
     assert left(plan) == list(range(10))
     assert {(step.action, step.reason, step.leaves, step.rescue) for step in plan.steps} == {
         (Action.PROMOTE, SOFT_LIMIT, True, False)
     }
     assert plan.level == "info"
-    assert check(held(37)).log == "Working memory at soft limit (37/35) - making oldest 10 permanent"
+    assert check(many(37)).log == "Working memory at soft limit (37/35) - making oldest 10 permanent"
 
 
 def test_protected_ones_are_passed_over_at_the_soft_limit() -> None:
-    plan = check(held(49, protected=(0, 3)))
+    plan = check(many(49, protected=(0, 3)))
     assert left(plan) == [1, 2, 4, 5, 6, 7, 8, 9, 10, 11]
-    few = check(held(37, protected=tuple(range(29))))
+    few = check(many(37, protected=tuple(range(29))))
     assert left(few) == [29, 30, 31, 32, 33, 34, 35, 36]
     assert few.log == "Working memory at soft limit (37/35) - making oldest 8 permanent"
-    none = check(held(37, protected=tuple(range(37))))
+    none = check(many(37, protected=tuple(range(37))))
     assert left(none) == []
     assert none.log == "Working memory at soft limit (37/35) - all are protected, nothing leaves"
 
 
 def test_at_the_hard_limit_the_oldest_ten_are_archived_and_protected_ones_flagged() -> None:
-    plan = check(held(50, protected=(0, 3, 20)))
+    plan = check(many(50, protected=(0, 3, 20)))
     assert left(plan) == list(range(10))
     assert [step.item.seq for step in plan.steps if step.rescue] == [0, 3]
     assert {(step.action, step.reason, step.leaves) for step in plan.steps} == {(Action.ARCHIVE, HARD_LIMIT, True)}
     assert plan.level == "warning"
-    assert check(held(52)).log == "Working memory at hard limit (52/50) - archiving oldest 10"
+    assert check(many(52)).log == "Working memory at hard limit (52/50) - archiving oldest 10"
 
 
 def test_forty_nine_are_below_the_hard_limit() -> None:
-    assert {step.reason for step in check(held(49)).steps} == {SOFT_LIMIT}
+    assert {step.reason for step in check(many(49)).steps} == {SOFT_LIMIT}
 
 
 @pytest.mark.parametrize("tag", PROTECTED_TAGS)
 def test_the_six_tags_protect_in_exactly_this_case(tag: str) -> None:
-    assert BUDGET.protects(item(tags=("other", tag)))
-    assert not BUDGET.protects(item(tags=(tag.capitalize(), tag.upper(), f"{tag} ", f"{tag}s")))
+    assert BUDGET.protects(held(tags=("other", tag)))
+    assert not BUDGET.protects(held(tags=(tag.capitalize(), tag.upper(), f"{tag} ", f"{tag}s")))
 
 
 def test_protection_can_be_switched_off_and_changed() -> None:
-    assert not replace(BUDGET, tag_aware_archival=False).protects(item(tags=("insight",)))
+    assert not BUDGET.model_copy(update={"tag_aware_archival": False}).protects(held(tags=("insight",)))
     own = Budget.of({"protected_tags": ["keep"]})
-    assert own.protects(item(tags=("keep",)))
-    assert not own.protects(item(tags=("insight",)))
+    assert own.protects(held(tags=("keep",)))
+    assert not own.protects(held(tags=("insight",)))
 
 
 def test_the_oldest_is_the_one_made_first_and_then_the_one_that_came_first() -> None:
-    items = [item(seq, created_at=START - (seq // 2) * MINUTE) for seq in range(6)]
+    items = [held(seq, created_at=START - (seq // 2) * MINUTE) for seq in range(6)]
     budget = Budget(soft_limit=6, hard_limit=9, batch_size=4)
     assert left(check(items, budget)) == [4, 5, 2, 3]
 
 
 def test_a_batch_may_be_of_another_size_and_takes_no_more_than_there_are() -> None:
-    assert left(check(held(35), replace(BUDGET, batch_size=5))) == [0, 1, 2, 3, 4]
+    assert left(check(many(35), BUDGET.model_copy(update={"batch_size": 5}))) == [0, 1, 2, 3, 4]
     small = Budget.of({"soft_limit": 3, "hard_limit": 5})
-    assert left(check(held(3), small)) == [0, 1, 2]
+    assert left(check(many(3), small)) == [0, 1, 2]
 
 
 def test_softly_forgotten_ones_leave_first_and_never_become_permanent() -> None:
-    items = [replace(one, state=State.HIDDEN) if one.seq in (20, 30) else one for one in held(35)]
+    items = [one._replace(state=State.HIDDEN) if one.seq in (20, 30) else one for one in many(35)]
     plan = check(items)
     assert left(plan) == [20, 30, *range(8)]
     assert [(step.action, step.reason) for step in plan.steps[:3]] == [
@@ -107,8 +102,8 @@ def test_softly_forgotten_ones_leave_first_and_never_become_permanent() -> None:
 
 def test_switched_off_it_takes_nothing() -> None:
     off = Budget.of({"enabled": False})
-    assert check(held(60), off).steps == ()
-    assert list(off.order(ListShelf(held(60)), START)) == []
+    assert check(many(60), off).steps == ()
+    assert list(off.order(view(many(60)))) == []
 
 
 @pytest.mark.parametrize(
@@ -126,8 +121,7 @@ def test_switched_off_it_takes_nothing() -> None:
 )
 def test_the_status_is_told_from_counts(count: int, utilisation: float, status: str) -> None:
     usage = BUDGET.usage(count, 10**6)
-    assert (usage.max_items, usage.max_tokens) == (50, None)
-    assert (usage.utilisation, usage.status) == (utilisation, status)
+    assert (*BUDGET.limits, *usage) == (50, None, utilisation, status)
 
 
 def test_ninety_per_cent_is_still_healthy() -> None:
@@ -160,6 +154,5 @@ def test_limits_that_contradict_each_other_are_refused() -> None:
 
 def test_it_is_checked_every_thirty_seconds() -> None:
     assert BUDGET.tick_seconds == 30
-    assert BUDGET.lifetime(item()) is None
-    assert BUDGET.fits(10**9) == ""
-    assert BUDGET.on_access(item(), START) == Plan()
+    assert BUDGET.lifetime("medium") is None
+    assert BUDGET.earned(view([held()])) == ()

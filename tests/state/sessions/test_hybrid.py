@@ -1,16 +1,14 @@
-from dataclasses import replace
-
 import pytest
 
-from state.sessions.item import Item, State
-from state.sessions.policies.hybrid import TOKEN_LIMIT, Hybrid
-from state.sessions.policies.policy import FORGOTTEN, Action, Plan
-from tests.state.sessions.shelves import DAY, HOUR, MINUTE, START, ListShelf, item, seqs
+from state.sessions.item import Held, State
+from state.sessions.policies import FORGOTTEN, Action, Hybrid, Plan
+from tests.state.sessions.items import DAY, HOUR, START, held, left, seqs, view
 
+TOKEN_LIMIT = "token_limit"
 NAMES = ("random_note", "debug_log", "temp_calc", "user_pref", "architecture_decision")
 
 
-def published() -> list[Item]:
+def published() -> list[Held]:
     """The working memory of the source's figure; importance is there from 0 to 10."""
     figures = [
         (0.1, 2000, HOUR),
@@ -20,13 +18,13 @@ def published() -> list[Item]:
         (1.0, 3000, 3 * DAY),
     ]
     return [
-        item(seq, id=name, importance=importance, token_count=tokens, created_at=START - age)
+        held(seq, id=name, importance=importance, token_count=tokens, created_at=START - age)
         for seq, (name, (importance, tokens, age)) in enumerate(zip(NAMES, figures, strict=True))
     ]
 
 
-def add(items: list[Item], new: Item, max_tokens: int) -> Plan:
-    return Hybrid(max_tokens=max_tokens).admit(new, ListShelf([*items, new]), START)
+def add(items: list[Held], new: Held, max_tokens: int) -> Plan:
+    return Hybrid(max_tokens=max_tokens).admit(view([*items, new]), new.id)
 
 
 def evicted(plan: Plan) -> list[str]:
@@ -34,7 +32,7 @@ def evicted(plan: Plan) -> list[str]:
 
 
 def test_five_thousand_tokens_are_freed_as_in_the_figure() -> None:
-    new = item(9, id="new", importance=0.7, token_count=5000)
+    new = held(9, id="new", importance=0.7, token_count=5000)
     plan = add(published(), new, max_tokens=8200)
     assert evicted(plan) == ["random_note", "temp_calc", "debug_log"]
     assert {(step.action, step.reason, step.leaves) for step in plan.steps} == {(Action.ARCHIVE, TOKEN_LIMIT, True)}
@@ -43,48 +41,43 @@ def test_five_thousand_tokens_are_freed_as_in_the_figure() -> None:
 
 def test_only_the_deficit_is_freed() -> None:
     # Use case 1: 127,500 of 128,000 are taken, 5,000 come: 4,500 have to go.
-    rest = item(8, id="rest", importance=1.0, token_count=127_500 - 8200)
-    new = item(9, id="new", importance=0.7, token_count=5000)
+    rest = held(8, id="rest", importance=1.0, token_count=127_500 - 8200)
+    new = held(9, id="new", importance=0.7, token_count=5000)
     assert evicted(add([*published(), rest], new, 128_000)) == ["random_note", "temp_calc", "debug_log"]
-    smaller = replace(new, token_count=4100)  # 3,600 have to go: exactly what the first two have
+    smaller = new._replace(token_count=4100)  # 3,600 have to go: exactly what the first two have
     assert evicted(add([*published(), rest], smaller, 128_000)) == ["random_note", "temp_calc"]
-    larger = replace(new, token_count=4101)
+    larger = new._replace(token_count=4101)
     assert evicted(add([*published(), rest], larger, 128_000)) == ["random_note", "temp_calc", "debug_log"]
 
 
 def test_what_fits_to_the_last_token_evicts_nothing() -> None:
-    new = item(9, id="new", token_count=300)
+    new = held(9, id="new", token_count=300)
     assert add(published(), new, 8500).steps == ()
     assert evicted(add(published(), new, 8499)) == ["random_note"]
 
 
 def test_of_equal_importance_the_oldest_goes_first_and_then_the_first_that_came() -> None:
     ages = [HOUR, 3 * DAY, 5 * DAY, 3 * DAY]
-    items = [item(seq, token_count=1000, created_at=START - age) for seq, age in enumerate(ages)]
-    new = item(9, token_count=2000)
-    assert seqs([step.item for step in add(items, new, 4000).steps]) == [2, 1]
+    items = [held(seq, token_count=1000, created_at=START - age) for seq, age in enumerate(ages)]
+    new = held(9, token_count=2000)
+    assert left(add(items, new, 4000)) == [2, 1]
 
 
 def test_the_published_order() -> None:
     figures = [(0.1, 5 * DAY), (0.1, HOUR), (0.5, 5 * DAY), (0.5, HOUR), (1.0, 5 * DAY), (1.0, HOUR)]
-    items = [item(seq, importance=worth, created_at=START - age) for seq, (worth, age) in enumerate(figures)]
-    order = Hybrid().order(ListShelf(items[::-1]), START)
+    items = [held(seq, importance=worth, created_at=START - age) for seq, (worth, age) in enumerate(figures)]
+    order = Hybrid().order(view(items[::-1]))
     assert seqs([step.item for step in order]) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_new_item_is_never_its_own_victim() -> None:
-    new = item(9, id="new", importance=0.0, token_count=8200)
+    new = held(9, id="new", importance=0.0, token_count=8200)
     assert sorted(evicted(add(published(), new, 8200))) == sorted(NAMES)
 
 
-def test_what_is_larger_than_the_whole_never_fits() -> None:
-    assert Hybrid().fits(128_000) == ""
-    assert Hybrid().fits(128_001) == "it has 128001 tokens and the session holds 128000"
-
-
 def test_softly_forgotten_ones_go_first() -> None:
-    items = [replace(one, state=State.HIDDEN) if one.id == "architecture_decision" else one for one in published()]
-    plan = add(items, item(9, id="new", token_count=3001), 8200)
+    items = [one._replace(state=State.HIDDEN) if one.id == "architecture_decision" else one for one in published()]
+    plan = add(items, held(9, id="new", token_count=3001), 8200)
     assert evicted(plan) == ["architecture_decision", "random_note"]
     assert [step.reason for step in plan.steps] == [FORGOTTEN, TOKEN_LIMIT]
 
@@ -92,19 +85,12 @@ def test_softly_forgotten_ones_go_first() -> None:
 def test_time_alone_evicts_nothing() -> None:
     hybrid = Hybrid()
     assert hybrid.tick_seconds is None
-    assert hybrid.tick(ListShelf(published()), START + 1000 * DAY) == Plan()
-    assert hybrid.lifetime(item()) is None
-    assert hybrid.on_access(item(), START) == Plan()
+    assert hybrid.tick(view(published(), now=START + 1000 * DAY)) == Plan()
+    assert hybrid.lifetime("medium") is None
+    assert hybrid.earned(view(published())) == ()
 
 
 @pytest.mark.parametrize(("tokens", "status"), [(0, "healthy"), (900, "healthy"), (901, "approaching")])
 def test_usage_is_in_per_cent_of_the_tokens(tokens: int, status: str) -> None:
-    usage = Hybrid(max_tokens=1000).usage(3, tokens)
-    assert (usage.max_items, usage.max_tokens, usage.utilisation, usage.status) == (None, 1000, tokens / 10, status)
-
-
-def test_a_preview_of_ten_thousand_reads_what_it_shows() -> None:
-    shelf = ListShelf([item(seq, created_at=START + seq * MINUTE) for seq in range(10_000)])
-    order = Hybrid().order(shelf, START)
-    assert [next(order).item.seq for _ in range(10)] == list(range(10))
-    assert shelf.read == 10
+    hybrid = Hybrid(max_tokens=1000)
+    assert (*hybrid.limits, *hybrid.usage(3, tokens)) == (None, 1000, tokens / 10, status)

@@ -4,11 +4,7 @@ from collections.abc import Mapping
 import pytest
 
 from state.errors import UsageError
-from state.sessions.policies.bounded import Bounded
-from state.sessions.policies.budget import Budget
-from state.sessions.policies.by_name import DEFAULT, POLICIES, policy_of, settings_of
-from state.sessions.policies.hybrid import Hybrid
-from state.sessions.policies.ttl import Ttl
+from state.sessions.policies import DEFAULT, POLICIES, Bounded, Budget, Hybrid, Ttl, policy_of, settings_of
 
 
 def test_there_are_four_and_their_defaults_are_the_published_ones() -> None:
@@ -104,6 +100,6 @@ def test_what_cannot_be_meant_is_refused_by_its_key(name: str, config: Mapping[s
 
 
 def test_the_ends_of_what_is_possible_are_possible() -> None:
-    assert policy_of("hybrid", {"max_tokens": 1}) == Hybrid(1)
+    assert policy_of("hybrid", {"max_tokens": 1}) == Hybrid(max_tokens=1)
     assert policy_of("bounded", {"wall_ttl": 0, "step_ttl": 0, "recent_window": 0}).name == "bounded"
     assert policy_of("bounded", {"importance_threshold_low": 0, "importance_threshold_high": 1}).name == "bounded"

@@ -5,16 +5,12 @@ from datetime import timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from state.sessions.item import Priority
-from state.sessions.policies.bounded import Bounded
-from state.sessions.policies.budget import PROTECTED_TAGS, Budget
-from state.sessions.policies.by_name import policy_of, settings_of
-from state.sessions.policies.hybrid import Hybrid
-from state.sessions.policies.policy import Policy
-from state.sessions.policies.ttl import Ttl
+from state.sessions.item import WEIGHTS
+from state.sessions.policies import Bounded, Budget, Hybrid, Policy, Ttl, policy_of, settings_of
 from tests.support.long_variants import examples
 from tests.support.simulated_session import Session
 
+PROTECTED_TAGS = Budget().protected_tags
 TAGS = st.lists(st.sampled_from([*PROTECTED_TAGS[:2], "todo", "Insight"]), max_size=2).map(tuple)
 WAITS = st.one_of(st.just(0.0), st.floats(0, 60), st.floats(0, 7_200), st.floats(0, 100_000), st.floats(-600, 0))
 PLACES = st.integers(0, 10_000)
@@ -31,13 +27,13 @@ class Life(RuleBasedStateMachine):
     @rule(
         tokens=TOKENS,
         importance=WORTH,
-        priority=st.sampled_from(list(Priority)),
+        priority=st.sampled_from(list(WEIGHTS)),
         tags=TAGS,
         steps=st.integers(-8, 8),
         count=st.integers(1, 6),
     )
     def add(
-        self, tokens: int, importance: float, priority: Priority, tags: tuple[str, ...], steps: int, count: int
+        self, tokens: int, importance: float, priority: str, tags: tuple[str, ...], steps: int, count: int
     ) -> None:
         for _ in range(count):
             step = max(0, self.session.step + steps)
@@ -116,8 +112,8 @@ class TtlLife(Life):
     def after_tick(self) -> bool:
         """Nothing that is eligible waits, nothing that is expired stays."""
         now, policy = self.session.now, self.session.policy
-        waiting = any(policy.on_access(one, now).steps for one in self.session.held)
-        return not waiting and not any(one.expired(now) for one in self.session.held)
+        expired = any(one.expires_at is not None and one.expires_at <= now for one in self.session.held)
+        return not policy.earned(self.session.view) and not expired
 
     def within(self) -> bool:
         """There is no limit; a soft forgetting makes nothing permanent, and a crystal is made once of an item."""
@@ -140,7 +136,7 @@ class BudgetLife(Life):
         """After a check the hard limit is not reached; a rescue is of a protected one, and none became permanent."""
         policy = self.session.policy
         assert isinstance(policy, Budget)
-        lost = (one for one in self.session.archived.values() if one.rescue)
+        lost = (self.session.archived[name] for name in self.session.rescued)
         assert all(policy.protects(one) for one in lost)
         assert not any(policy.protects(one) for one in self.session.promoted.values())
         return len(self.session.held) < max(policy.hard_limit, 1)
@@ -154,7 +150,7 @@ class HybridLife(Life):
     def within(self) -> bool:
         policy = self.session.policy
         assert isinstance(policy, Hybrid)
-        return self.session.shelf.tokens <= policy.max_tokens and not self.session.promoted
+        return self.session.view.tokens <= policy.max_tokens and not self.session.promoted
 
 
 class BoundedLife(Life):
@@ -174,13 +170,13 @@ class BoundedLife(Life):
     def within(self) -> bool:
         policy = self.session.policy
         assert isinstance(policy, Bounded)
-        return len(self.session.held) <= policy.max_items and self.session.shelf.tokens <= policy.max_tokens
+        return len(self.session.held) <= policy.max_items and self.session.view.tokens <= policy.max_tokens
 
     def after_tick(self) -> bool:
         """A sweep leaves nothing that is older than it may be, and takes nothing else."""
         policy = self.session.policy
         assert isinstance(policy, Bounded)
-        return not any(policy.outlived(one, self.session.step, self.session.now) for one in self.session.held)
+        return not any(map(policy.outlived(self.session.view), self.session.held))
 
 
 LIVES = examples(60, stateful_step_count=40)

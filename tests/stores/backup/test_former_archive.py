@@ -46,7 +46,7 @@ def test_an_archive_of_an_older_dreamd_is_imported_exactly(origin: Path, tmp_pat
     assert NOTES[0].encode() in files["MEMORY.md"]
     for name in files.keys() - {"state.db", MANIFEST}:
         root, state = there, open_workspace(there).state
-        root = state / "kept" if name.startswith("history/") else state if name.startswith("segments/") else root
+        root = state / "kept" if name.startswith(("history/", "segments/")) else root
         assert (root / name).read_bytes() == files[name]
         assert (root / name).stat().st_mtime_ns == times[name]
     with working(there) as store:

@@ -121,7 +121,6 @@ def test_other_versions_and_another_programs_database_are_refused(
         ("INSERT INTO meta VALUES ('forgotten_withheld', 'many')", "of meta hold"),
         ("INSERT INTO meta VALUES ('forgettings', '[{}]')", "of meta hold"),
         ("INSERT INTO meta VALUES ('session_ended', 'yesterday')", "of meta hold"),
-        ("UPDATE meta SET value = '{\"1\": [1]}' WHERE name = 'notes_read'", "of meta hold"),
         # It would be carried out here.
         ("INSERT INTO meta VALUES ('forgetting', '{}')", "of meta hold"),
         (f"INSERT INTO meta VALUES ('forgetting', '{HALF_FORGOTTEN}')", "forgetting has not ended"),  # noqa: S608

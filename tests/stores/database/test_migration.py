@@ -231,49 +231,6 @@ def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(tmp_path
         assert [(one.calls, one.tokens) for one in steps.of("d", 9)] == [(1, 7)]
 
 
-@pytest.mark.full
-@examples(25)
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(1, 2),
-            st.sampled_from(["low", "critical"]),
-            st.sampled_from(["live", "hidden", "archived", "purged"]),
-            st.sampled_from(["", "ltm"]),
-            st.integers(0, 3),
-            st.sampled_from([0.0, 0.1, 0.7, 1e300, -1e300]),
-        )
-    )
-)
-def test_the_items_of_version_6_are_counted_as_those_that_come_later_are(
-    items: list[tuple[int, str, str, str, int, float]],
-) -> None:
-    """What the migration counts of a database, the triggers count of the same rows, and take back again."""
-    statement = (
-        "INSERT INTO items (key, session, id, seq, content, priority, importance, token_count, created_at,"
-        " last_accessed_at, state, promoted_to, access_count, importance_score)"
-        " VALUES (?, ?, ?, ?, '', ?, 0, 1, '', '', ?, ?, ?, ?)"
-    )
-    rows = [
-        ((session << 32) + number, session, f"id {number}", number, priority, *rest)
-        for number, (session, priority, *rest) in enumerate(items)
-    ]
-    counts = []
-    for version in (6, SCHEMA_VERSION):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "state.db"
-            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-                make_schema(connection, version)
-                connection.executemany(statement, rows)
-            with closing(open_database(path)) as connection:
-                counts.append(list(map(tuple, connection.execute("SELECT * FROM item_counts").fetchall())))
-                connection.execute("PRAGMA foreign_keys = OFF")
-                connection.execute("UPDATE items SET priority = 'high', access_count = 9 WHERE seq % 2 = 0")
-                connection.execute("DELETE FROM items")
-                assert connection.execute("SELECT count(*) FROM item_counts").fetchone()[0] == 0
-    assert counts[0] == counts[1]
-
-
 @pytest.mark.parametrize(("stored", "armed"), [("{}", "[]"), ('["cortisol"]', '["cortisol"]')])
 def test_a_database_of_version_4_keeps_its_levels_and_drops_what_nobody_read(
     tmp_path: Path, stored: str, armed: str

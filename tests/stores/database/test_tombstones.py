@@ -13,7 +13,6 @@ import pytest
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.forgetting.known import Target
-from state.sessions.item import Item, Priority
 from state.signals.curiosity import Cause
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Questions
@@ -22,6 +21,7 @@ from state.stores.database.connection import MIGRATIONS, normalised, open_databa
 from state.stores.database.tombstones import TombstoneStore, tombstones_in
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
+from tests.state.sessions.items import item
 from tests.support.in_memory import trial
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
@@ -167,33 +167,30 @@ def test_no_skill_is_named_after_it(connection: sqlite3.Connection) -> None:
 
 def _session(connection: sqlite3.Connection) -> tuple[Sessions, Session]:
     sessions = Sessions(connection)
-    return sessions, sessions.open("s", "ttl", {}, AT)
+    return sessions, sessions.open("s", AT)
 
 
-def _item(content: str) -> Item:
-    return Item(
-        "", "s", -1, content, Priority.LOW, 0.25, 1, AT, AT, tags=(SECRET, "pets"), metadata={"why": SECRET, "a": "b"}
-    )
+def _left(sessions: Sessions, session: Session, content: str) -> None:
+    """An item of this content has left the session."""
+    new = item(content=content, tags=(SECRET, "pets"), metadata={"why": SECRET, "a": "b"})
+    sessions.leave(session, sessions.add(session, new), "full", AT)
 
 
 def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
     connection: sqlite3.Connection, forgotten: TombstoneStore
 ) -> None:
     sessions, session = _session(connection)
-    items = [
-        sessions.items.add(session, _item(content), lambda _, content=content: f"id of {content[:30]}")  # type: ignore[misc]
-        for content in (SECRET, HELD, "Bello")
-    ]
-    sessions.items.leave(session, [(item, "full", False) for item in items], AT)
-    cold = sessions.items.all(session)
-    assert [(item.content, item.state.value) for item in cold] == [
+    for content in (SECRET, HELD, "Bello"):
+        _left(sessions, session, content)
+    cold = sessions.items(session)
+    assert [(one.content, one.state) for one in cold] == [
         ("", "purged"),
         (REST, "archived"),
         ("Bello", "archived"),
     ]
     assert (cold[1].tags, cold[1].metadata) == (("pets",), {"a": "b"})
-    assert list(sessions.archive.search("vault")) == []
-    assert [item.content for item in list(sessions.archive.search("miez"))] == [REST]
+    assert list(sessions.archived(["vault"])) == []
+    assert [one.content for one in sessions.archived(["miez"])] == [REST]
     found = [
         value
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -202,7 +199,7 @@ def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
         if isinstance(value, str) and "4711" in value
     ]
     assert found == []
-    assert sessions.find("s").held == 0  # type: ignore[union-attr]
+    assert sessions.fill(session) == (0, 0)
     # A tombstone of its own would outlive the owner's.
     assert forgotten.unblock(SECRET)
     assert not forgotten.any()
@@ -211,9 +208,8 @@ def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
 def test_what_a_session_buried_may_stay_in_the_archive_of_another(connection: sqlite3.Connection) -> None:
     TombstoneStore(connection).block_texts(["Bello"], AT)
     sessions, session = _session(connection)
-    item = sessions.items.add(session, _item("Bello"), lambda _: "an id")
-    sessions.items.leave(session, [(item, "full", False)], AT)
-    assert [one.content for one in list(sessions.archive.search("bello"))] == ["Bello"]
+    _left(sessions, session, "Bello")
+    assert [one.content for one in sessions.archived(["bello"])] == ["Bello"]
 
 
 def test_it_goes_through_json_and_back(forgotten: TombstoneStore) -> None:

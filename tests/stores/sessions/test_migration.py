@@ -9,10 +9,21 @@ from pathlib import Path
 import pytest
 
 from state.errors import StorageError
-from state.sessions.item import Item, Priority
+from state.sessions.item import Related
+from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, normalised, open_database, to_text
+from state.stores.database.connection import (
+    MIGRATIONS,
+    SCHEMA_VERSION,
+    make_schema,
+    normalised,
+    open_database,
+    to_text,
+)
+from state.stores.database.session_schema import ITEM_ROWS
+from state.stores.repair.check import faults
 from state.stores.sessions.sessions import Sessions
+from tests.state.sessions.items import item
 
 HERE = Path(__file__).parents[1] / "database"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -53,10 +64,9 @@ def test_an_older_database_keeps_all_and_takes_sessions(
             assert int(connection.execute("PRAGMA user_version").fetchone()[0]) == SCHEMA_VERSION
             assert Crystals(connection).by_keys([1])[1].text == "an old memory"
             sessions = Sessions(connection)
-            session = sessions.open("s", "ttl", {}, AT)
-            item = Item("", "s", -1, f"turn {turn}", Priority.LOW, 0.25, 1, AT, AT)
-            sessions.items.add(session, item, lambda _, turn=turn: f"id {turn}")  # type: ignore[misc]
-            assert [one.content for one in sessions.items.held(session)] == [f"turn {n}" for n in range(turn + 1)]
+            session = sessions.open("s", AT)
+            sessions.add(session, item(content=f"turn {turn}"))
+            assert [one.content for one in sessions.held(session)] == [f"turn {n}" for n in range(turn + 1)]
             assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
@@ -72,3 +82,37 @@ def test_a_table_in_the_way_of_a_step_leaves_the_version_that_was_there(tmp_path
         assert int(connection.execute("PRAGMA user_version").fetchone()[0]) == 2
         names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         assert names.isdisjoint({"sessions", "items", "item_events"})
+
+
+def test_items_relations_and_promotions_of_version_14_become_one_row_each(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, MIGRATIONS.index(ITEM_ROWS))
+        connection.executescript(Path(__file__).with_name("version_14.sql").read_text(encoding="utf-8"))
+        connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
+        before = connection.execute("SELECT key, id FROM items ORDER BY key").fetchall()
+    with closing(open_database(path)) as connection:
+        assert list(map(tuple, connection.execute("SELECT key, id FROM items ORDER BY key"))) == before
+        assert list(faults(connection)) == []
+        assert not full_text.is_torn(connection, "cold_words")
+        sessions = Sessions(connection)
+        ttl, budget, other = (found for id_ in "sbt" if (found := sessions.find(id_)))
+        assert [sessions.fill(session) for session in (ttl, budget, other)] == [(2, 12), (1, 4), (1, 6)]
+        ferry, archived, hidden, purged = sessions.items(ttl)
+        assert (ferry.agent_id, ferry.source, ferry.tags, ferry.metadata) == (
+            "ada",
+            "chat",
+            ("travel", "hafen"),
+            {"k": "v"},
+        )
+        assert ferry.relations == (Related("about", "ferry", {"why": "timetable"}), Related("after", "dinner", {}))
+        assert ferry.promoted_to_id == f"memory_promoted_{ferry.id}_20241222-150100"
+        assert sessions.record(ttl, ferry)["working_memory_id"] == ferry.id
+        assert [one.state for one in (archived, hidden, purged)] == ["archived", "hidden", "purged"]
+        assert [one.promoted_to_id for one in (archived, hidden, purged)] == [None] * 3
+        assert list(sessions.archived(["東京"])) == list(sessions.archived(["zoo"], ttl)) == [archived]
+        # What waited to be a crystal and had left is the next dream's; what had not has still earned it.
+        assert [one.content for one, _ in sessions.undreamt(9)] == ["Waits to become a crystal"]
+        assert [one.promoted_to_id for one in sessions.held(other)] == [None]
+        assert [event.action for event in sessions.events(ttl, ferry)][-2:] == ["promoted", "delivered"]
+        assert sessions.add(ttl, item(content="next")).seq == 4

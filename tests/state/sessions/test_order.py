@@ -1,29 +1,26 @@
 """Who leaves, against the published keys, sorted the slow way."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.sessions.item import Item, State
-from state.sessions.policies.bounded import CAPACITY_PROTECTED, Bounded
-from state.sessions.policies.budget import Budget
-from state.sessions.policies.hybrid import Hybrid
-from state.sessions.policies.policy import Action
-from tests.state.sessions.shelves import START, ListShelf, item
+from state.sessions.item import Held, State
+from state.sessions.policies import Action, Bounded, Budget, Hybrid
+from tests.state.sessions.items import START, held, view
 
+CAPACITY_PROTECTED = "capacity_exceeded_protected"
 WORTH = st.sampled_from([0.0, 0.1, 0.29, 0.3, 0.5, 0.69, 0.7, 0.9, 1.0]) | st.floats(0, 1)
 # Around an hour, to the microsecond, and anywhere; the future is a clock that was set back.
 AGES = st.sampled_from([3_600.0, 3_600.000001, 3_599.999999, 0.0, 7_200.0, -60.0]) | st.floats(-100, 100_000)
 
 
 @st.composite
-def sets(draw: st.DrawFn) -> list[Item]:
+def sets(draw: st.DrawFn) -> list[Held]:
     """Items in any order of creation, step and arrival."""
     numbers = draw(st.lists(st.integers(0, 10_000), unique=True, min_size=1, max_size=30))
     return [
-        item(
+        held(
             seq,
             importance=draw(WORTH),
             token_count=draw(st.integers(1, 50)),
@@ -54,9 +51,9 @@ def bounds(draw: st.DrawFn) -> Bounded:
     )
 
 
-def published_key(policy: Bounded, one: Item, step: int, now: datetime) -> tuple[object, ...]:
+def published_key(policy: Bounded, one: Held, step: int, now: datetime) -> tuple[object, ...]:
     """(protected, not expired, band, recent, seq), after what is softly forgotten."""
-    if one.state is State.HIDDEN:
+    if one.state == State.HIDDEN:
         return (0, one.seq)
     protected = one.importance >= policy.importance_threshold_high
     age = (now - one.created_at).total_seconds()
@@ -67,19 +64,19 @@ def published_key(policy: Bounded, one: Item, step: int, now: datetime) -> tuple
 
 
 @given(sets(), bounds())
-def test_bounded_items_leave_in_the_order_of_the_published_key(items: list[Item], policy: Bounded) -> None:
-    shelf = ListShelf(items)
-    order = [step.item for step in policy.order(shelf, START)]
-    assert order == sorted(items, key=lambda one: published_key(policy, one, shelf.step, START))
+def test_bounded_items_leave_in_the_order_of_the_published_key(items: list[Held], policy: Bounded) -> None:
+    seen = view(items)
+    order = [step.item for step in policy.order(seen)]
+    assert order == sorted(items, key=lambda one: published_key(policy, one, seen.step, START))
 
 
 @given(sets(), bounds())
-def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list[Item], policy: Bounded) -> None:
-    shelf = ListShelf(items)
-    gone = policy.admit(items[-1], shelf, START).steps
-    ranked = sorted(items, key=lambda one: published_key(policy, one, shelf.step, START))
+def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list[Held], policy: Bounded) -> None:
+    seen = view(items)
+    gone = policy.admit(seen, items[-1].id).steps
+    ranked = sorted(items, key=lambda one: published_key(policy, one, seen.step, START))
 
-    def fits(kept: list[Item]) -> bool:
+    def fits(kept: list[Held]) -> bool:
         return len(kept) <= policy.max_items and sum(one.token_count for one in kept) <= policy.max_tokens
 
     needed = next(count for count in range(len(items) + 1) if fits(ranked[count:]))
@@ -92,32 +89,32 @@ def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list
 
 
 @given(sets(), bounds())
-def test_a_sweep_takes_exactly_what_is_expired(items: list[Item], policy: Bounded) -> None:
-    shelf = ListShelf(items)
-    swept = [step.item for step in policy.tick(shelf, START).steps]
+def test_a_sweep_takes_exactly_what_is_expired(items: list[Held], policy: Bounded) -> None:
+    seen = view(items)
+    swept = [step.item for step in policy.tick(seen).steps]
     assert sorted(one.seq for one in swept) == sorted(
-        one.seq for one in items if not published_key(policy, replace(one, state=State.LIVE), shelf.step, START)[2]
+        one.seq for one in items if not published_key(policy, one._replace(state=State.LIVE), seen.step, START)[2]
     )
 
 
 @given(sets(), st.integers(1, 1_500))
-def test_hybrid_takes_the_shortest_beginning_that_covers_the_deficit(items: list[Item], limit: int) -> None:
+def test_hybrid_takes_the_shortest_beginning_that_covers_the_deficit(items: list[Held], limit: int) -> None:
     new = items[-1]
     policy = Hybrid(max_tokens=max(limit, new.token_count))
-    ranked = sorted(items, key=lambda one: (one.state is State.LIVE, one.importance, one.created_at, one.seq))
-    assert [step.item for step in policy.order(ListShelf(items), START)] == ranked
+    ranked = sorted(items, key=lambda one: (one.state == State.LIVE, one.importance, one.created_at, one.seq))
+    assert [step.item for step in policy.order(view(items))] == ranked
     deficit = sum(one.token_count for one in items) - policy.max_tokens
     others = [one for one in ranked if one is not new]
     needed = next(count for count in range(len(items)) if sum(one.token_count for one in others[:count]) >= deficit)
-    assert [step.item for step in policy.admit(new, ListShelf(items), START).steps] == others[:needed]
+    assert [step.item for step in policy.admit(view(items), new.id).steps] == others[:needed]
 
 
 @given(sets(), st.integers(1, 20), st.integers(0, 20), st.integers(1, 20))
-def test_budget_takes_one_batch_of_the_oldest(items: list[Item], soft: int, above: int, batch: int) -> None:
+def test_budget_takes_one_batch_of_the_oldest(items: list[Held], soft: int, above: int, batch: int) -> None:
     policy = Budget(soft_limit=soft, hard_limit=soft + above, batch_size=batch)
-    steps = policy.tick(ListShelf(items), START).steps
-    oldest = sorted(items, key=lambda one: (one.state is State.LIVE, one.created_at, one.seq))
-    protected = {one.seq for one in items if {"insight", "decision"} & set(one.tags) and one.state is State.LIVE}
+    steps = policy.tick(view(items)).steps
+    oldest = sorted(items, key=lambda one: (one.state == State.LIVE, one.created_at, one.seq))
+    protected = {one.seq for one in items if {"insight", "decision"} & set(one.tags) and one.state == State.LIVE}
     if len(items) >= policy.hard_limit:
         assert [step.item for step in steps] == oldest[:batch]
         assert all(step.action is Action.ARCHIVE for step in steps)

@@ -1,0 +1,240 @@
+"""Selection: which items of a session a query, a prompt, a context, a summary or an instruction takes."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError
+from state.sessions.checks import Texts, checked_value, require_known, shown
+from state.sessions.item import HOUR_SECONDS, PLACES, Item, State
+from state.sessions.policies import Bounded
+from state.text.chunks import tokens
+from state.text.words import content_terms, stop_words, terms
+
+_FILTERS: Mapping[str, Any] = {
+    "tags": Texts,
+    "priority": Annotated[Literal["low", "medium", "high", "critical"], Field()],
+    "agent_id": str,
+    "source": str,
+}
+_STRATEGIES = ("recent", "important", "balanced")
+_SHORTEST_LINE = 4  # tokens: the two brackets, the number, a word
+_MOST_WORDS = 64  # of a query
+# Where a sentence ends, after its closing quotes and brackets; scripts without spaces need none after it.
+_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*(?= )|(?<=[。！？])")
+_NUMBERED = re.compile(r"(position:|before:step_)(-?)0*([0-9]+)")
+_LARGEST = 10**9  # more than any session has
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A text made of items, its tokens, and the items in order."""
+
+    text: str
+    token_count: int
+    items: tuple[Item, ...]
+
+
+def standing(items: Iterable[Item], now: datetime) -> list[Item]:
+    """Return the items that are neither hidden nor expired, the most important first, then the newest."""
+    found = [item for item in items if item.state == State.LIVE and not item.is_expired(now)]
+    return sorted(found, key=lambda item: (item.importance, item.created_at, item.seq), reverse=True)
+
+
+# ------------------------------------------------------------------------------------------------ queries
+
+
+def relevance(item: Item, query: str) -> float | None:
+    """Return .6·(1 − position/length) + .2·min(access/10, 1) + .2·importance_score; None: the query is not in it."""
+    content, wanted = item.content.casefold(), query.casefold()
+    place = content.find(wanted)
+    if place < 0:
+        return None
+    early = 1 - place / len(content) if wanted else 1.0
+    return round(0.6 * early + 0.2 * min(item.access_count / 10, 1.0) + 0.2 * item.importance_score, PLACES)
+
+
+def query_words(query: str) -> list[str]:
+    """Return the words of a query that carry meaning, or all of them if none does; at most 64."""
+    found = list(dict.fromkeys(terms(query)))
+    return ([word for word in found if word not in stop_words()] or found)[:_MOST_WORDS]
+
+
+def filters_of(config: Mapping[str, object]) -> Callable[[Item], bool]:
+    """Return a test for `tags` (any of them), `priority`, `agent_id` and `source`, as far as they are given.
+
+    Raise UsageError, which names the key.
+    """
+    require_known("memory_remember", list(_FILTERS), config)
+    given = {key: checked_value(key, _FILTERS[key], value) for key, value in config.items()}
+    tags = set(given.pop("tags", ()))
+    named = {key: value for key, value in given.items() if value}
+    return lambda item: (
+        (not tags or not tags.isdisjoint(item.tags)) and all(getattr(item, key) == named[key] for key in named)
+    )
+
+
+def is_about(prompt: str) -> Callable[[Item], bool]:
+    """Return a test for items that hold the prompt in any case, or share a word with it that carries meaning.
+
+    An empty prompt is about everything. Content is cut into words only where a word may be in it: that is a hundred
+    times slower than looking for how the words begin. An English word begins as its stem does, but for the stem's
+    last letter (berries, berry).
+    """
+    wanted, words = prompt.strip().casefold(), content_terms(prompt)
+    hints = tuple(word[:-1] or word for word in words) + (("n't",) if "not" in words else ())
+
+    def test(item: Item) -> bool:
+        content = item.content.casefold()
+        if wanted in content:
+            return True
+        likely = not content.isascii() or any(hint in content for hint in hints)
+        return likely and not words.isdisjoint(content_terms(item.content))
+
+    return test
+
+
+# ------------------------------------------------------------------------------------------------ texts
+
+
+def context_of(items: Sequence[Item], strategy: str, max_tokens: int | None, now: datetime) -> Excerpt:
+    """Join items in the order of the strategy, up to the first that does not fit (after HTM).
+
+    `balanced` divides the importance by 1 + the age in hours. Without a number of tokens the set's own is the limit.
+    """
+    if strategy not in _STRATEGIES:
+        raise UsageError(f"strategy: {shown(strategy)} is none of {', '.join(_STRATEGIES)}")
+    if max_tokens is None:
+        max_tokens = max(1, sum(item.token_count for item in items))
+    room = _positive("max_tokens", max_tokens)
+    ordered = standing(items, now)
+    if strategy != "important":
+        ordered.sort(key=lambda item: (item.created_at, item.seq), reverse=True)
+    if strategy == "balanced":
+        ordered.sort(key=lambda item: -_balance(item, now))  # of equals the newest first: the sort is stable
+    taken: list[Item] = []
+    spent = 0
+    for item in ordered:
+        if spent + item.token_count > room:
+            break
+        taken.append(item)
+        spent += item.token_count
+    return Excerpt("\n\n".join(item.content for item in taken), spent, tuple(taken))
+
+
+def _balance(item: Item, now: datetime) -> float:
+    return item.importance / (1 + max(0.0, (now - item.created_at).total_seconds()) / HOUR_SECONDS)
+
+
+def summary_of(
+    items: Sequence[Item], scope: str, token_limit: int, step: int, bounded: Bounded, now: datetime
+) -> Excerpt:
+    """Summarize without a model: a line `[1] text` for each item of the scope, the most important first.
+
+    An item that does not fit gives as many of its first sentences as do; one that gives none is passed over.
+    """
+    passes = _scope(scope, step, bounded)
+    room = _positive("token_limit", token_limit)
+    lines: list[str] = []
+    sources: list[Item] = []
+    for item in filter(passes, standing(items, now)):
+        if line := _line(len(sources) + 1, item.content, room):
+            lines.append(line)
+            sources.append(item)
+            room -= tokens(line)
+        if room < _SHORTEST_LINE:
+            break
+    return Excerpt("\n".join(lines), token_limit - room, tuple(sources))
+
+
+def _scope(scope: str, step: int, bounded: Bounded) -> Callable[[Item], bool]:
+    tag = scope.removeprefix("by_tag:")
+    if scope == "all":
+        return lambda _: True
+    if scope == "recent":
+        return lambda item: item.step_index >= step - bounded.recent_window
+    if scope == "important":
+        return lambda item: item.importance >= bounded.importance_threshold_high
+    if tag == scope or not tag:
+        raise UsageError(f"scope: {shown(scope)} is none of all, recent, important, by_tag:x")
+    return lambda item: tag in item.tags
+
+
+def _line(number: int, content: str, room: int) -> str:
+    """Return as much of the content as fits, in whole sentences; empty if not even one does, or it is blank."""
+    text, label = " ".join(content.split()), f"[{number}] "
+    room -= tokens(label)
+    if tokens(text) <= room:
+        return f"{label}{text}" if text else ""
+    end = spent = 0
+    for sentence in _END.finditer(text):
+        spent += tokens(text[end : sentence.end()])
+        if spent > room:
+            break
+        end = sentence.end()
+    return f"{label}{text[:end]}" if end else ""
+
+
+def _positive(key: str, number: int) -> int:
+    if number < 1:
+        raise UsageError(f"{key}: {shown(number)} is below 1")
+    return number
+
+
+# ------------------------------------------------------------------------------------------------ forgetting
+
+
+def checked_mode(mode: str, *, confirm: bool) -> str:
+    """Return the mode. Raise UsageError, and ConfirmRequiredError for a hard one that is not confirmed."""
+    if mode not in ("soft", "hard"):
+        raise UsageError(f"mode: {shown(mode)} is none of soft, hard")
+    if mode == "hard" and not confirm:
+        raise ConfirmRequiredError("mode 'hard' removes for good", "say confirm=true, or use mode 'soft'")
+    return mode
+
+
+def named_id(instruction: str) -> str:
+    """Return the id that an instruction names (`id:MEMORY_ID`); empty for the other ones.
+
+    Raise UnsupportedInstructionError for what is no instruction.
+    """
+    if instruction.startswith("id:") and instruction != "id:":
+        return instruction.removeprefix("id:")
+    if instruction not in ("oldest", "least important") and not _NUMBERED.fullmatch(instruction):
+        raise UnsupportedInstructionError(
+            f"{shown(instruction)} is not an instruction",
+            "use 'oldest', 'least important', 'position:N', 'before:step_N' or 'id:MEMORY_ID'",
+        )
+    return ""
+
+
+def meant(instruction: str, items: Sequence[Item], mode: str) -> list[Item]:
+    """Return the items of the set that an instruction means. Raise NotFoundError if there is none.
+
+    A soft instruction means items that are not hidden yet. Positions are those of the set, hidden items included.
+    """
+    found = list(_meant(instruction, items, mode))
+    if not found:
+        raise NotFoundError(f"there is nothing for {instruction}", f"the session has {len(items)} items")
+    return found
+
+
+def _meant(instruction: str, items: Sequence[Item], mode: str) -> Iterator[Item]:
+    chosen = items if mode == "hard" else [item for item in items if item.state == State.LIVE]
+    numbered = _NUMBERED.fullmatch(instruction)
+    if instruction == "oldest":
+        yield from chosen[:1]
+    elif instruction == "least important":
+        yield from sorted(chosen, key=lambda item: (item.importance, item.created_at, item.seq))[:1]
+    elif numbered:
+        kind, sign, digits = numbered.groups()
+        number = int(digits) if len(digits) <= len(str(_LARGEST)) else _LARGEST  # Python refuses to read the longest
+        number = -number if sign else number
+        if kind == "before:step_":
+            yield from (item for item in chosen if item.step_index < number)
+        elif number >= 0:
+            yield from items[number : number + 1]

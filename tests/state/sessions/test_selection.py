@@ -1,0 +1,335 @@
+"""Which items of a session a query, a prompt, a context, a summary or an instruction takes."""
+
+from typing import Any
+
+import pytest
+
+from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError, error_of
+from state.sessions.item import Item, State
+from state.sessions.policies import Bounded
+from state.sessions.selection import (
+    Excerpt,
+    checked_mode,
+    context_of,
+    filters_of,
+    is_about,
+    meant,
+    named_id,
+    relevance,
+    standing,
+    summary_of,
+)
+from state.text.chunks import tokens
+from tests.state.sessions.items import HOUR, MINUTE, START, item, seqs
+
+
+def remembered(items: list[Item], prompt: str) -> list[int]:
+    return seqs(filter(is_about(prompt), standing(items, START)))
+
+
+def test_relevance_is_of_place_use_and_importance() -> None:
+    one = item(content="abcdefghij", access_count=5, importance_score=0.5)
+    assert relevance(one, "CD") == 0.68  # .6 · .8 + .2 · .5 + .2 · .5
+    assert relevance(one, "x") is None
+    assert relevance(item(content="abc", access_count=20, importance_score=1.0), "a") == 1.0
+    assert relevance(item(access_count=1, importance_score=0.25), "") == 0.67  # .6 + .02 + .05
+
+
+def test_a_query_is_no_pattern_and_its_case_does_not_count() -> None:
+    assert relevance(item(content="Straße nach BONN"), "STRASSE") is not None
+    assert relevance(item(content="100 percent"), "100%") is None
+    assert relevance(item(content="abc"), "a.c") is None
+    assert relevance(item(content="a.c [x] \\d"), "[X] \\D") is not None
+
+
+def test_remembered_by_importance_then_the_newest() -> None:
+    items = [
+        item(0, importance=0.5, created_at=START),
+        item(1, importance=0.9, created_at=START - HOUR),
+        item(2, importance=0.5, created_at=START + MINUTE),
+        item(3, importance=0.5, created_at=START + MINUTE),
+        item(4, importance=0.9, state=State.HIDDEN),
+        item(5, importance=1.0, expires_at=START),
+    ]
+    assert remembered(items, "") == [1, 3, 2, 0]
+    assert remembered(items, "  ") == [1, 3, 2, 0]
+    assert remembered(items, "note 2") == [1, 3, 2, 0], "they share the word"
+
+
+def test_a_prompt_is_about_what_holds_it_or_shares_a_word_that_means_something() -> None:
+    items = [
+        item(0, content="Anna moved to Bonn"),
+        item(1, content="the invoices are in the drawer"),
+        item(2, content="what did she want with it"),
+        item(3, content="東京都に住んでいる"),
+    ]
+    assert remembered(items, "where did Anna move?") == [0]
+    assert remembered(items, "INVOICE") == [1]
+    assert remembered(items, "what did") == [2]
+    assert remembered(items, "東京") == [3]
+    assert remembered(items, "nothing of the kind") == []
+
+
+def test_filters_are_read_by_their_names() -> None:
+    passes = filters_of({"tags": ["a"], "priority": "high", "agent_id": "planner", "source": "chat"})
+    fitting: dict[str, Any] = {"tags": ("b", "a"), "priority": "high", "agent_id": "planner", "source": "chat"}
+    assert passes(item(**fitting))
+    others: tuple[dict[str, Any], ...] = (
+        {"tags": ("A",)},
+        {"priority": "low"},
+        {"agent_id": "other"},
+        {"source": ""},
+    )
+    for other in others:
+        assert not passes(item(**{**fitting, **other}))
+    assert filters_of({})(item())
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"tag": ["a"]}, "'tag'"),
+        ({"tags": "a"}, "tags:"),
+        ({"priority": "top"}, "priority:"),
+        ({"agent_id": 5}, "agent_id: 5"),
+    ],
+)
+def test_a_filter_that_cannot_be_meant_is_refused(config: dict[str, object], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        filters_of(config)
+
+
+def three() -> list[Item]:
+    """Old and important, new and not, in between."""
+    return [
+        item(0, content="zero", importance=0.9, token_count=10, created_at=START - 8 * HOUR),
+        item(1, content="one", importance=0.2, token_count=10, created_at=START),
+        item(2, content="two", importance=0.5, token_count=10, created_at=START - HOUR),
+    ]
+
+
+def taken(strategy: str, max_tokens: int | None = None, items: list[Item] | None = None) -> list[int]:
+    return seqs(context_of(items or three(), strategy, max_tokens, START).items)
+
+
+def test_each_strategy_has_its_order() -> None:
+    assert taken("recent", 100) == [1, 2, 0]
+    assert taken("important", 100) == [0, 2, 1]
+    assert taken("balanced", 100) == [2, 1, 0]  # .25, .2, .1
+
+
+def test_it_stops_at_the_first_that_does_not_fit() -> None:
+    items = [
+        item(0, token_count=5, importance=0.9),
+        item(1, token_count=6, importance=0.8),
+        item(2, token_count=1, importance=0.7),
+    ]
+    assert taken("important", 12, items) == [0, 1, 2]
+    assert taken("important", 11, items) == [0, 1]
+    assert taken("important", 10, items) == [0], "the third would fit, and is not reached"
+    assert taken("important", 4, items) == []
+
+
+def test_items_are_joined_by_a_blank_line() -> None:
+    context = context_of(three(), "recent", 20, START)
+    assert (context.text, context.token_count) == ("one\n\ntwo", 20)
+    empty = context_of([], "recent", 20, START)
+    assert (empty.text, empty.token_count, empty.items) == ("", 0, ())
+
+
+def test_of_equals_the_newest_comes_first_and_then_the_last_that_came() -> None:
+    items = [item(0), item(1), item(2, created_at=START - MINUTE)]
+    for strategy in ("recent", "important", "balanced"):
+        assert taken(strategy, 100, items) == [1, 0, 2]
+
+
+def test_what_is_hidden_or_expired_is_left_out() -> None:
+    items = [item(0, state=State.HIDDEN), item(1, expires_at=START), item(2, expires_at=START + MINUTE)]
+    for strategy in ("recent", "important", "balanced"):
+        assert taken(strategy, 100, items) == [2]
+
+
+def test_without_a_limit_everything_fits() -> None:
+    assert taken("recent", None) == [1, 2, 0]
+
+
+def test_names_and_limits_that_cannot_be_meant_are_refused() -> None:
+    with pytest.raises(UsageError, match="strategy: 'best' is none of recent, important, balanced"):
+        context_of([], "best", None, START)
+    with pytest.raises(UsageError, match="max_tokens"):
+        context_of([], "recent", 0, START)
+
+
+def session() -> list[Item]:
+    return [
+        item(0, content="The bridge is slow. It was mended in May.", importance=0.4, step_index=0),
+        item(1, content="Anna lives\n\nin Bonn.", importance=0.9, step_index=4, tags=("who",)),
+        item(2, content="Never use MongoDB.", importance=0.7, step_index=10, created_at=START + MINUTE),
+        item(3, content="The code is 17.", importance=0.69, step_index=5, tags=("Who", "code")),
+        item(4, content="Hidden.", importance=1.0, step_index=10, state=State.HIDDEN),
+        item(5, content="Expired.", importance=1.0, step_index=10, expires_at=START),
+    ]
+
+
+def summarized(items: list[Item], limit: int = 1000, scope: str = "all") -> Excerpt:
+    step = max((one.step_index for one in items), default=0)
+    return summary_of(items, scope, limit, step, Bounded(), START)
+
+
+def test_the_most_important_come_first_and_every_line_names_its_source() -> None:
+    summary = summarized(session())
+    assert summary.text == (
+        "[1] Anna lives in Bonn.\n[2] Never use MongoDB.\n[3] The code is 17.\n"
+        "[4] The bridge is slow. It was mended in May."
+    )
+    assert seqs(summary.items) == [1, 2, 3, 0]
+    assert summary.token_count == tokens(summary.text)
+    assert summarized(session()) == summary
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        ("all", [1, 2, 3, 0]),
+        ("recent", [2, 3]),
+        ("important", [1, 2]),
+        ("by_tag:who", [1]),
+        ("by_tag:Who", [3]),
+        ("by_tag:none", []),
+    ],
+)
+def test_scopes(scope: str, expected: list[int]) -> None:
+    assert seqs(summarized(session(), scope=scope).items) == expected
+
+
+@pytest.mark.parametrize("scope", ["", "ALL", "everything", "by_tag:", "by_tag", "tag:x"])
+def test_any_other_scope_is_refused(scope: str) -> None:
+    with pytest.raises(UsageError, match="none of all, recent, important, by_tag:x"):
+        summarized(session(), scope=scope)
+
+
+def test_an_item_that_does_not_fit_gives_the_sentences_that_do() -> None:
+    long = [item(content='It said "stop." Then it went on, in one very long sentence.')]
+    room = tokens('[1] It said "stop."')
+    assert summarized(long, room).text == '[1] It said "stop."'
+    assert summarized(long, room - 1).text == ""
+    assert summarized([item(content="東京に住む。大阪ではない。")], 10).text == "[1] 東京に住む。"
+
+
+def test_a_whole_item_fits_to_the_last_token() -> None:
+    one = [item(content="It is one sentence")]
+    room = tokens("[1] It is one sentence")
+    assert summarized(one, room).text == "[1] It is one sentence"
+    assert summarized(one, room - 1).text == ""
+
+
+def test_one_that_gives_nothing_is_passed_over_for_the_next() -> None:
+    items = [item(0, content="word " * 100, importance=0.9), item(1, content="Short.", importance=0.1)]
+    summary = summarized(items, 10)
+    assert (summary.text, seqs(summary.items)) == ("[1] Short.", [1])
+
+
+def test_an_empty_session_has_an_empty_summary_and_a_limit_is_at_least_one() -> None:
+    empty = summarized([], 10)
+    assert (empty.text, empty.token_count, empty.items) == ("", 0, ())
+    assert summarized([item(content=" \n")], 10).text == ""
+    with pytest.raises(UsageError, match="token_limit: 0 is below 1"):
+        summarized(session(), 0)
+
+
+def four() -> list[Item]:
+    return [
+        item(3, importance=0.5, step_index=0, state=State.HIDDEN),
+        item(5, importance=0.2, step_index=1, created_at=START + MINUTE),
+        item(8, importance=0.2, step_index=2, created_at=START),
+        item(9, importance=0.9, step_index=2),
+    ]
+
+
+def names(text: str, mode: str = "soft") -> list[int]:
+    assert named_id(text) == ""
+    return seqs(meant(text, four(), mode))
+
+
+def test_an_id_is_named_as_it_is() -> None:
+    assert named_id("id:working_memory_s-the key_20260101-000000") == "working_memory_s-the key_20260101-000000"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Oldest",
+        " oldest",
+        "oldest\n",
+        "newest",
+        "everything",
+        "position:",
+        "position: 1",
+        "position:1.5",
+        "position:+1",
+        "position:١",
+        "before:4",
+        "before:step_",
+        "before:step_x",
+        "least  important",
+        "position:1 and more",
+        "\ud800",
+        "x" * 10_000,
+    ],
+)
+def test_anything_else_is_unsupported(text: str) -> None:
+    with pytest.raises(UnsupportedInstructionError) as refused:
+        named_id(text)
+    assert refused.value.code == "UNSUPPORTED_INSTRUCTION"
+    assert "use 'oldest', 'least important', 'position:N', 'before:step_N' or 'id:MEMORY_ID'" in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+def test_a_soft_one_means_what_is_not_hidden_yet() -> None:
+    assert names("oldest") == [5]
+    assert names("least important") == [8], "of two the older"
+    assert names("before:step_2") == [5]
+    assert names("before:step_1000") == [5, 8, 9]
+
+
+def test_a_hard_one_means_hidden_ones_too() -> None:
+    assert names("oldest", "hard") == [3]
+    assert names("least important", "hard") == [8]
+    assert names("before:step_2", "hard") == [3, 5]
+
+
+def test_positions_are_those_of_the_set_from_the_oldest() -> None:
+    for mode in ("soft", "hard"):
+        assert [names(f"position:{place}", mode) for place in ("0", "1", "002", "3")] == [[3], [5], [8], [9]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["position:4", "position:-1", "position:" + "9" * 5000, "before:step_0", "before:step_1", "before:step_-3"],
+)
+def test_what_is_out_of_range_is_not_found(text: str) -> None:
+    with pytest.raises(NotFoundError, match="the session has 4 items"):
+        names(text)
+
+
+def test_in_an_empty_session_nothing_is_found() -> None:
+    for text in ("oldest", "least important", "position:0", "before:step_9"):
+        with pytest.raises(NotFoundError):
+            meant(text, [], "hard")
+
+
+def test_only_a_hard_one_has_to_be_confirmed() -> None:
+    assert checked_mode("soft", confirm=False) == "soft"
+    assert checked_mode("hard", confirm=True) == "hard"
+    with pytest.raises(ConfirmRequiredError, match="confirm=true"):
+        checked_mode("hard", confirm=False)
+    with pytest.raises(UsageError, match="mode: 'gone' is none of soft, hard"):
+        checked_mode("gone", confirm=True)
+
+
+@pytest.mark.parametrize("code", ["EXPIRED", "ALREADY_PROMOTED", "UNSUPPORTED_INSTRUCTION", "CONFIRM_REQUIRED"])
+def test_an_error_from_another_process_keeps_its_class(code: str) -> None:
+    error = error_of(code, "why")
+    assert (error.code, str(error)) == (code, "why")
+    assert type(error) not in (UsageError, NotFoundError)
