@@ -288,6 +288,9 @@ class Roster:
         log = logs.get(workspace=managed.name)
         try:
             workspace = self._open_workspace(managed.root)
+            if managed.keeper is not None and managed.keeper.workspace != workspace:
+                managed.keeper.release()  # the folder was deleted and made again: that is another workspace
+                managed.keeper = None
             if managed.keeper is None:
                 on_failure = partial(_log_failure, managed.name)
                 managed.keeper = Keeper(workspace, managed.name, self._config, self._embedding, on_failure)

@@ -134,7 +134,7 @@ def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -
         daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
         daemon.until(lambda: "does not exist" in told(daemon, gone)[0])
         assert not gone.root.exists()  # nothing was made there
-        home.workspace("gone")
+        gone = home.workspace("gone")
         more = noted(gone, repairs(7, " and barn"))
         daemon.until(lambda: len(daemon.events("dream_committed")) == 3)
         assert told(daemon, gone) == ("", "")
@@ -142,7 +142,7 @@ def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -
         lived.assert_valid(gone)
         # So quickly that nobody has seen it gone.
         deleted(gone.root)
-        home.workspace("gone")
+        gone = home.workspace("gone")
         again = noted(gone, repairs(8, " and shed"))
         daemon.until(lambda: len(daemon.events("dream_committed")) == 4)
         lived.assert_once(gone, again)

@@ -165,9 +165,8 @@ def test_an_agent_over_stdio_and_the_owner_at_the_command_line_see_one_session(h
 
         async def body() -> None:
             switch = json.dumps(["memory", "sessions", "working_memory"])
-            async with over_stdio(
-                "-w", str(workspace.root), DREAMD_SOCKET=str(home.socket), DREAMD_MCP__TOOLSETS=switch
-            ) as client:
+            variables = home.environment(DREAMD_MCP__TOOLSETS=switch)
+            async with over_stdio("-w", str(workspace.root), **variables) as client:
                 made = await told(
                     client, "working_memory_add", session_id="chat", content="Tea at four", priority="low"
                 )

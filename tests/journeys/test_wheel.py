@@ -75,7 +75,7 @@ def test_it_works_where_nothing_else_is(place: Path, home: Home) -> None:
     lock = ["--constraint", str(ROOT / "requirements.lock")]
     subprocess.run([UV, "pip", "install", "--quiet", "--python", str(venv), *lock, str(wheel)], check=True)
     program, root = venv / "bin" / "dreamd", home.folder / "agent"
-    variables = home.environment(XDG_DATA_HOME=str(home.folder / "data"), XDG_DATA_DIRS=str(home.folder / "none"))
+    variables = home.environment(XDG_DATA_DIRS=str(home.folder / "none"))
 
     def dreamd(*words: str | Path, stdin: str = "") -> str:
         command = [str(program), *map(str, words)]

@@ -100,6 +100,7 @@ class Home:
             "PATH": "/usr/bin:/bin",
             "XDG_RUNTIME_DIR": str(self.folder / "run"),
             "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             # The embedding model is made once for all.
             "XDG_CACHE_HOME": str(cache_folder(os.environ).parent),

@@ -19,6 +19,7 @@ from typing import Self
 
 from state.errors import BusyError, FencedError, StorageError
 from state.stores.disk.disk import Disk, is_same_file, opened
+from state.stores.disk.places import id_in
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
@@ -68,6 +69,8 @@ class Lock:
             raise FencedError(f"{self._workspace.root}: the lock was released", "take it again before writing")
         if not os.path.isdir(self._workspace.root):  # noqa: PTH112 - Path.is_dir may raise here
             raise FencedError(f"{self._workspace.root} was moved away or deleted", "name the folder where it is now")
+        if id_in(self._workspace.root) not in (None, self._workspace.state.name):
+            raise FencedError(f"{self._workspace.root} is another workspace now", "nothing was written, try again")
         if not is_owner:
             message = f"{self._workspace.root} was taken over by another process"
             raise FencedError(message, "nothing was written, try again")
