@@ -98,7 +98,8 @@ def _expected(aside: Path, root: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        shutil.rmtree(data_folder(os.environ) / place.id, ignore_errors=True)
+        if not place.is_folder(root):  # else it was renamed before the disk failed, and is whole
+            shutil.rmtree(data_folder(os.environ) / place.id, ignore_errors=True)
         raise
 
 
