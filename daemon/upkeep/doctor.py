@@ -18,7 +18,7 @@ from state.stores.disk.lock import present_holder
 from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import Workspace
 from state.stores.history.memory import displaced_files
-from state.stores.history.notes import notes_of
+from state.stores.history.notes import look
 from state.stores.repair.check import WRONG_SCHEMA
 
 LITTLE_DISK = 500 * 1024**2
@@ -189,8 +189,7 @@ def _document(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _notes(workspace: Workspace) -> Iterator[Finding]:
-    with notes_of(workspace) as notes:
-        pending = notes.count()
+    pending = look(workspace, lambda notes: notes.count())
     scratch = workspace.scratch
     if scratch.exists() and not os.access(scratch, os.R_OK | os.W_OK):
         yield Finding("notes", Level.PROBLEM, f"{scratch} is not writable by this user", access_to(scratch))

@@ -17,14 +17,13 @@ from daemon.config.paths import global_root
 from daemon.workspace.adoption import has_global_workspace, open_global_workspace
 from state.agents import Reader
 from state.bootstrap import Bootstrap, bootstrap, budget_for, digest_of, room_taken
-from state.errors import DreamdError, StorageError
+from state.errors import DreamdError
 from state.secrets.policy import Redaction
 from state.stores.disk.workspace import Workspace
+from state.stores.history.notes import Newest, look
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
-
-    from state.stores.history.notes import Newest
 
 OLD = timedelta(days=1)
 # Beside a writer a reader does not wait; what another process repairs at this moment is told at the next start.
@@ -70,7 +69,7 @@ def session(
     Raises StorageError when MEMORY.md or the notes cannot be read.
     """
     notices = list[str]()
-    memory, newest = _memory(workspace, notices), _newest(workspace)
+    memory, newest = _memory(workspace, notices), look(workspace, lambda notes: notes.newest())
     everywhere, beside = _everywhere(workspace, environment, notices)
     facts = _facts(workspace, memory)
     memory = memory if facts.memory is None else facts.memory
@@ -88,18 +87,6 @@ def session(
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
     return Session(replace(ready, digest=digest_of(memory), version=facts.version), tuple(notices))
-
-
-def _newest(workspace: Workspace) -> "Newest":
-    """The newest pending notes; of a database that cannot be read, what stands in files."""
-    import sqlite3
-
-    from state.stores.history.inbox import NoteInbox
-    from state.stores.history.notes import Notes, notes_of
-
-    with suppress(StorageError, sqlite3.Error), notes_of(workspace) as notes:
-        return notes.newest()
-    return Notes(NoteInbox(workspace), None).newest()
 
 
 def project_budget(
@@ -143,7 +130,7 @@ def _everywhere(
         return "", None
 
 
-def _attention(facts: _Facts, everywhere: _Facts, newest: "Newest", now: datetime) -> str:
+def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime) -> str:
     """The one line about what a person has to do, the most urgent thing; "" when there is nothing."""
     troubles = {
         "git left a conflict in MEMORY.md, this is the version before it": facts.torn,

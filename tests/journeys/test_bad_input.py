@@ -132,7 +132,7 @@ def test_permissions_are_told_with_what_to_do_and_lose_nothing(dreamd: Caller, h
     document.chmod(0)
     one_line(unprivileged("bootstrap", here), 1, str(document), "permission denied", "chmod")
     scratch.chmod(0o444)
-    one_line(unprivileged("note", "not written", "-w", here), 1, str(scratch), "permission denied", "chmod")
+    assert unprivileged("note", "written to the inbox", "-w", here).status == 0
     examined = unprivileged("doctor", here)
     assert examined.status == 1
     for name in ("MEMORY.md ", "notes     "):
@@ -145,7 +145,7 @@ def test_permissions_are_told_with_what_to_do_and_lose_nothing(dreamd: Caller, h
     scratch.chmod(0o600)
     document.chmod(0o644)
     assert document.read_bytes() == good
-    assert pending(here) == [PENDING]
+    assert pending(here) == [PENDING, "written to the inbox"]
     works_again(dreamd, here, PENDING)
 
 
@@ -229,6 +229,7 @@ def test_a_log_of_twenty_thousand_lines_is_read_and_cut_to_what_an_agent_can_tak
 
 
 def test_a_log_without_notes_is_nothing_to_do(dreamd: Caller, here: Path) -> None:
+    assert dreamd("dream", here).status == 0
     (here / "memory" / "scratch.md").write_text(f"{HEADER}\n\n---\n\n")
     one_line(dreamd("dream", here), 3, "nothing new")
 
@@ -242,20 +243,21 @@ def test_a_log_without_notes_is_nothing_to_do(dreamd: Caller, here: Path) -> Non
     ],
     ids=["folder", "loop", "link out"],
 )
-def test_a_log_that_cannot_be_written_acknowledges_no_note(
+def test_a_log_that_cannot_be_written_is_named_and_notes_are_taken(
     dreamd: Caller, here: Path, spoil: Callable[[Path], None], said: str
 ) -> None:
     scratch, outside = here / "memory" / "scratch.md", Path("/etc/hostname").read_bytes()
     written = scratch.read_bytes()
     spoil(scratch)
-    refused(dreamd, here, ("note not-written", "dream", "search tea", "bootstrap"), str(scratch), said)
+    assert dreamd("note", "-w", here, "written to the inbox").status == 0
+    refused(dreamd, here, ("dream", "search tea", "bootstrap"), str(scratch), said)
     examined = dreamd("doctor", here)
     assert (examined.status, examined.err) == (1, "")
     assert "problem  notes " in examined.out
     assert Path("/etc/hostname").read_bytes() == outside
     scratch.rmdir() if scratch.is_dir() else scratch.unlink()
     scratch.write_bytes(written)
-    works_again(dreamd, here, PENDING)
+    works_again(dreamd, here, PENDING, "written to the inbox")
 
 
 # ---------------------------------------------------------------- transcripts

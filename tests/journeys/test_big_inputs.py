@@ -103,7 +103,8 @@ def test_what_is_no_file_is_named_and_never_waited_for(
         assert ended.status != 0 or kind == "folder"
         if path != workspace.scratch:
             continue
-        for words in (("dream", workspace.root), ("bootstrap", workspace.root), ("note", "-w", workspace.root, "x")):
+        assert dreamd("note", "-w", workspace.root, "x").status == 0
+        for words in (("dream", workspace.root), ("bootstrap", workspace.root)):
             ended = dreamd(*words)
             assert ended.status == 1
             assert str(workspace.scratch) in ended.err

@@ -5,7 +5,6 @@ where they stand, and keep their length.
 """
 
 import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -14,13 +13,12 @@ from pathlib import Path
 
 from daemon.upkeep.examine import Finding, Level
 from daemon.upkeep.repair.jobs import Job, RepairContext
-from state.errors import DreamdError, StorageError
+from state.errors import DreamdError
 from state.stores.disk.disk import LONGEST_LOG
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import NoteInbox
 from state.stores.history.log_file import changed_rows, write_all
-from state.stores.history.notes import notes_of
+from state.stores.history.notes import Notes, look
 
 
 def notes(context: RepairContext) -> Iterator[Job]:
@@ -57,9 +55,11 @@ def misencoded(workspace: Workspace) -> Iterator[Finding]:
 
 def _unread(workspace: Workspace) -> list[tuple[Path, int]]:
     """The files of notes with the byte from which on nothing was read yet."""
-    with suppress(sqlite3.Error, StorageError), notes_of(workspace, "rw") as found:
-        return [(path, found.read_upto(path)) for path in found.inbox.files() if path.is_file()]
-    return [(path, 0) for path in NoteInbox(workspace).files() if path.is_file()]  # state.db is damaged
+    return look(workspace, _places, "rw")
+
+
+def _places(notes: Notes) -> list[tuple[Path, int]]:
+    return [(path, notes.read_upto(path)) for path in notes.inbox.files() if path.is_file()]
 
 
 def _bad_rows(content: bytes, start: int) -> list[tuple[int, bytes]]:

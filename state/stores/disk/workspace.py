@@ -10,6 +10,8 @@ from state.stores.disk.syscalls import System, storage_errors
 
 STATE_FOLDER = ".dreamd"
 SCRATCH = "memory/scratch.md"
+DISPLACED = ".scratch.md.*.displaced"
+"""Beside it, what it was before it was written anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from state.stores.disk.disk import TEMPORARY, Disk
-from state.stores.disk.workspace import STATE_FOLDER, Workspace
+from state.stores.disk.workspace import DISPLACED, STATE_FOLDER, Workspace
 from state.stores.disk.worktree import Checkout, checkout_of, content_of
 from state.stores.git.index import Index
 
@@ -35,8 +35,12 @@ class Excluded:
 def written_by_init(workspace: Workspace) -> list[Path]:
     """Return what dreamd writes in a workspace's folder; folders only if the owner keeps nothing in them."""
     notes, transcripts = workspace.scratch.parent, workspace.root / "transcripts"
-    own_notes = any(path != workspace.scratch and TEMPORARY not in path.name for path in _entries(notes))
-    written = [workspace.document, workspace.backup, workspace.scratch if own_notes else notes]
+    displaced = notes / DISPLACED
+    own_notes = any(
+        path != workspace.scratch and TEMPORARY not in path.name and not path.match(DISPLACED)
+        for path in _entries(notes)
+    )
+    written = [workspace.document, workspace.backup, *([workspace.scratch, displaced] if own_notes else [notes])]
     written.append(workspace.root / STATE_FOLDER)
     return [*written, *([] if any(not path.is_symlink() for path in _entries(transcripts)) else [transcripts])]
 
@@ -57,7 +61,10 @@ def keep_out(folder: Path, paths: Iterable[Path]) -> Excluded:
         if name and b"\n" not in name and not tracked.holds(name):
             # The state is a folder or a file.
             is_folder = path.is_dir() and path.name != STATE_FOLDER
-            lines.append(b"/" + _SPECIAL.sub(_escaped, name) + (b"/" if is_folder else b""))
+            folder_name, last = os.path.split(name)
+            last = last if path.name == DISPLACED else _SPECIAL.sub(_escaped, last)
+            escaped = os.path.join(_SPECIAL.sub(_escaped, folder_name), last)  # noqa: PTH118 - bytes
+            lines.append(b"/" + escaped + (b"/" if is_folder else b""))
     known = {*content.splitlines(), *content_of(checkout.top / ".gitignore").splitlines()}
     new = [line for line in lines if known.isdisjoint(_forms(line))]
     if new:

@@ -12,19 +12,17 @@ digest of its entry.
 import hashlib
 import json
 import os
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from state.dream import Remark
-from state.errors import NotFoundError
+from state.errors import NotFoundError, StorageError
 from state.scratch import Bite, Note, PendingCount, render_note
 from state.secrets.policy import Redaction
-from state.stores.database.connection import from_text, open_unmigrated, to_text, transaction
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import HEAD, NoteInbox, modified, read_before
 from state.stores.history.log_file import (
@@ -37,6 +35,11 @@ from state.stores.history.log_file import (
     placed_notes,
 )
 
+# Whoever only looks at files, before there is a database, does not load SQLite.
+if TYPE_CHECKING:
+    import sqlite3
+
+Answer = TypeVar("Answer")
 QUIET_SECONDS = 1.0
 # Beyond so many, pending notes are not counted; and of the newest ones, so many bytes are read.
 MOST_COUNTED = 1_000
@@ -110,13 +113,13 @@ class Piece:
 class Notes:
     """The notes of one workspace: their rows, if there is a database, and what stands in files beside them."""
 
-    def __init__(self, inbox: NoteInbox, connection: sqlite3.Connection | None) -> None:
+    def __init__(self, inbox: NoteInbox, connection: "sqlite3.Connection | None") -> None:
         self.inbox = inbox
         self._disk = inbox.disk
         self._connection = connection
 
     @property
-    def _db(self) -> sqlite3.Connection:
+    def _db(self) -> "sqlite3.Connection":
         if self._connection is None:
             raise ValueError("there is no database to write to")
         return self._connection
@@ -140,6 +143,8 @@ class Notes:
 
     def count(self, most: int = MOST_COUNTED) -> PendingCount:
         """How much is pending; more than `most` notes are not counted."""
+        from state.stores.database.connection import from_text
+
         query = f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0),
             min(at) FROM ({_ROWS} WHERE consumed_in IS NULL ORDER BY n.key LIMIT ?)"""
         row = self._connection.execute(query, (most + 1,)).fetchone() if self._connection else (0, 0, 0, None)
@@ -168,6 +173,8 @@ class Notes:
 
     def _rows(self, order: str = "ASC", wanted: str = "consumed_in IS NULL") -> Iterator[Pending]:
         if self._connection is not None:
+            from state.stores.database.connection import from_text
+
             for row in self._connection.execute(f"{_ROWS} WHERE {wanted} ORDER BY n.key {order}"):
                 note = Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
                 yield Pending(row[0], row[5], note)
@@ -284,6 +291,8 @@ class Notes:
             self._put_mark(replace(piece.mark, note=note), piece.before)
 
     def _insert(self, key: int, new: Unread, crystal: int, *, is_filed: bool) -> None:
+        from state.stores.database.connection import to_text
+
         note = new.note
         if new.grows:
             grown = self._db.execute(
@@ -342,6 +351,8 @@ class Notes:
         `consumed`: how many notes were since it was done. It waits while there is something that was not read yet,
         and, of very many notes, until as many were consumed. May be cut off anywhere and repeated.
         """
+        from state.stores.database.connection import transaction
+
         if any(self._piece(path, datetime.now(UTC), 1, set()) for path in self.inbox.files()):
             return False
         waiting = int(self._db.execute("SELECT count(*) FROM notes WHERE consumed_in IS NULL").fetchone()[0])
@@ -408,6 +419,8 @@ class Notes:
 
     def forget_marks(self) -> None:
         """Drop the marks of what stands in no file any more. In a transaction of the caller's, or one of its own."""
+        from state.stores.database.connection import transaction
+
         used = list[Mark]()
         for path in self.inbox.files():
             with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
@@ -444,6 +457,19 @@ class Notes:
         return {row[0] for row in self._connection.execute(query, (json.dumps(digests),))}
 
 
+def look(workspace: Workspace, ask: Callable[[Notes], Answer], mode: str = "ro") -> Answer:
+    """What somebody asks of the notes of a workspace; of a database that cannot be read, what stands in files.
+
+    It takes no lock.
+    """
+    if os.path.lexists(workspace.database):
+        import sqlite3
+
+        with suppress(sqlite3.Error, StorageError), notes_of(workspace, mode) as notes:
+            return ask(notes)
+    return ask(Notes(NoteInbox(workspace), None))
+
+
 @contextmanager
 def notes_of(workspace: Workspace, mode: str = "ro") -> Iterator[Notes]:
     """Open the notes of a workspace for reading, without its lock. Raises StorageError, sqlite3.Error.
@@ -454,6 +480,8 @@ def notes_of(workspace: Workspace, mode: str = "ro") -> Iterator[Notes]:
     if not os.path.lexists(workspace.database):
         yield Notes(inbox, None)
         return
+    from state.stores.database.connection import open_unmigrated
+
     with open_unmigrated(workspace.database, mode) as connection:
         is_known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone()
         yield Notes(inbox, connection if is_known else None)

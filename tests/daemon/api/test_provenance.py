@@ -51,7 +51,7 @@ def test_a_line_names_its_dream_its_operation_and_its_note(store: Store) -> None
     (witness,) = story.evidence
     assert witness.text == "Ada prefers tea over coffee in the morning"
     assert witness.trust == "agent"
-    assert any(source == "notes:2" for source in witness.sources)
+    assert any(source.startswith("notes:2@") for source in witness.sources)
     assert why(store, story.id) == (story,)
     assert why(store, story.id.lower()) == (story,)
 

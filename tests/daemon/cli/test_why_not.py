@@ -121,14 +121,15 @@ def test_what_was_edited_by_hand_before_the_agent_read_is_told_as_it_was_given(d
     document = here / "MEMORY.md"
     document.write_text(document.read_text().replace("green tea", "black tea"))
     assert "black tea" in dreamd("bootstrap", here).out
-    for _ in ("before a dream has read the edit", "and after"):
+    # Before a dream has read the edit, and after.
+    for text in ("Ada has a parrot named Rio", "The kettle of house 4 is new"):
         assert codes(here, "black tea") == [Absence.GIVEN]
         found = asked(here, "green tea").reasons
         (left,) = [one for one in found if one.code in (Absence.CHANGED, Absence.DELETED)]
         assert left.what.startswith("it had left MEMORY.md by hand when the agent read it")
         # Once a dream has read it, the owner's hand is what superseded the note.
         assert {one.code for one in found if one is not left} <= {Absence.CRYSTAL, Absence.SUPERSEDED}
-        dreamd("note", "-w", here, "Ada has a parrot named Rio")
+        dreamd("note", "-w", here, text)
         assert dreamd("dream", here).status == 0
     assert codes(here, "parrot") == [Absence.LATER]
 

@@ -229,9 +229,9 @@ def test_real_refusals(here: Workspace) -> None:
             error = await refused(client, "no_such_tool")
             assert error["code"] == "NOT_FOUND"
             assert "working_memory_note" in error["error"]
-            here.scratch.mkdir()
+            here.inbox.mkdir()
             assert (await refused(client, "working_memory_note", note=TEA))["code"] == "STORAGE_ERROR"
-            here.scratch.rmdir()
+            here.inbox.rmdir()
             await told(client, "working_memory_note", note=TEA)
 
     run(body)

@@ -271,14 +271,14 @@ def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: St
     assert found(store, "but this")[0][0] == "but this"
 
 
-def test_a_note_that_was_forgotten_alone_makes_a_dream_of_nothing(store: Store) -> None:
+def test_a_note_that_was_forgotten_alone_is_nothing_to_dream_of(store: Store) -> None:
     noted(store, "The cat is called Miez")
     dreamt(store)
     said(store, "never again")
     sessions.forget(store, "s", "oldest", utc_now(), "hard", confirm=True)
     noted(store, "never again")
-    outcome = dreamt(store)
-    assert (outcome.dream.births, outcome.pending) == ((), 0)  # the note is retired like every other one
+    with pytest.raises(NothingToDoError):
+        dreamt(store)
     assert "never again" not in document(store)
     assert store.crystals.count() == 1
 

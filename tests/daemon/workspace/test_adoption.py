@@ -299,7 +299,7 @@ def test_it_is_not_taken_from_a_process_that_has_it(mine: Workspace) -> None:
     assert is_remembered(open_workspace(mine.root))
 
 
-@pytest.mark.parametrize("name", ["segments/000009.md", "index/x", "state.db-journal", "more"])
+@pytest.mark.parametrize("name", ["inbox.000009.md", "index/x", "state.db-journal", "more"])
 def test_a_link_that_was_planted_there_is_not_brought_in(mine: Workspace, tmp_path: Path, name: str) -> None:
     old = as_before(mine)
     (tmp_path / "secret").write_text("secret")
