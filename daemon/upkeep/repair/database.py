@@ -44,7 +44,8 @@ def database(context: RepairContext) -> Iterator[Job]:
     if path.is_symlink():
         return
     copies, sound = copies_of(path), list[Path]()
-    wrong = damage_of(path, expected=bool(copies))
+    inbox = NoteInbox(context.workspace, context.disk)  # of these files, a database knew what is consumed
+    wrong = damage_of(path, expected=bool(copies or inbox.displaced() or inbox.rotated()))
     for copy in copies:  # every row of them is read when one of them is to be restored
         if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
             yield Job("copies", f"{copy} is damaged", "it is kept aside", partial(context.aside.move, copy))
