@@ -117,10 +117,12 @@ def _fill(context: RepairContext, path: Path) -> None:
 def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> None:
     """Make rows of the notes that came since: those of scratch.md are pending, the others of the inbox were taken in.
 
-    Without a scratch.md all of them are pending: better read twice than never.
+    Without a scratch.md, or where nothing tells that dreamd wrote it, all of them are pending: better read twice than
+    never.
     """
     inbox, version = notes.inbox, Lineage(crystals.connection).last_version()
-    shown = shown_in(inbox)
+    # One that an append began, after its folder was deleted, shows no note of before.
+    shown = shown_in(inbox) if inbox.displaced() else None
     with transaction(crystals.connection):
         _take(context, crystals, notes, [inbox.workspace.scratch])
         pending = [one.key for one in notes.pending()]

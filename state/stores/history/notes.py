@@ -384,9 +384,12 @@ class Notes:
         return (is_gone or Meta(self._db).get(_HIDDEN) is not None) and next(self._rows(), None) is not None
 
     def sweep(self, now: datetime) -> int:
-        """Delete what was scratch.md an hour ago and more, once it is read and nobody can write into it; how many."""
+        """Delete what was scratch.md an hour ago and more, once it is read and nobody can write into it; how many.
+
+        The last one stays: it tells a repair that scratch.md was written from state.db.
+        """
         swept = 0
-        for path in self.inbox.displaced().values():
+        for path in [*self.inbox.displaced().values()][:-1]:
             with suppress(NotFoundError):
                 is_old = path.stat().st_ctime < (now - _KEPT_ASIDE).timestamp()
                 if is_old and self.is_read(path) and not is_held_open(path):
