@@ -122,8 +122,11 @@ def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> Non
     """
     inbox, version = notes.inbox, Lineage(crystals.connection).last_version()
     # One that an append began, after its folder was deleted, shows no note of before.
-    shown = shown_in(inbox) if inbox.displaced() else None
+    found = shown_in(inbox)
+    shown = found if inbox.displaced() else None
     with transaction(crystals.connection):
+        again = notes.revive(digest_of(one) for one in found or () if one.stamped)  # by a restore since the copy
+        crystals.undream([one.id for one in crystals.by_keys(again).values()])
         _take(context, crystals, notes, [inbox.workspace.scratch])
         pending = [one.key for one in notes.pending()]
         _take(context, crystals, notes, filter(inbox.is_inbox, inbox.files()))

@@ -332,6 +332,12 @@ class Notes:
         if self._db.execute(query, (digest_of(stored),)).fetchone() is None:
             self.inbox.append(note, redaction)
 
+    def revive(self, digests: Iterable[str]) -> set[int]:
+        """Have these notes pending, and return the rows of the crystals of those that were consumed."""
+        query = f"""UPDATE notes SET consumed_in = NULL
+            WHERE consumed_in IS NOT NULL AND digest IN ({_KEYS}) RETURNING crystal"""
+        return {int(row[0]) for row in self._db.execute(query, (json.dumps(list(digests)),)).fetchall()}
+
     def consumed_after(self, version: int) -> dict[int, int]:
         """The notes that later versions than this one have consumed, and which."""
         rows = self._db.execute("SELECT key, consumed_in FROM notes WHERE consumed_in > ? ORDER BY key", (version,))
