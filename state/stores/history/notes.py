@@ -375,8 +375,9 @@ class Notes:
         with transaction(self._db):  # known before anybody can find it
             self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
             self._put_mark(mark)
-            if before.digest:
-                self._put_mark(replace(before, digest=f"{before.digest}.{number}"))
+            for one in (before, mark):  # the new text, if the swap is cut off
+                if one.digest:
+                    self._put_mark(replace(one, digest=f"{one.digest}.{number}"))
         self.inbox.show_anew(content, before.end, number)
         with transaction(self._db):  # what is appended from now on may be what stood there before, and is new
             if before.digest != mark.digest:
