@@ -1,11 +1,51 @@
-"""Notes of a workspace as a test asks for them."""
+"""Notes of a workspace as a test asks for them, and versions that consume them."""
 
-from state.scratch import Note
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from state.document.document import SectionName
+from state.document.merge import difference
+from state.dream import Dream
+from state.scratch import Note, parse_notes
 from state.stores.disk.workspace import Workspace
 from state.stores.history.notes import notes_of
+
+if TYPE_CHECKING:
+    from daemon.workspace.stores import Store
+
+AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+EMPTY_MEMORY = "# Working Memory State\n\n" + "".join(f"## {name.value}\n" for name in SectionName)
 
 
 def pending_notes(workspace: Workspace) -> tuple[Note, ...]:
     """Return every note that no dream has consumed, oldest first."""
     with notes_of(workspace, "rw") as notes:
         return tuple(notes.each_pending())
+
+
+def shown_notes(workspace: Workspace) -> list[str]:
+    """Return the texts of the notes in scratch.md."""
+    content = workspace.scratch.read_text(encoding="utf-8") if workspace.scratch.exists() else ""
+    return [note.text for note in parse_notes(content, AT)]
+
+
+def consumed(store: "Store", most: int | None = None) -> int:
+    """Commit a version that takes in the oldest pending rows (None: all), as a dream does; return its number."""
+    path, number = store.workspace.document, store.lineage.last_version() + 1
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    heading = f"## {SectionName.CONTEXT.value}\n"
+    after = (before or EMPTY_MEMORY).replace(heading, f"{heading}- line of version {number}\n")
+    keys = tuple(one.key for one in store.notes.pending()[:most])
+    done = Dream(
+        number,
+        f"D{number}",
+        AT,
+        "dream",
+        "manual",
+        before,
+        after,
+        "calm",
+        edits=difference(before, after),
+        taken=keys,
+    )
+    return store.memory.commit(done).number

@@ -44,7 +44,8 @@ def database(context: RepairContext) -> Iterator[Job]:
     if path.is_symlink():
         return
     copies, sound = copies_of(path), list[Path]()
-    wrong = damage_of(path, expected=bool(copies))
+    inbox = NoteInbox(context.workspace, context.disk)  # of these files, a database knew what is consumed
+    wrong = damage_of(path, expected=bool(copies or inbox.displaced() or inbox.rotated()))
     for copy in copies:  # every row of them is read when one of them is to be restored
         if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
             yield Job("copies", f"{copy} is damaged", "it is kept aside", partial(context.aside.move, copy))
@@ -116,11 +117,16 @@ def _fill(context: RepairContext, path: Path) -> None:
 def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> None:
     """Make rows of the notes that came since: those of scratch.md are pending, the others of the inbox were taken in.
 
-    Without a scratch.md all of them are pending: better read twice than never.
+    Without a scratch.md, or where nothing tells that dreamd wrote it, all of them are pending: better read twice than
+    never.
     """
     inbox, version = notes.inbox, Lineage(crystals.connection).last_version()
-    shown = shown_in(inbox)
+    # One that an append began, after its folder was deleted, shows no note of before.
+    found = shown_in(inbox)
+    shown = found if inbox.displaced() else None
     with transaction(crystals.connection):
+        again = notes.revive(digest_of(one) for one in found or () if one.stamped)  # by a restore since the copy
+        crystals.undream([one.id for one in crystals.by_keys(again).values()])
         _take(context, crystals, notes, [inbox.workspace.scratch])
         pending = [one.key for one in notes.pending()]
         _take(context, crystals, notes, filter(inbox.is_inbox, inbox.files()))

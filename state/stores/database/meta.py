@@ -1,12 +1,15 @@
 """Meta: single values of a workspace in state.db, each a text with a name."""
 
-import sqlite3
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # whoever only looks at files does not load SQLite
+    import sqlite3
 
 
 class Meta:
     """The rows of `meta`. Writing is a part of the caller's transaction, if there is one."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: "sqlite3.Connection") -> None:
         self._connection = connection
 
     def get(self, name: str) -> str | None:

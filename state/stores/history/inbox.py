@@ -87,16 +87,19 @@ class NoteInbox:
         """The inboxes of before, by the numbers of the copies that have them, the oldest first."""
         return _numbered(self.workspace.state, _ROTATED)
 
-    def show_anew(self, content: bytes, read: int) -> None:
+    def next_number(self) -> int:
+        """The number that scratch.md will have when it is put aside."""
+        return max(self.displaced(), default=0) + 1
+
+    def show_anew(self, content: bytes, read: int, number: int) -> None:
         """Put this content in the place of scratch.md; what stood there is kept beside it for late writes.
 
-        `read`: so many bytes of that are in rows.
+        `read`: so many bytes of that are in rows. `number`: its own.
         """
         scratch = self.workspace.scratch
         self.disk.make_folder(scratch.parent)
         with storage_errors(scratch):
             times = scratch.stat() if scratch.exists() else None
-        number = max(self.displaced(), default=0) + 1
         aside = self.disk.target(scratch).with_name(f".scratch.md.{number}.{read}.displaced")
         self.disk.exchange(scratch, content, aside=aside)
         if times is not None:  # nobody has noted anything just now
@@ -108,6 +111,12 @@ def read_before(path: Path) -> int:
     """How many bytes of this file were in rows when it was put aside; 0 of another file."""
     match = _DISPLACED.fullmatch(path.name)
     return int(match[2]) if match else 0
+
+
+def number_of(path: Path) -> int:
+    """The number of a file that was scratch.md; 0 of another file."""
+    match = _DISPLACED.fullmatch(path.name)
+    return int(match[1]) if match else 0
 
 
 def modified(status: os.stat_result) -> datetime:

@@ -23,8 +23,9 @@ from state.dream import Remark
 from state.errors import NotFoundError, StorageError
 from state.scratch import Bite, Note, PendingCount, render_note
 from state.secrets.policy import Redaction
+from state.stores.database.meta import Meta
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import HEAD, NoteInbox, modified, read_before
+from state.stores.history.inbox import HEAD, NoteInbox, modified, number_of, read_before
 from state.stores.history.log_file import (
     bytes_before,
     end_of_lines,
@@ -48,6 +49,8 @@ SOURCE = "notes"
 """The file of a note's crystal, as its source names it; the line is the note's row."""
 # More of them are written into scratch.md anew only when as many were consumed.
 _MOST_RENDERED = 2_000
+# In `meta`: rows were made of what stands in another file than scratch.md, or that began anew.
+_HIDDEN = "hidden_notes"
 # So much before the place up to which a file was read must be as it was.
 _COMPARED_BYTES = 1 << 16
 _KEPT_ASIDE = timedelta(hours=1)
@@ -235,7 +238,7 @@ class Notes:
                 start, last = place[0], one.digest
             if end <= before.end:
                 return None
-            mark = Mark(end, _digest(file, end), start, before.note)
+            mark = Mark(end, _digest(bytes_before(file, end, _COMPARED_BYTES), path), start, before.note)
             return Piece(path, tuple(notes), tuple(known), last, before, mark)
         return None
 
@@ -277,7 +280,12 @@ class Notes:
 
         A note without one was forgotten. In the caller's transaction, in which the keys are as `next_key` has them.
         """
-        key = self.next_key()
+        key, scratch = self.next_key(), self.inbox.workspace.scratch
+        is_hidden = any(piece.notes for piece in pieces if piece.path != scratch)
+        # A scratch.md that begins anew took the place of one that had these.
+        is_begun = any(piece.path == scratch and not piece.before.end for piece in pieces)
+        if is_hidden or (is_begun and next(self._rows(), None) is not None):
+            Meta(self._db).put(_HIDDEN, "1")
         for piece in pieces:
             is_filed = self.inbox.is_inbox(piece.path)
             for one in piece.notes:
@@ -296,13 +304,15 @@ class Notes:
         note = new.note
         if new.grows:
             grown = self._db.execute(
-                "UPDATE notes SET digest = ?, crystal = ? WHERE key = ? AND consumed_in IS NULL RETURNING key",
+                "UPDATE notes SET digest = ?1, crystal = ?2 WHERE key = ?3 AND (consumed_in IS NULL OR crystal = ?2)"
+                " RETURNING key",  # of the same crystal: only its end of line came
                 (new.digest, crystal, new.grows),
             ).fetchone()
             if grown is not None:
                 return
         # A file that was changed by hand is read again from its beginning: what has no stamp is known by its text.
-        query = "SELECT 1 FROM notes WHERE crystal = ? AND consumed_in IS NULL"
+        # What is not filed came from the scratch.md that there is, and may still stand there when it is consumed.
+        query = "SELECT 1 FROM notes WHERE crystal = ? AND (consumed_in IS NULL OR NOT filed)"
         if not note.stamped and self._db.execute(query, (crystal,)).fetchone():
             return
         self._db.execute(
@@ -331,6 +341,12 @@ class Notes:
         if self._db.execute(query, (digest_of(stored),)).fetchone() is None:
             self.inbox.append(note, redaction)
 
+    def revive(self, digests: Iterable[str]) -> set[int]:
+        """Have these notes pending, and return the rows of the crystals of those that were consumed."""
+        query = f"""UPDATE notes SET consumed_in = NULL
+            WHERE consumed_in IS NOT NULL AND digest IN ({_KEYS}) RETURNING crystal"""
+        return {int(row[0]) for row in self._db.execute(query, (json.dumps(list(digests)),)).fetchall()}
+
     def consumed_after(self, version: int) -> dict[int, int]:
         """The notes that later versions than this one have consumed, and which."""
         rows = self._db.execute("SELECT key, consumed_in FROM notes WHERE consumed_in > ? ORDER BY key", (version,))
@@ -353,7 +369,8 @@ class Notes:
         """
         from state.stores.database.connection import transaction
 
-        if any(self._piece(path, datetime.now(UTC), 1, set()) for path in self.inbox.files()):
+        pieces = (self._piece(path, datetime.now(UTC), 1, set()) for path in self.inbox.files())
+        if any(piece.notes for piece in pieces if piece):
             return False
         waiting = int(self._db.execute("SELECT count(*) FROM notes WHERE consumed_in IS NULL").fetchone()[0])
         if waiting > max(_MOST_RENDERED, consumed):
@@ -363,21 +380,34 @@ class Notes:
         entries = [render_note(one.note).encode() for one in rows]
         content = HEAD + b"".join(entries)
         start = len(content) - len(entries[-1]) if entries else len(content)
+        mark = Mark(len(content), _digest(content), start, rows[-1].key if rows else 0)
+        scratch, number = self.inbox.workspace.scratch, self.inbox.next_number()
+        before = self._mark(scratch) if scratch.exists() else Mark()
         with transaction(self._db):  # known before anybody can find it
             self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
-            self._put_mark(Mark(len(content), _tail(content), start, rows[-1].key if rows else 0))
-        scratch = self.inbox.workspace.scratch
-        self.inbox.show_anew(content, self.read_upto(scratch) if scratch.exists() else 0)
+            self._put_mark(mark)
+            for one in (before, mark):  # the new text, if the swap is cut off
+                if one.digest:
+                    self._put_mark(replace(one, digest=f"{one.digest}.{number}"))
+        self.inbox.show_anew(content, before.end, number)
+        with transaction(self._db):  # what is appended from now on may be what stood there before, and is new
+            if before.digest != mark.digest:
+                self._db.execute("DELETE FROM marks WHERE end = ? AND digest = ?", (before.end, before.digest))
+            Meta(self._db).remove(_HIDDEN)
         return True
 
     def are_hidden(self) -> bool:
-        """Whether notes are pending and there is no scratch.md that shows them."""
-        return not os.path.lexists(self.inbox.workspace.scratch) and next(self._rows(), None) is not None
+        """Whether notes are pending that scratch.md does not show, or may not."""
+        is_gone = not os.path.lexists(self.inbox.workspace.scratch)
+        return (is_gone or Meta(self._db).get(_HIDDEN) is not None) and next(self._rows(), None) is not None
 
     def sweep(self, now: datetime) -> int:
-        """Delete what was scratch.md an hour ago and more, once it is read and nobody can write into it; how many."""
+        """Delete what was scratch.md an hour ago and more, once it is read and nobody can write into it; how many.
+
+        The last one stays: it tells a repair that scratch.md was written from state.db.
+        """
         swept = 0
-        for path in self.inbox.displaced().values():
+        for path in [*self.inbox.displaced().values()][:-1]:
             with suppress(NotFoundError):
                 is_old = path.stat().st_ctime < (now - _KEPT_ASIDE).timestamp()
                 if is_old and self.is_read(path) and not is_held_open(path):
@@ -391,8 +421,7 @@ class Notes:
 
     def read_upto(self, path: Path) -> int:
         """How many bytes of this file were read."""
-        with open_log(self._disk, path) as (file, status):
-            return self._mark_of(path, file, status.st_size).end
+        return self._mark(path).end
 
     def rotate(self, copy: int) -> None:
         """Begin a new inbox if all of this one is in rows: the copy of this number will have it."""
@@ -415,7 +444,7 @@ class Notes:
         with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
             mark = self._mark_of(path, file, status.st_size)
             if mark.end:
-                self._put_mark(replace(mark, digest=_tail(content[: mark.end])))
+                self._put_mark(replace(mark, digest=_digest(content[: mark.end], path)))
 
     def forget_marks(self) -> None:
         """Drop the marks of what stands in no file any more. In a transaction of the caller's, or one of its own."""
@@ -439,13 +468,17 @@ class Notes:
                 (mark.end, mark.digest, mark.start, mark.note),
             )
 
+    def _mark(self, path: Path) -> Mark:
+        with open_log(self._disk, path) as (file, status):
+            return self._mark_of(path, file, status.st_size)
+
     def _mark_of(self, path: Path, file: BinaryIO, size: int) -> Mark:
         if self._connection is not None:
             rows = self._connection.execute(
                 "SELECT * FROM marks WHERE end <= ? ORDER BY end DESC", (size,)
             ).fetchall()
             for row in rows:
-                if _digest(file, row["end"]) == row["digest"]:
+                if _digest(bytes_before(file, row["end"], _COMPARED_BYTES), path) == row["digest"]:
                     return Mark(row["end"], row["digest"], row["start"], row["note"])
         read = min(read_before(path), size)
         return Mark(read, "", read)
@@ -506,9 +539,7 @@ def _end(file: BinaryIO, status: os.stat_result, now: datetime) -> int:
     return status.st_size if quiet or is_whole(file, status.st_size) else end_of_lines(file, status.st_size)
 
 
-def _digest(file: BinaryIO, end: int) -> str:
-    return hashlib.sha256(bytes_before(file, end, _COMPARED_BYTES)).hexdigest()
-
-
-def _tail(content: bytes) -> str:
-    return hashlib.sha256(content[-_COMPARED_BYTES:]).hexdigest()
+def _digest(content: bytes, path: Path | None = None) -> str:
+    """The digest of the end of what was read of a file; of one that was scratch.md, with its number."""
+    digest = hashlib.sha256(content[-_COMPARED_BYTES:]).hexdigest()
+    return f"{digest}.{number}" if path and (number := number_of(path)) else digest

@@ -23,8 +23,10 @@ def take_in_segments(workspace: Workspace, disk: Disk, inbox: NoteInbox) -> int:
         return 0
     notes = _pending(workspace, disk)
     inbox.file(notes)
-    disk.make_folder(workspace.state / "kept")
-    disk.rename(workspace.segments, workspace.state / "kept" / "segments")
+    kept = workspace.state / "kept"
+    disk.make_folder(kept)
+    names = ("segments", *(f"segments.{number}" for number in range(2, 1_000)))  # an older dreamd may run in between
+    disk.rename(workspace.segments, next(kept / name for name in names if not (kept / name).exists()))
     return len(notes)
 
 

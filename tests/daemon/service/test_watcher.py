@@ -35,7 +35,7 @@ def test_a_scratch_log_that_is_written_anew_is_told_and_so_is_the_next_note(
     watcher.watch(workspace.root, GLOBS)
     append(workspace.scratch, "- a note")
     ear.wait_for(workspace.root, Change.SCRATCH)
-    NoteInbox(workspace).show_anew(HEAD, 0)
+    NoteInbox(workspace).show_anew(HEAD, 0, 1)
     ear.wait_for(workspace.root, Change.SCRATCH)
     append(workspace.scratch, "- another note")
     ear.wait_for(workspace.root, Change.SCRATCH)

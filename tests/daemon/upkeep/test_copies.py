@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import sqlite3
 import stat
 from collections import Counter
@@ -15,6 +16,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
+from daemon.ingest.notes import absorb_notes
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
@@ -160,6 +162,22 @@ def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
         assert [text for text in life.deleted if text in lines] == [], seed
         assert [text for text in (*life.noted, *life.written) if lines[text] > 1] == [], seed
     assert destroyed >= seeds * 0.7
+
+
+def test_notes_of_a_folder_that_was_deleted_outlive_the_database_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    with open_exclusive(workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
+        for text in ("tea", "milk"):
+            store.notes.inbox.append(Note(text, utc_now()))
+            absorb_notes(store, utc_now())
+            store.copy_if_due(utc_now(), timedelta(hours=6))
+    shutil.rmtree(workspace.scratch.parent)
+    store.notes.inbox.append(Note("salt", utc_now()))
+    breaking.emptied(workspace.database, random.Random(1))
+    assert Caller(capsys)("doctor", workspace.root, "--repair").status == 0
+    assert sorted(note.text for note in pending_notes(workspace)) == ["milk", "salt", "tea"]
 
 
 # ------------------------------------------------------------------------- when copies are made

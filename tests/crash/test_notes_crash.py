@@ -1,0 +1,343 @@
+"""No acknowledged note is lost or doubled: killed before any step, the power lost at any call, processes killed."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.dream.restore import restore
+from daemon.ingest.notes import absorb_notes
+from daemon.workspace.adoption import init_workspace as init
+from daemon.workspace.stores import Store, utc_now
+from state.document.document import parse
+from state.errors import BusyError, NotFoundError, StorageError
+from state.scratch import Note
+from state.stores.disk.syscalls import System
+from state.stores.disk.workspace import Workspace, contained, init_workspace
+from state.stores.history.inbox import NoteInbox
+from tests.support.committing import added, lines, opened, write
+from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images, share
+from tests.support.long_variants import fewer
+from tests.support.notes import EMPTY_MEMORY, consumed, pending_notes, shown_notes
+from tests.support.stepping import killed
+
+OLD = ("alpha is the first", "bravo waits\nwith a second line")
+HAND = "By hand: the ladder leans on the shed"
+LATE = "charlie came by a plain append"
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a disk keeps is simulated, and SIGKILL loses nothing: the real one need not be waited for."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A first version that took in one note, another note that waits, and an older inbox."""
+    workspace = init_workspace(contained(tmp_path_factory.mktemp("ready") / "agent"))
+    workspace.document.write_text(EMPTY_MEMORY, encoding="utf-8")
+    with opened(workspace) as store:
+        noted(store, OLD[0])
+        absorb_notes(store, utc_now())
+        consumed(store)
+        store.copy_if_due(utc_now(), timedelta())
+        noted(store, OLD[1])
+    return workspace.root
+
+
+def copied(ready: Path, folder: Path) -> Workspace:
+    return contained(Path(shutil.copytree(ready, folder)))
+
+
+def noted(store: Store, text: str) -> str:
+    store.notes.inbox.append(Note(text, utc_now()))
+    return text
+
+
+def steps(store: Store) -> Iterator[str]:
+    """Append, take in, commit, render, rotate and copy, restore; yield each note once it is acknowledged."""
+    yield noted(store, "echo is new")
+    absorb_notes(store, utc_now(), most=None)
+    consumed(store, 2)
+    yield noted(store, "foxtrot is newer")
+    store.copy_if_due(utc_now(), timedelta())
+    store.memory.show_notes(anew=True)
+    absorb_notes(store, utc_now(), most=None)
+    store.copy_if_due(utc_now(), timedelta())
+    restore(store, 1)
+    yield noted(store, "golf is the newest")
+
+
+def assert_sound(workspace: Workspace, acknowledged: list[str], *, saved: bool = False) -> None:
+    """Every note is in one row; all are pending or consumed; MEMORY.md is whole, and a person's save a version."""
+    for _ in range(2):
+        with opened(workspace) as store:
+            for path in store.notes.inbox.files():
+                os.utime(path, (1_700_000_000, 1_700_000_000))
+            absorb_notes(store, utc_now(), most=None)
+            rows = store.crystals.connection.execute(
+                "SELECT text, consumed_in FROM notes JOIN crystals ON crystals.key = notes.crystal"
+            ).fetchall()
+            found = Counter(row["text"] for row in rows)
+            assert {text: found[text] for text in acknowledged} == dict.fromkeys(acknowledged, 1)
+            assert [text for text in found if found[text] > 1] == []
+            pending = [one.note.text for one in store.notes.pending()]
+            assert len(pending) == sum(row["consumed_in"] is None for row in rows)
+            assert tuple(store.notes.each_unread()) == ()
+            assert set(pending) <= set(shown_notes(workspace))
+            assert parse(workspace.document.read_text(encoding="utf-8")).lines()
+            assert list(workspace.root.glob(".MEMORY.md.*displaced")) == []
+            texts = [store.memory.text(one.number) for one in store.lineage.versions(50)]
+            assert not saved or any(HAND in text for text in (*texts, *lines(workspace)))
+            consumed(store)
+            assert store.notes.pending() == []
+            assert shown_notes(workspace) == []
+    assert pending_notes(workspace) == ()
+
+
+# ------------------------------------------------------------------------------- killed before each step
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A workspace in which somebody may be killed, and the file in which all say what they have written."""
+
+    workspace: Workspace
+    said: Path
+
+    def say(self, text: str) -> None:
+        with self.said.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(text) + "\n")
+
+    def heard(self) -> set[str]:
+        return {json.loads(line) for line in self.said.read_text(encoding="utf-8").splitlines()}
+
+    def work(self) -> None:
+        # Its folder may go while scratch.md is written anew: that ends a dream, and loses nothing.
+        with suppress(NotFoundError), opened(self.workspace, System()) as store:
+            for text in steps(store):
+                self.say(text)
+
+    def recover(self) -> None:
+        with opened(self.workspace, System()) as store:
+            absorb_notes(store, utc_now(), most=None)
+
+    def append(self) -> None:
+        self.workspace.scratch.parent.mkdir(exist_ok=True)
+        with self.workspace.scratch.open("a", encoding="utf-8") as file:
+            file.write(f"\n- {LATE}\n")
+        self.say(LATE)
+
+    def note(self) -> None:
+        disk = self.workspace.disk(Unsynced())
+        with suppress(BusyError):  # in the middle of another append: it would have to wait
+            for path in (self.workspace.inbox, self.workspace.scratch):
+                if path.exists():
+                    with disk.locked(path, b"", 0):
+                        pass
+            text = f"delta {os.urandom(4).hex()} was noted beside it"
+            NoteInbox(self.workspace, disk).append(Note(text, utc_now()))
+            self.say(text)
+
+    def save(self) -> None:
+        write(self.workspace, lambda text: text if HAND in text else added(text, HAND))
+        self.say(HAND)
+
+    def clean(self) -> None:
+        """`rm -rf memory`, or `git clean -fdx`."""
+        shutil.rmtree(self.workspace.scratch.parent, ignore_errors=True)
+
+
+def test_killed_before_any_step_no_note_is_lost_or_doubled(ready: Path, tmp_path: Path) -> None:
+    chance = random.Random(24)
+    whole = killed(Life(copied(ready, tmp_path / "whole"), tmp_path / "all").work, -1, {})
+    assert whole is not None
+    assert whole > 60
+    for kill_at in chance.sample(range(whole), fewer(8, whole)) * fewer(1, 4):
+        life = Life(copied(ready, tmp_path / "agent"), tmp_path / "said")
+        life.said.touch()
+        acts = chance.sample([life.append, life.note, life.save, life.clean], chance.randrange(4))
+        killed(life.work, kill_at, {chance.randrange(kill_at + 1): act for act in acts})
+        for _ in range(chance.randrange(3)):  # its recovery, too
+            killed(life.recover, chance.randrange(25), {chance.randrange(9): chance.choice([life.save, life.note])})
+        heard = life.heard()
+        loose = {LATE} if life.clean in acts else set[str]()
+        assert_sound(life.workspace, [*OLD, *(heard - {HAND} - loose)], saved=HAND in heard)
+        shutil.rmtree(life.workspace.root)
+        life.said.unlink()
+
+
+# ------------------------------------------------------------------------------- the power lost, calls that fail
+
+
+@pytest.mark.full
+def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(ready: Path, tmp_path: Path) -> None:
+    worlds = 0
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        nonlocal worlds
+        workspace = copied(ready, tmp_path / f"{fault.name}{fail_at}")
+        system, acknowledged = FaultySystem(workspace.root, fail_at, fault), [*OLD]
+        try:
+            with opened(workspace, system) as store:
+                acknowledged += steps(store)
+        except PowerCut:
+            assert system.off
+        for image in images(system, tmp_path / "images"):
+            # SQLite synced what it committed; the rest of the folder is what the disk kept.
+            for path in (workspace.database, *workspace.copies.glob("*.db")):
+                shutil.copyfile(path, image / path.relative_to(workspace.root))
+            assert_sound(contained(image), acknowledged)
+            worlds += 1
+        shutil.rmtree(tmp_path / "images")
+        shutil.rmtree(workspace.root)
+        return system
+
+    every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
+    assert worlds > share(400)
+
+
+def test_a_call_that_fails_loses_nothing_and_the_next_ones_go_on(ready: Path, tmp_path: Path) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        workspace, acknowledged = copied(ready, tmp_path / f"{fault.name}{fail_at}"), [*OLD]
+        with opened(workspace) as store:
+            store.disk.system = system = FaultySystem(workspace.root, fail_at, fault)
+            for act in (
+                lambda: acknowledged.append(noted(store, "echo is new")),
+                lambda: absorb_notes(store, utc_now(), most=None),
+                lambda: consumed(store, 2),
+                lambda: acknowledged.append(noted(store, "foxtrot is newer")),
+                lambda: store.copy_if_due(utc_now(), timedelta()),
+                lambda: restore(store, 1),
+            ):
+                with suppress(StorageError):
+                    act()
+        assert_sound(workspace, acknowledged)
+        shutil.rmtree(workspace.root)
+        return system
+
+    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(60)
+
+
+def test_a_note_is_acknowledged_when_it_is_on_the_disk(ready: Path, tmp_path: Path) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        workspace, acknowledged = copied(ready, tmp_path / f"{fault.name}{fail_at}"), [*OLD[1:]]
+        workspace.inbox.unlink()  # the first note of a new inbox: its name has to last as well
+        system = FaultySystem(workspace.root, fail_at, fault)
+        inbox = NoteInbox(workspace, workspace.disk(system))
+        with suppress(PowerCut):
+            for text in ("echo is new", "foxtrot\nhas two lines"):
+                inbox.append(Note(text, utc_now()))
+                acknowledged.append(text)
+        for image in images(system, tmp_path / "images"):
+            found = Counter(note.text for note in pending_notes(contained(image)))
+            assert {text: found[text] for text in acknowledged} == dict.fromkeys(acknowledged, 1)
+        shutil.rmtree(tmp_path / "images")
+        return system
+
+    every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
+
+
+def test_the_harness_notices_an_append_that_is_not_synced(ready: Path, tmp_path: Path) -> None:
+    class Forgetful(FaultySystem):
+        def fsync(self, fd: int) -> None:
+            os.fstat(fd)
+
+    workspace = copied(ready, tmp_path / "agent")
+    system = Forgetful(workspace.root)
+    NoteInbox(workspace, workspace.disk(system)).append(Note("echo is new", utc_now()))
+    found = [{note.text for note in pending_notes(contained(image))} for image in images(system, tmp_path / "images")]
+    assert any("echo is new" not in texts for texts in found)
+
+
+# ------------------------------------------------------------------------------- real processes
+
+ECHO = 'i=0; while [ $i -lt 100000 ]; do echo "- $2 line $i ends" >> "$1"; echo $i; i=$((i+1)); sleep .005; done'
+COMMAND = (
+    'i=0; while [ $i -lt 100000 ]; do "$3" -m daemon note -w "$1" "$2 line $i ends" > /dev/null || exit 1;'
+    " echo $i; i=$((i+1)); done"
+)
+OWNER = """
+import sys, time
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, dream_now
+from daemon.workspace.adoption import open_workspace
+from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding
+from state.dream import Reason
+from state.errors import NothingToDoError
+from state.stores.vectors.embedder import Unavailable
+gone = Embedding.given(Unavailable("left out of this test"))
+with open_exclusive(open_workspace(Path(sys.argv[1])), Config(), "test", 60, gone) as store:
+    print("ready", flush=True)
+    while True:
+        with suppress(NothingToDoError):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        store.copy_if_due(utc_now(), timedelta())
+        time.sleep(0.01)
+"""
+
+
+@contextmanager
+def running(*commands: list[str]) -> Iterator[list[subprocess.Popen[str]]]:
+    processes = [subprocess.Popen(one, stdout=subprocess.PIPE, text=True, start_new_session=True) for one in commands]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_writers_and_an_owner_that_are_killed_lose_and_double_nothing(tmp_path: Path) -> None:
+    workspace, chance = init(tmp_path / "agent"), random.Random(7)
+    acknowledged = list[str]()
+    turns = fewer(6, 30)
+    for turn in range(turns):
+        names = [f"{kind} {turn}" for kind in ("plain", "other", "command")]
+        paths = [str(workspace.scratch)] * 2 + [str(workspace.root)]
+        commands = [
+            ["sh", "-c", COMMAND if "command" in name else ECHO, "sh", path, name, sys.executable]
+            for name, path in zip(names, paths, strict=True)
+        ]
+        owner = [sys.executable, "-c", OWNER, str(workspace.root)]
+        with running(*commands, owner) as (*writers, dreamer):
+            assert dreamer.stdout is not None
+            assert dreamer.stdout.readline() == "ready\n"
+            time.sleep(chance.uniform(0.2, 2.0))
+            for process in chance.sample([dreamer, *writers], 4):
+                os.killpg(process.pid, signal.SIGKILL)
+                time.sleep(chance.uniform(0, 0.05))
+            for name, writer in zip(names, writers, strict=True):
+                last = writer.communicate()[0].split()
+                acknowledged += [f"{name} line {number} ends" for number in range(int(last[-1]) + 1 if last else 0)]
+    with opened(workspace) as store:
+        for path in store.notes.inbox.files():
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+        absorb_notes(store, utc_now(), most=None)
+        query = "SELECT text FROM notes JOIN crystals ON crystals.key = notes.crystal"
+        found = Counter(row["text"] for row in store.crystals.connection.execute(query))
+    assert {text: found[text] for text in acknowledged} == dict.fromkeys(acknowledged, 1)
+    assert [text for text in found if found[text] > 1] == []
+    assert len(acknowledged) > 20 * turns

@@ -1,0 +1,107 @@
+"""Long logs of notes: what is counted, shown and taken in at once does not grow with them."""
+
+import os
+import time
+import tracemalloc
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from daemon.ingest.notes import absorb_notes
+from daemon.workspace.stores import Store, utc_now
+from state.errors import StorageError
+from state.scratch import Bite, Note
+from state.stores.disk.workspace import Workspace, contained, init_workspace
+from tests.support.committing import opened
+from tests.support.notes import AT
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return init_workspace(contained(tmp_path / "agent"))
+
+
+@pytest.fixture
+def store(workspace: Workspace) -> Iterator[Store]:
+    with opened(workspace) as store:
+        yield store
+
+
+def noted(store: Store, *texts: str) -> None:
+    for text in texts:
+        store.notes.inbox.append(Note(text, AT))
+
+
+def pending(store: Store) -> list[str]:
+    return [one.note.text for one in store.notes.pending()]
+
+
+def taken(store: Store, at: datetime = AT) -> list[str]:
+    """Take in whatever stands in the files, as if it had been written then; return what is pending."""
+    for path in store.notes.inbox.files():
+        os.utime(path, (at.timestamp(), at.timestamp()))
+    absorb_notes(store, utc_now(), most=None)
+    return pending(store)
+
+
+def test_a_bite_ends_where_its_room_does_and_takes_one_note_in_any_case(store: Store) -> None:
+    noted(store, "x" * 50, "y" * 5, "z" * 5, "w")
+    taken(store)
+    sizes = []
+    while found := store.notes.pending(Bite(9, 10, lambda note: len(note.text))):
+        sizes.append([len(one.note.text) for one in found])
+        store.notes.consume([one.key for one in found], 1)
+    assert sizes == [[50], [5, 5], [1]]
+
+
+def test_a_long_log_is_counted_up_to_a_thousand_and_shown_from_its_end(store: Store) -> None:
+    store.workspace.scratch.write_text("".join(f"- note {n}\n  and more\n" for n in range(30_000)))
+    count, newest = store.notes.count(), store.notes.newest(1_000)
+    assert (str(count), count.notes) == ("1,000+", 1_000)
+    assert newest.more
+    numbers = [int(note.text.split()[1]) for note in newest.notes]
+    assert numbers == list(range(numbers[0], 30_000))
+    assert 20 < len(numbers) < 60
+
+
+def test_a_line_that_no_log_has_is_not_read(store: Store) -> None:
+    with store.workspace.scratch.open("wb") as file:
+        file.truncate(64 << 20)
+    os.utime(store.workspace.scratch, (0, 0))
+    for _ in range(2):
+        with pytest.raises(StorageError, match="a line of more than"):
+            absorb_notes(store, utc_now())
+    os.truncate(store.workspace.scratch, 0)
+    noted(store, "tea")
+    assert taken(store) == ["tea"]
+
+
+def peak_of_taking_in(folder: Path, lines: int) -> int:
+    """The most memory, in bytes, that a daemon holds at once that takes notes of a long log in, and shows them."""
+    workspace = init_workspace(contained(folder))
+    with workspace.scratch.open("w", encoding="utf-8") as file:
+        file.writelines(f"- note {number} is about the garden of house {number}\n" for number in range(lines))
+    with opened(workspace) as store:
+        tracemalloc.start()
+        for _ in range(2):  # a thousand each
+            absorb_notes(store, utc_now())
+            store.notes.count()
+            store.notes.newest(10_000)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert pending(store) == [f"note {n} is about the garden of house {n}" for n in range(2_000)]
+    return peak
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_of_a_million_lines_no_more_is_held_and_read_at_once_than_of_a_few_thousand(tmp_path: Path) -> None:
+    peaks, seconds = list[int](), list[float]()
+    for lines in (2_500, 1_000_000):
+        began = time.monotonic()
+        peaks.append(peak_of_taking_in(tmp_path / f"{lines}", lines))
+        seconds.append(time.monotonic() - began)
+    assert peaks[1] < 1.2 * peaks[0]  # the log itself has 400 times as much
+    assert seconds[1] < 3 * seconds[0]

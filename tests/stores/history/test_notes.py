@@ -1,0 +1,563 @@
+"""Notes: every entry of the inbox and of scratch.md becomes one row, whatever happens to the files meanwhile."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.dream.restore import restore
+from daemon.ingest import notes as ingest
+from daemon.ingest.notes import absorb_notes
+from daemon.workspace.stores import Store, utc_now
+from state.errors import StorageError, UsageError
+from state.scratch import HEADER, MAX_NOTE_BYTES, Note
+from state.stores.database.connection import open_unmigrated
+from state.stores.database.copies import copies_of
+from state.stores.disk.workspace import Workspace, contained, init_workspace
+from state.stores.history.inbox import HEAD, NoteInbox
+from tests.support.committing import opened
+from tests.support.faults import FaultySystem, images
+from tests.support.folders import PLACE
+from tests.support.long_variants import examples
+from tests.support.notes import AT, EMPTY_MEMORY, consumed, pending_notes, shown_notes
+
+
+@dataclass
+class Life:
+    """A workspace, what was written in it, and what must be found of that."""
+
+    workspace: Workspace
+    store: Store
+    places: int = 0
+    number: int = 0
+    acknowledged: list[str] = field(default_factory=list)
+    plain: list[str] = field(default_factory=list)
+    loose: list[str] = field(default_factory=list)  # by `>>`, and maybe gone with its file before it was read
+    held: list[tuple[TextIO, str, str]] = field(default_factory=list)  # open files, the notes, what they lack yet
+    consumed_at: dict[int, set[int]] = field(default_factory=lambda: {0: set()})
+
+    def text(self) -> str:
+        """A text that was never written before; some have a second line."""
+        self.number += 1
+        return f"note {self.number} ends." + ("\nand goes on." if self.number % 5 == 0 else "")
+
+    def rows(self) -> Counter[str]:
+        query = "SELECT text FROM notes JOIN crystals ON crystals.key = notes.crystal"
+        return Counter(row["text"] for row in self.store.crystals.connection.execute(query))
+
+    def consumed_keys(self) -> set[int]:
+        query = "SELECT key FROM notes WHERE consumed_in IS NOT NULL"
+        return {row["key"] for row in self.store.crystals.connection.execute(query)}
+
+    def loosen(self) -> None:
+        """A person or git is about to change scratch.md: what was read nowhere yet may go with it."""
+        known = self.rows()
+        self.loose += [text for text in self.plain if text not in known]
+        self.plain = [text for text in self.plain if text in known]
+
+    def finish(self, *, everywhere: bool = False) -> None:
+        """Have the entries ended that somebody is writing into scratch.md, or into a file that was it."""
+        scratch = self.workspace.scratch
+        for file, text, rest in list(self.held):
+            status = os.fstat(file.fileno())
+            if everywhere or (scratch.exists() and os.path.samestat(status, scratch.stat())):
+                if not status.st_nlink:  # the file is gone, and what is written there with it
+                    self.loosen()
+                file.write(rest)
+                file.close()
+                self.held.remove((file, text, rest))
+
+
+Act = Callable[[Life], None]
+
+
+def entry(text: str) -> str:
+    return "- " + text.replace("\n", "\n  ")
+
+
+def note(life: Life) -> None:
+    life.finish()
+    text = life.text()
+    life.store.notes.inbox.append(Note(text, utc_now()))
+    life.acknowledged.append(text)
+
+
+def plain(*, newline: bool) -> Act:
+    """A plain `>>`, of a line with its end, or of one that the next writer has to end."""
+
+    def act(life: Life) -> None:
+        text, scratch = life.text(), life.workspace.scratch
+        scratch.parent.mkdir(exist_ok=True)
+        life.finish()
+        is_open_line = scratch.exists() and not scratch.read_bytes().endswith(b"\n")
+        with scratch.open("a") as file:
+            file.write("\n" * is_open_line + entry(text) + "\n" * newline)
+        life.plain.append(text)
+
+    return act
+
+
+def hold(share: float) -> Act:
+    """Part of an entry, through a descriptor that stays open."""
+
+    def act(life: Life) -> None:
+        text, scratch = life.text(), life.workspace.scratch
+        scratch.parent.mkdir(exist_ok=True)
+        life.finish()
+        whole = f"\n{entry(text)}\n"
+        file = scratch.open("a")
+        cut = int(share * len(whole))
+        file.write(whole[:cut])
+        file.flush()
+        life.held.append((file, text, whole[cut:]))
+        life.plain.append(text)
+
+    return act
+
+
+def let_go(life: Life) -> None:
+    """The rest of it, wherever that file is now."""
+    life.finish(everywhere=True)
+
+
+def quiet(life: Life) -> None:
+    for path in life.store.notes.inbox.files():
+        status = path.stat()
+        os.utime(path, (status.st_atime, status.st_mtime - 2))
+
+
+def take(size: int) -> Act:
+    """A batch of this size."""
+
+    def act(life: Life) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ingest, "BATCH", size)
+            absorb_notes(life.store, utc_now(), 1)
+
+    return act
+
+
+def commit(most: int) -> Act:
+    def act(life: Life) -> None:
+        number = consumed(life.store, most)
+        life.consumed_at[number] = life.consumed_keys()
+        assert_shown(life, exactly=True)
+
+    return act
+
+
+def restored(share: float) -> Act:
+    """An older version again: what is pending and consumed is as it was then."""
+
+    def act(life: Life) -> None:
+        let_go(life)
+        number = sorted(life.consumed_at)[int(share * (len(life.consumed_at) - 1))]
+        if life.store.lineage.last_version():
+            done = restore(life.store, number)
+            assert life.consumed_keys() == life.consumed_at[number]
+            life.consumed_at[done.number] = life.consumed_keys()
+            assert_shown(life, exactly=True)
+
+    return act
+
+
+def render(life: Life) -> None:
+    life.store.memory.show_notes(anew=True)
+    assert_shown(life, exactly=True)
+
+
+def rotate(life: Life) -> None:
+    life.store.copy_if_due(utc_now(), timedelta())
+
+
+def deleted(life: Life) -> None:
+    life.loosen()
+    life.workspace.scratch.unlink(missing_ok=True)
+
+
+def cleaned(life: Life) -> None:
+    """`rm -rf memory`, or `git clean -fdx`."""
+    life.loosen()
+    shutil.rmtree(life.workspace.scratch.parent, ignore_errors=True)
+
+
+def emptied(life: Life) -> None:
+    life.loosen()
+    if life.workspace.scratch.exists():
+        os.truncate(life.workspace.scratch, 0)
+
+
+def edited(*, in_place: bool) -> Act:
+    """A person puts a line at the top, with an editor that writes in place or one that renames."""
+
+    def act(life: Life) -> None:
+        text, scratch = life.text(), life.workspace.scratch
+        if not scratch.exists():
+            return
+        life.finish()
+        content = scratch.read_text(encoding="utf-8").removeprefix(HEAD.decode())
+        other = scratch if in_place else scratch.with_name("scratch.md~")
+        other.write_text(f"{HEADER}\n\n{entry(text)}\n{content}", encoding="utf-8")
+        other.replace(scratch)
+        life.plain.append(text)
+
+    return act
+
+
+def replaced(life: Life) -> None:
+    """Another file takes its name."""
+    life.loosen()
+    text, scratch = life.text(), life.workspace.scratch
+    scratch.parent.mkdir(exist_ok=True)
+    other = scratch.with_name("other")
+    other.write_text(f"{entry(text)}\n", encoding="utf-8")
+    other.replace(scratch)
+    life.plain.append(text)
+
+
+def moved(how: Callable[[Path, Path], object]) -> Act:
+    """The folder is copied, or renamed, while nobody has a file open."""
+
+    def act(life: Life) -> None:
+        before = life.workspace.root
+        life.places += 1
+        life.workspace = contained(before.with_name(f"place {life.places}"))
+        how(before, life.workspace.root)
+
+    return act
+
+
+def copy(source: Path, target: Path) -> None:
+    """As `cp -r` does, which keeps no times."""
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
+
+
+MOVES = [moved(copy), moved(Path.rename)]
+ACTS = st.one_of(
+    st.sampled_from([note, plain(newline=True), plain(newline=False), note, plain(newline=True)]),
+    st.builds(hold, st.floats(0, 1)),
+    st.sampled_from([let_go, quiet, render, rotate]),
+    st.builds(take, st.integers(1, 4)),
+    st.builds(commit, st.integers(0, 4)),
+    st.builds(restored, st.floats(0, 1)),
+    st.sampled_from([deleted, cleaned, emptied, replaced, edited(in_place=True), edited(in_place=False)]),
+    st.sampled_from(MOVES),
+)
+
+
+def assert_shown(life: Life, *, exactly: bool) -> None:
+    """scratch.md shows what is pending, as soon as all that came is in rows."""
+    if next(life.store.notes.each_unread(), None):
+        return
+    pending, shown = [one.note.text for one in life.store.notes.pending()], shown_notes(life.workspace)
+    if exactly:
+        assert shown == pending
+    else:
+        assert set(pending) <= set(shown)
+
+
+def assert_each_once(life: Life) -> None:
+    found = life.rows() + Counter(note.text for note in life.store.notes.each_unread())
+    unfinished = {text for _, text, _ in life.held}
+    assert {text: found[text] for text in life.acknowledged} == dict.fromkeys(life.acknowledged, 1)
+    surely = [text for text in life.plain if text not in unfinished]
+    assert {text: found[text] for text in surely} == dict.fromkeys(surely, 1)
+    said = "\n".join([*life.acknowledged, *life.plain, *life.loose])
+    assert [text for text in found if found[text] > 1 or text not in said] == []
+
+
+def assert_counted(life: Life) -> None:
+    notes = life.store.notes
+    pending = list(notes.each_pending())
+    count, newest = notes.count(), notes.newest()
+    assert (count.notes, count.more) == (len(pending), False)
+    assert count.characters == sum(len(note.text) for note in pending)
+    assert count.oldest == min((note.at for note in pending), default=None)
+    assert ([note.text for note in newest.notes], newest.more) == ([note.text for note in pending], False)
+    assert notes.count(2).more == (len(pending) > 2)
+    few = notes.newest(60)
+    assert few.more or len(few.notes) == len(pending)
+    assert {note.text for note in few.notes} <= {note.text for note in pending}
+
+
+def live(life: Life, acts: list[Act]) -> None:
+    """Do these acts, each of which leaves every note in one place."""
+    while acts:
+        with opened(life.workspace) as life.store:
+            while acts and acts[0] not in MOVES:
+                acts.pop(0)(life)
+                assert_each_once(life)
+                assert_counted(life)
+            let_go(life)
+        if acts:
+            acts.pop(0)(life)
+
+
+def end(life: Life) -> None:
+    """All that came is in rows, once, and is consumed by the next version."""
+    with opened(life.workspace) as life.store:
+        quiet(life)
+        absorb_notes(life.store, utc_now(), most=None)
+        rows = life.rows()
+        surely = [*life.acknowledged, *life.plain]
+        assert {text: rows[text] for text in surely} == dict.fromkeys(surely, 1)
+        assert tuple(life.store.notes.each_unread()) == ()
+        assert_shown(life, exactly=False)
+        before = life.consumed_keys()
+        consumed(life.store)
+        assert life.store.notes.pending() == []
+        assert before <= life.consumed_keys()
+        assert shown_notes(life.workspace) == []
+        absorb_notes(life.store, utc_now(), most=None)
+        assert life.rows() == rows
+
+
+def assert_lives(acts: list[Act]) -> None:
+    """Do these acts in a new workspace, and look after each and at the end."""
+    with tempfile.TemporaryDirectory(dir=PLACE) as folder:
+        workspace = init_workspace(contained(Path(folder) / "agent"))
+        workspace.document.write_text(EMPTY_MEMORY, encoding="utf-8")
+        with opened(workspace) as store:
+            life = Life(workspace, store)
+        live(life, acts)
+        end(life)
+
+
+@examples(150)
+@given(st.lists(ACTS, max_size=16))
+def test_whatever_befalls_the_files_every_entry_becomes_one_row(acts: list[Act]) -> None:
+    assert_lives(list(acts))
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [
+        pytest.param([note, emptied], id="emptied before it is read"),
+        pytest.param([note, take(1), cleaned, note], id="noted in a folder that was deleted"),
+        pytest.param([plain(newline=False), render], id="written anew before a line has its end"),
+        pytest.param(
+            [note, plain(newline=True), take(9), commit(1), note, commit(1)], id="a commit soon after another"
+        ),
+        pytest.param(
+            [plain(newline=True), take(1), plain(newline=True), commit(4), edited(in_place=True)],
+            id="edited while it shows what is consumed",
+        ),
+        pytest.param([hold(0.6), quiet, take(1), commit(3), let_go], id="ended when its beginning is consumed"),
+        pytest.param([note, plain(newline=True), take(3), *MOVES, note, commit(3)], id="copied and renamed"),
+    ],
+)
+def test_a_case_that_is_rare_in_the_law(acts: list[Act]) -> None:
+    assert_lives(list(acts))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return init_workspace(contained(tmp_path / "agent"))
+
+
+@pytest.fixture
+def store(workspace: Workspace) -> Iterator[Store]:
+    with opened(workspace) as store:
+        yield store
+
+
+def noted(store: Store, *texts: str) -> None:
+    for text in texts:
+        store.notes.inbox.append(Note(text, AT))
+
+
+def pending(store: Store) -> list[str]:
+    return [one.note.text for one in store.notes.pending()]
+
+
+def taken(store: Store, at: datetime = AT) -> list[str]:
+    """Take in whatever stands in the files, as if it had been written then; return what is pending."""
+    for path in store.notes.inbox.files():
+        os.utime(path, (at.timestamp(), at.timestamp()))
+    absorb_notes(store, utc_now(), most=None)
+    return pending(store)
+
+
+# ------------------------------------------------------------------------------- what is noted
+
+
+def test_an_appended_note_stands_in_scratch_below_the_header(store: Store) -> None:
+    stored = store.notes.inbox.append(Note("  tea\r\nwith milk ", AT.replace(microsecond=7), 0.8))
+    assert stored == Note("tea\nwith milk", AT, 0.8)
+    entry_text = "- [2026-03-12T14:30:00Z] (importance: 0.8) tea\n  with milk\n"
+    assert store.workspace.scratch.read_text(encoding="utf-8") == f"{HEADER}\n\n{entry_text}"
+    assert store.workspace.inbox.read_text(encoding="utf-8") == entry_text
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "x" * (MAX_NOTE_BYTES + 1), "é" * (MAX_NOTE_BYTES // 2 + 1)])
+def test_a_note_that_is_empty_or_too_long_is_refused(store: Store, text: str) -> None:
+    with pytest.raises(UsageError, match="note"):
+        noted(store, text)
+    assert store.notes.inbox.files() == []
+
+
+@pytest.mark.parametrize("importance", [-0.1, 1.1, float("nan"), float("inf")])
+def test_an_impossible_importance_is_refused(store: Store, importance: float) -> None:
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        store.notes.inbox.append(Note("tea", AT, importance))
+
+
+def test_the_longest_note_is_kept_whole(store: Store) -> None:
+    text = "é" * (MAX_NOTE_BYTES // 2)
+    noted(store, text)
+    assert taken(store) == [text]
+
+
+def test_where_the_state_may_not_be_written_a_note_goes_to_scratch_durably(tmp_path: Path) -> None:
+    agent = init_workspace(contained(tmp_path / "agent"))
+
+    class Sandbox(FaultySystem):
+        def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
+            if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and path.is_relative_to(agent.state):
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+            return super().open(path, flags, mode)
+
+    system = Sandbox(agent.root)
+    inbox = NoteInbox(agent, agent.disk(system))
+    inbox.append(Note("tea", AT))
+    inbox.append(Note("milk", AT))
+    assert not agent.inbox.exists()
+    for image in images(system, tmp_path / "images"):
+        assert [note.text for note in pending_notes(contained(image))] == ["tea", "milk"]
+    with opened(agent) as store:
+        assert taken(store) == ["tea", "milk"]
+        store.memory.show_notes(anew=True)
+    shutil.rmtree(agent.scratch.parent)  # by now it is in the user's own folder as well
+    agent.database.unlink()
+    assert [note.text for note in pending_notes(agent)] == ["tea", "milk"]
+
+
+def test_a_scratch_that_cannot_be_written_keeps_nobody_from_noting(store: Store) -> None:
+    store.workspace.scratch.mkdir()
+    noted(store, "tea")
+    store.workspace.scratch.rmdir()
+    assert taken(store) == ["tea"]
+    assert shown_notes(store.workspace) == ["tea"]
+
+
+def test_a_log_that_leads_out_of_the_workspace_is_not_followed(store: Store, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.md"
+    outside.write_text("- a\n", encoding="utf-8")
+    store.workspace.scratch.symlink_to(outside)
+    noted(store, "tea")
+    with pytest.raises(StorageError, match="outside"):
+        list(store.notes.each_pending())
+    assert outside.read_text(encoding="utf-8") == "- a\n"
+    store.workspace.scratch.unlink()
+    assert taken(store) == ["tea"]
+
+
+def test_a_log_behind_a_link_inside_the_workspace_is_read_and_written_where_it_is(store: Store) -> None:
+    real = store.workspace.root / "real.md"
+    real.write_text("- a\n", encoding="utf-8")
+    store.workspace.scratch.symlink_to(real)
+    noted(store, "b")
+    assert taken(store) == ["a", "b"]
+    store.memory.show_notes(anew=True)
+    assert store.workspace.scratch.is_symlink()
+    assert shown_notes(store.workspace) == ["a", "b"]
+
+
+def test_bytes_that_are_no_text_are_read(store: Store) -> None:
+    store.workspace.scratch.write_bytes(b"\xff\xfe\n- a\0b\n\x00\n")
+    assert taken(store) == [r"\xff\xfe", r"a\x00b", r"\x00"]
+
+
+def test_appending_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, state.stores.disk.lock, state.stores.history.inbox; "
+        "print(sorted({'pydantic', 'sqlite3', 'numpy', 'chromadb', 'ctypes', 'asyncio'} & set(sys.modules)))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
+
+
+# ------------------------------------------------------------------------------- late, twice, unfinished
+
+
+def test_a_line_that_was_consumed_before_its_end_came_is_not_consumed_twice(store: Store) -> None:
+    with store.workspace.scratch.open("a", buffering=1) as held:
+        held.write("- tea")
+        held.flush()
+        assert taken(store) == ["tea"]
+        consumed(store)
+        held.write("\n- milk\n")
+    assert taken(store, AT + timedelta(minutes=1)) == ["milk"]
+
+
+def test_a_line_that_went_on_after_it_was_consumed_is_a_note_as_a_whole(store: Store) -> None:
+    with store.workspace.scratch.open("a", buffering=1) as held:
+        held.write("- tw")
+        held.flush()
+        assert taken(store) == ["tw"]
+        consumed(store)
+        held.write("o\n")
+    assert taken(store, AT + timedelta(minutes=1)) == ["two"]
+
+
+def test_a_text_that_is_said_again_when_it_was_consumed_is_a_note_again(store: Store) -> None:
+    for second in range(3):
+        with store.workspace.scratch.open("a") as file:
+            file.write("- tea\n")
+        assert taken(store, AT + timedelta(seconds=second)) == ["tea"]  # by hand, it has the time of its file
+        consumed(store)
+
+
+def test_what_was_scratch_is_swept_when_it_is_old_read_and_closed(store: Store) -> None:
+    script = "import sys; f = open(sys.argv[1], 'a'); print('open', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", script, str(store.workspace.scratch)]
+    noted(store, "tea")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        for _ in range(2):
+            taken(store)
+            consumed(store)
+            noted(store, "milk")
+        assert store.notes.sweep(utc_now()) == 0
+        assert store.notes.sweep(utc_now() + timedelta(hours=2)) == 0
+        writer.communicate()
+    assert store.notes.sweep(utc_now() + timedelta(hours=2)) == 1
+    assert list(store.notes.inbox.displaced()) == [2]  # a repair looks for it
+
+
+def test_what_was_scratch_and_grew_is_not_swept(store: Store) -> None:
+    noted(store, "tea")
+    with store.workspace.scratch.open("a") as held:
+        taken(store)
+        consumed(store)
+        held.write("- late\n")
+    noted(store, "milk")
+    store.memory.show_notes(anew=True)
+    assert store.notes.sweep(utc_now() + timedelta(hours=2)) == 0
+    assert sorted(taken(store)) == ["late", "milk"]
+
+
+def test_an_inbox_is_kept_until_every_copy_has_its_notes(store: Store) -> None:
+    for text in ("tea", "milk", "salt", "bread", "cheese"):
+        noted(store, text)
+        taken(store)
+        store.copy_if_due(utc_now(), timedelta())
+        oldest = copies_of(store.workspace.database)[-1]
+        with open_unmigrated(oldest) as copy:
+            rows = copy.execute("SELECT text FROM notes JOIN crystals ON crystals.key = notes.crystal")
+            covered = {row["text"] for row in rows}
+        files = "".join(path.read_text() for path in store.notes.inbox.files() if store.notes.inbox.is_inbox(path))
+        assert all(one in covered or one in files for one in pending(store))
+    assert len(store.notes.inbox.rotated()) < 5

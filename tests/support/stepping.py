@@ -1,0 +1,76 @@
+"""A process that is killed before a chosen step: a change of a file through `System`, or of a transaction."""
+
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from state.stores.disk.syscalls import System
+
+_CALLS = ("write", "pwrite", "rename", "rename_new", "exchange", "link", "unlink", "mkdir")
+
+
+def killed(work: Callable[[], object], kill_at: int, hooks: Mapping[int, Callable[[], object]]) -> int | None:
+    """Run this in a process that is killed before that step, a change of files or of a transaction.
+
+    Returns the number of its steps, or None when it was killed.
+    """
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        status = 1
+        try:
+            os.close(reading)
+            count = _counted(kill_at, hooks)
+            work()
+            os.write(writing, str(count()).encode())
+            status = 0
+        except BaseException:  # noqa: BLE001 - nothing of this process may go on in pytest
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        said = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL)
+    return int(said) if status == 0 else None
+
+
+def _counted(kill_at: int, hooks: Mapping[int, Callable[[], object]]) -> Callable[[], int]:
+    """Count every change from now on, in this process alone."""
+    done, is_inside = 0, False
+
+    def step() -> None:
+        nonlocal done, is_inside
+        if is_inside:  # what a hook does is nobody's step
+            return
+        is_inside = True
+        if done in hooks:
+            hooks[done]()
+        is_inside = False
+        if done == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        done += 1
+
+    def counting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted_call(*given: Any) -> Any:
+            step()
+            return call(*given)
+
+        return counted_call
+
+    connect = sqlite3.connect
+
+    def traced(*given: Any, **named: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*given, **named)
+        connection.set_trace_callback(
+            lambda statement: step() if statement.startswith(("BEGIN", "COMMIT", "VACUUM")) else None
+        )
+        return connection
+
+    for name in _CALLS:
+        setattr(System, name, counting(getattr(System, name)))
+    sqlite3.connect = traced  # type: ignore[assignment]
+    return lambda: done
