@@ -27,6 +27,7 @@ CALL = {
     "method": "tools/call",
     "params": {"name": "working_memory_note", "arguments": {"note": TEA}},
 }
+RIO = "Ada has a parrot named Rio"
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
@@ -178,7 +179,8 @@ def test_all_tools_of_a_workspace_share_its_threads_and_leave_some_to_the_others
     here: Workspace, there: Workspace
 ) -> None:
     gated = GatedHouse(roots=house(here, there).roots, shut={name_of(here.root)}, embedding=Embedding(download=False))
-    calls = [call_of("memory_bootstrap"), call_of("dream_status"), call_of("memory_search", query="tea"), CALL] * 2
+    calls = [call_of("memory_bootstrap"), call_of("dream_status"), call_of("memory_search", query="tea")] * 2
+    calls += [CALL, call_of("working_memory_note", note=RIO)]
     with (
         served(gated, limits=Limits(short_threads=3, threads_of_a_workspace=2)) as url,
         ThreadPoolExecutor(len(calls)) as clients,
@@ -191,7 +193,7 @@ def test_all_tools_of_a_workspace_share_its_threads_and_leave_some_to_the_others
         finally:
             gated.gate.set()
         assert [one.result(30)[0] for one in waiting] == [200] * len(calls)
-    assert (notes(here), notes(there)) == ([TEA, TEA], [TEA])
+    assert (sorted(notes(here)), notes(there)) == ([RIO, TEA], [TEA])
 
 
 def test_dreams_leave_threads_to_notes(here: Workspace) -> None:
@@ -219,5 +221,5 @@ def test_a_workspace_that_was_unregistered_leaves_no_server_behind(here: Workspa
         assert request(url)[0] == 200
         assert {name for name, _ in endpoint._apps} == {name_of(here.root)}
         both.register(there.root)
-        assert request(f"{url}/{name_of(there.root)}")[0] == 200
-    assert notes(there) == [TEA, TEA]
+        assert request(f"{url}/{name_of(there.root)}", body=call_of("working_memory_note", note=RIO))[0] == 200
+    assert notes(there) == [TEA, RIO]
