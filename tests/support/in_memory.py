@@ -40,6 +40,8 @@ class ListIndex:
 
     def tell(self, crystals: Crystals, limit: int = 1_000) -> int:
         """Hold up to so many of the vectors that wait for an index; how many."""
+        if not self.vectors:  # as ChromaDB that is built anew
+            crystals.vectors.index_anew()
         keys, vectors = crystals.vectors.unindexed(limit)
         if vectors is not None:
             there = crystals.by_keys(keys)
