@@ -221,7 +221,7 @@ def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path
         shutil.rmtree(workspace.root)
         return system
 
-    assert every_fault((Fault.TORN_CRASH,), scenario) > share(20)
+    assert every_fault((Fault.TORN_CRASH,), scenario) > share(15)
 
 
 @pytest.mark.parametrize("stamp", ["kept", "deleted"])
