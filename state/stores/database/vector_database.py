@@ -11,7 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
-from state.stores.database.connection import BUSY_TIMEOUT_MS, make_private, normalised, require_plain, things
+from state.stores.database.connection import (
+    BUSY_TIMEOUT_MS,
+    make_private,
+    normalised,
+    require_plain,
+    things,
+    transaction,
+)
 
 _SCHEMA = (
     "CREATE TABLE about (one INTEGER PRIMARY KEY CHECK (one = 1), token TEXT NOT NULL, written INTEGER NOT NULL)",
@@ -47,14 +54,13 @@ def open_vectors(path: Path | None, *, create: bool) -> sqlite3.Connection | Non
             connection.execute(f"PRAGMA {pragma}")
         if create:
             connection.execute("PRAGMA journal_mode = WAL")
-        found = things(connection)
-        if not found and create:
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
-                connection.execute(statement)
-            connection.execute("INSERT INTO about VALUES (1, '', 0)")
-            connection.execute("COMMIT")
-        elif set(found.values()) != set(map(normalised, _SCHEMA)):
+        if create and not things(connection):
+            with transaction(connection):
+                if not things(connection):  # another thread was not faster
+                    for statement in _SCHEMA:
+                        connection.execute(statement)
+                    connection.execute("INSERT INTO about VALUES (1, '', 0)")
+        if set(things(connection).values()) != set(map(normalised, _SCHEMA)):
             raise sqlite3.DatabaseError(f"{path}: its tables are not ours")
         stack.pop_all()
         return connection

@@ -15,6 +15,7 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.lineage import Lineage, digest_of
 from state.stores.history.memory import Memory, decode_document
+from state.stores.repair.former_segments import put_aside
 
 _RECORD = re.compile(r"([0-9]{6,12})\.(json|merging)")
 
@@ -40,8 +41,7 @@ def take_in_records(workspace: Workspace, disk: Disk, crystals: Crystals, memory
     if (decided := records.get(last + 1)) is not None:
         _rejoin(workspace, disk, decided)
         memory.commit(decided)
-    disk.make_folder(workspace.state / "kept")
-    disk.rename(workspace.history, workspace.state / "kept" / "history")
+    put_aside(workspace, disk, workspace.history)
     return problems
 
 

@@ -6,6 +6,7 @@ The files are kept aside. What was consumed of them is in crystals.
 import json
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 from state.scratch import Note, decode, parse_notes
 from state.stores.disk.disk import LONGEST_LOG, Disk
@@ -23,11 +24,16 @@ def take_in_segments(workspace: Workspace, disk: Disk, inbox: NoteInbox) -> int:
         return 0
     notes = _pending(workspace, disk)
     inbox.file(notes)
+    put_aside(workspace, disk, workspace.segments)
+    return len(notes)
+
+
+def put_aside(workspace: Workspace, disk: Disk, folder: Path) -> None:
+    """Keep a folder of an older dreamd under kept/, by a name that is free: it may have run again since."""
     kept = workspace.state / "kept"
     disk.make_folder(kept)
-    names = ("segments", *(f"segments.{number}" for number in range(2, 1_000)))  # an older dreamd may run in between
-    disk.rename(workspace.segments, next(kept / name for name in names if not (kept / name).exists()))
-    return len(notes)
+    names = (folder.name, *(f"{folder.name}.{number}" for number in range(2, 1_000)))
+    disk.rename(folder, next(kept / name for name in names if not (kept / name).exists()))
 
 
 def _pending(workspace: Workspace, disk: Disk) -> list[Note]:
