@@ -138,7 +138,7 @@ def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
 ) -> None:
     with open_exclusive(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
         done = consolidate(store, utc_now())
-        assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (10, 3, 1, 1, 1)
+        assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (11, 3, 1, 1, 1)
         _rest(store)
         wanted = _world(store)
     assert wanted["waiting"] == []

@@ -8,7 +8,7 @@ from state.document.merge import difference
 from state.dream import Dream
 from state.scratch import Note, parse_notes
 from state.stores.disk.workspace import Workspace
-from state.stores.history.notes import notes_of
+from state.stores.history.notes import look
 
 if TYPE_CHECKING:
     from daemon.workspace.stores import Store
@@ -19,8 +19,7 @@ EMPTY_MEMORY = "# Working Memory State\n\n" + "".join(f"## {name.value}\n" for n
 
 def pending_notes(workspace: Workspace) -> tuple[Note, ...]:
     """Return every note that no dream has consumed, oldest first."""
-    with notes_of(workspace, "rw") as notes:
-        return tuple(notes.each_pending())
+    return look(workspace, lambda notes: tuple(notes.each_pending()), "rw")
 
 
 def shown_notes(workspace: Workspace) -> list[str]:

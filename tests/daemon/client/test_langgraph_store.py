@@ -49,7 +49,7 @@ def test_what_was_acknowledged_outlives_the_daemon() -> None:
         workspace = home.workspace()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DREAMD_SOCKET", str(home.socket))
-            patch.setenv("XDG_DATA_HOME", str(home.folder / ".local/share"))
+            patch.setenv("XDG_DATA_HOME", home.environment()["XDG_DATA_HOME"])
             store = DreamdStore(Client(workspace.root))
             with home.serving() as daemon:
                 with ThreadPoolExecutor(4) as threads:
