@@ -125,12 +125,7 @@ def _without(part: Part, places: list[int], newline: str) -> Part:
 
 
 def _with_addition(part: Part, text: str, newline: str, *, first: bool = False) -> Part:
-    keep = {POINTER_GUIDE, SKILL_GUIDE}
-    blocks = tuple(
-        block
-        for block in part.blocks
-        if block.content or not block.raw.strip() or block.raw.strip() in keep or not is_placeholder(block.raw)
-    )
+    blocks = tuple(block for place, block in enumerate(part.blocks) if not _is_spent(part.blocks, place))
     markers = [marker_of(block.raw) for block in blocks if block.content]
     marker = next((marker for marker in reversed(markers) if marker and marker in "-*+"), "-")
     part, row = replace(part, blocks=blocks), Block(item(text, newline, marker), content=True)
@@ -139,6 +134,16 @@ def _with_addition(part: Part, text: str, newline: str, *, first: bool = False) 
     if first and top < len(blocks) and blocks[top].content and marker_of(blocks[top].raw):
         return replace(part, blocks=(*blocks[:top], row, *blocks[top:]))
     return _with_row(part, row, newline)
+
+
+def _is_spent(blocks: Sequence[Block], place: int) -> bool:
+    """Whether this is a placeholder that a line takes the place of; not one that keeps two of the owner's apart."""
+    block = blocks[place]
+    if block.content or not block.raw.strip() or block.raw.strip() in (POINTER_GUIDE, SKILL_GUIDE):
+        return False
+    around = blocks[max(0, place - 1) : place + 2]
+    parts = len(around) == 3 and around[0].content and around[2].content and marker_of(around[2].raw) is None
+    return is_placeholder(block.raw) and not parts
 
 
 def _with_row(part: Part, row: Block, newline: str) -> Part:

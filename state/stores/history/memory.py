@@ -326,6 +326,8 @@ class Memory:
         at = stamp.at if stamp else datetime.now(UTC)
         mood = self.version(row.version).mood if self.has(row.version) else ""
         new, _ = merged(row.rendered, theirs, row.edits, at, mood)
+        if not difference(theirs, new):  # they have our edits already: a stamp alone is nothing to write
+            new = theirs
         self._save(last + 1, HUMAN, theirs)
         if new != theirs:
             self._save(last + 2, MERGED, new)

@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
+from state.crystals.crystal import Origin, crystal_id
 from state.dream import Remark
 from state.errors import NotFoundError, StorageError
 from state.scratch import Bite, Note, PendingCount, render_note
@@ -256,13 +257,12 @@ class Notes:
             for placed in placed_notes(file, path, (mark.start, end), modified(status)):
                 if placed.end <= mark.end:
                     continue  # the last one that was read, which has not grown
-                digest = digest_of(placed.note)
-                if digest in seen or self._known([digest]):
+                digest, grows = digest_of(placed.note), mark.note if placed.start < mark.end else 0
+                if digest in seen or self._known([digest]) or self._is_said(placed.note, grows):
                     if known is not None:
                         known.append(digest)
                 else:
                     seen.add(digest)
-                    grows = mark.note if placed.start < mark.end else 0
                     yield Unread(placed.note, digest, grows), (placed.start, placed.end, behind)
                 behind = placed.end
 
@@ -398,7 +398,8 @@ class Notes:
 
     def are_hidden(self) -> bool:
         """Whether notes are pending that scratch.md does not show, or may not."""
-        is_gone = not os.path.lexists(self.inbox.workspace.scratch)
+        scratch = self.inbox.workspace.scratch
+        is_gone = not os.path.lexists(scratch) or not scratch.stat().st_size
         return (is_gone or Meta(self._db).get(_HIDDEN) is not None) and next(self._rows(), None) is not None
 
     def sweep(self, now: datetime) -> int:
@@ -482,6 +483,19 @@ class Notes:
                     return Mark(row["end"], row["digest"], row["start"], row["note"])
         read = min(read_before(path), size)
         return Mark(read, "", read)
+
+    def _is_said(self, note: Note, grows: int) -> bool:
+        """Whether a note without a stamp is in a row by its text: the time of its file is another one by now.
+
+        What is not filed came from the scratch.md that there is, and may still stand there when it is consumed. Of
+        the row `grows` only the end of its line has come.
+        """
+        if note.stamped or self._connection is None:
+            return False
+        query = """SELECT 1 FROM notes n JOIN crystals c ON c.key = n.crystal
+            WHERE c.id = ? AND (n.consumed_in IS NULL OR NOT n.filed OR n.key = ?)"""
+        found = self._connection.execute(query, (crystal_id(Origin.SCRATCH, note.text), grows))
+        return found.fetchone() is not None
 
     def _known(self, digests: Sequence[str]) -> set[str]:
         if self._connection is None:

@@ -108,6 +108,7 @@ def test_every_window_says_the_same_of_it(dreamd: Caller, archive: Path, here: P
         del before[moving], after[moving]
     for status in (before, after):
         status["pending"]["oldest_seconds"] = round(status["pending"]["oldest_seconds"], -3)
+        status["last_bootstrap"]["at"] = ""  # each was given at its own second
     assert before == after
     assert dreamd("restore", "1", "-w", there).status == 0
     assert dreamd("dream", there).status == 0

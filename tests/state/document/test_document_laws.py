@@ -173,6 +173,7 @@ def test_an_edit_changes_only_what_it_names(case: tuple[Document, Edit]) -> None
 
 
 STAMPED = "## Crystal Pointers\n- a\n_Last dream: never | Mood: calm_\n{}- b\n"
+APART = "## The Phenotype\n#hashtag\n_Nothing yet._\n  continued\n"
 INSTEAD = Edit(SectionName.POINTERS, ("_Last dream: never | Mood: calm_",), "Anna")
 
 
@@ -180,6 +181,7 @@ INSTEAD = Edit(SectionName.POINTERS, ("_Last dream: never | Mood: calm_",), "Ann
 @given(documents_and_edits())
 @example((complete(parse(STAMPED.format(""))), INSTEAD))
 @example((complete(parse(STAMPED.format("more\n"))), INSTEAD))
+@example((complete(parse(APART)), Edit(SectionName.PHENOTYPE, (), "Anna")))
 def test_an_edited_document_is_read_as_it_was_written(case: tuple[Document, Edit]) -> None:
     document, edit = case
     after, _ = edited(document, [edit])

@@ -345,6 +345,7 @@ def test_whatever_befalls_the_files_every_entry_becomes_one_row(acts: list[Act])
     "acts",
     [
         pytest.param([note, emptied], id="emptied before it is read"),
+        pytest.param([note, take(1), emptied], id="emptied when it is in rows"),
         pytest.param([note, take(1), cleaned, note], id="noted in a folder that was deleted"),
         pytest.param([plain(newline=False), render], id="written anew before a line has its end"),
         pytest.param(
