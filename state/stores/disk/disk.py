@@ -282,13 +282,21 @@ class Disk:
         with storage_errors(folder):
             self._sync_folder(self.target(folder))
 
-    def append_locked(self, path: Path, entry: bytes, header: bytes, *, durable: bool = True) -> None:
+    def append_locked(
+        self,
+        path: Path,
+        entry: bytes,
+        header: bytes,
+        *,
+        durable: bool = True,
+        wait_seconds: float = LOCK_WAIT_SECONDS,
+    ) -> None:
         """Append the entry on a line of its own, durably unless said otherwise; a new file starts with the header.
 
         Writers exclude each other by a lock on the file itself; those that use a plain `>>` meanwhile lose
         nothing. When this raises, the entry is not in the file.
         """
-        with self.locked(path, header) as fd, storage_errors(path):
+        with self.locked(path, header, wait_seconds) as fd, storage_errors(path):
             self._append(fd, self._separator(fd, header) + entry, self.target(path), durable=durable)
 
     @contextmanager

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HEAD = f"{HEADER}\n\n".encode()
+_SHOWN_WITHIN = 0.5  # seconds
 _ROTATED = re.compile(r"inbox\.([0-9]{6,12})\.md")
 _DISPLACED = re.compile(r"\.scratch\.md\.([0-9]{1,12})\.([0-9]{1,18})\.displaced")
 
@@ -60,7 +61,8 @@ class NoteInbox:
         # Agents read it there. Whatever hinders that, the note is kept.
         with suppress(StorageError, BusyError):
             self.disk.make_folder(self.workspace.scratch.parent)
-            self.disk.append_locked(self.workspace.scratch, entry, HEAD, durable=False)
+            # Whoever writes scratch.md anew may wait for the transaction in which this is called.
+            self.disk.append_locked(self.workspace.scratch, entry, HEAD, durable=False, wait_seconds=_SHOWN_WITHIN)
         return stored
 
     def file(self, entries: "Iterable[Note]") -> None:

@@ -367,6 +367,12 @@ class Notes:
         `consumed`: how many notes were since it was done. It waits while there is something that was not read yet,
         and, of very many notes, until as many were consumed. May be cut off anywhere and repeated.
         """
+        scratch = self.inbox.workspace.scratch
+        self._disk.make_folder(scratch.parent)
+        with self._disk.locked(scratch, HEAD):  # another thread may do the same
+            return self._rendered(scratch, consumed)
+
+    def _rendered(self, scratch: Path, consumed: int) -> bool:
         from state.stores.database.connection import transaction
 
         pieces = (self._piece(path, datetime.now(UTC), 1, set()) for path in self.inbox.files())
@@ -381,8 +387,7 @@ class Notes:
         content = HEAD + b"".join(entries)
         start = len(content) - len(entries[-1]) if entries else len(content)
         mark = Mark(len(content), _digest(content), start, rows[-1].key if rows else 0)
-        scratch, number = self.inbox.workspace.scratch, self.inbox.next_number()
-        before = self._mark(scratch) if scratch.exists() else Mark()
+        number, before = self.inbox.next_number(), self._mark(scratch)
         with transaction(self._db):  # known before anybody can find it
             self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
             self._put_mark(mark)

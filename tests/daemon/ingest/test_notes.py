@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -139,6 +140,21 @@ def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
             0
         ]
     assert felt == 1
+
+
+def test_two_threads_may_write_the_log_anew_at_once(store: Store) -> None:
+    def write(number: int) -> None:
+        with owned_twice(store) as own:
+            for turn in range(10):
+                own.notes.inbox.append(Note(f"note {number}.{turn}", utc_now()))
+                absorb_notes(own, utc_now())
+                own.memory.show_notes(anew=True)
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(write, range(3)))
+    store.memory.show_notes(anew=True)
+    shown = store.workspace.scratch.read_text(encoding="utf-8")
+    assert all(shown.count(f" note {number}.{turn}\n") == 1 for number in range(3) for turn in range(10))
 
 
 class owned_twice:  # noqa: N801 - reads as what it is
