@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from state.crystals.crystal import Origin, crystal_id
 from state.dream import Remark
-from state.errors import NotFoundError, StorageError
+from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Bite, Note, PendingCount, render_note
 from state.secrets.policy import Redaction
 from state.stores.database.meta import Meta
@@ -50,6 +50,7 @@ SOURCE = "notes"
 """The file of a note's crystal, as its source names it; the line is the note's row."""
 # More of them are written into scratch.md anew only when as many were consumed.
 _MOST_RENDERED = 2_000
+_RENDERED_WITHIN = 1.0  # seconds
 # In `meta`: rows were made of what stands in another file than scratch.md, or that began anew.
 _HIDDEN = "hidden_notes"
 # So much before the place up to which a file was read must be as it was.
@@ -369,8 +370,9 @@ class Notes:
         """
         scratch = self.inbox.workspace.scratch
         self._disk.make_folder(scratch.parent)
-        with self._disk.locked(scratch, HEAD):  # another thread may do the same
+        with suppress(BusyError), self._disk.locked(scratch, HEAD, _RENDERED_WITHIN):
             return self._rendered(scratch, consumed)
+        return False  # another thread does the same, or a process that was stopped in the middle of it
 
     def _rendered(self, scratch: Path, consumed: int) -> bool:
         from state.stores.database.connection import transaction
