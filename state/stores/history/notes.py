@@ -231,7 +231,7 @@ class Notes:
             upto = _end(file, status, now)
             notes, known = list[Unread](), list[str]()
             start, last, end = before.start, "", upto
-            for one, place in self._read_on(path, upto, seen, known):
+            for one, place in self._read_on(path, upto, seen, known, before):
                 if len(notes) == most:
                     seen.discard(one.digest)
                     end = place[2]
@@ -245,14 +245,19 @@ class Notes:
         return None
 
     def _read_on(
-        self, path: Path, upto: int | None, seen: set[str], known: list[str] | None = None
+        self,
+        path: Path,
+        upto: int | None,
+        seen: set[str],
+        known: list[str] | None = None,
+        mark: Mark | None = None,
     ) -> Iterator[tuple[Unread, tuple[int, int, int]]]:
         """The notes of a file that are in no row yet, each with its first byte, the one after it, and the one before.
 
         `seen` are the digests of those that another file had, to which these are added.
         """
         with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-            mark = self._mark_of(path, file, status.st_size)
+            mark = mark or self._mark_of(path, file, status.st_size)
             end = status.st_size if upto is None else upto
             behind = mark.end
             for placed in placed_notes(file, path, (mark.start, end), modified(status)):
@@ -468,7 +473,7 @@ class Notes:
                 self._put_mark(mark)
 
     def _put_mark(self, mark: Mark, before: Mark | None = None) -> None:
-        if before is not None:
+        if before is not None and before.end:
             self._db.execute("DELETE FROM marks WHERE end = ? AND digest = ?", (before.end, before.digest))
         if mark.end:
             self._db.execute(

@@ -274,7 +274,7 @@ def test_one_new_note_costs_a_look_at_its_neighbours(store: Store) -> None:
     store.crystals.connection.set_trace_callback(None)
     whole = [one for one in read if one.startswith("SELECT * FROM crystals") and "WHERE" not in one]
     assert whole == []
-    assert len(read) < 120
+    assert len(read) < 130  # six of them are of the row of the note, and of the marks in its files
 
 
 def test_a_pass_beside_a_writer_waits_its_turn(store: Store, workspace: Workspace) -> None:
