@@ -4,6 +4,8 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +74,13 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
 
 
+_LATER = count(1)
+
+
 def dreamt(store: Store, *notes: str) -> None:
     for note in notes:
-        store.notes.inbox.append(Note(note, utc_now(), 0.8))
+        # What is said again is said at another second.
+        store.notes.inbox.append(Note(note, utc_now() + timedelta(seconds=next(_LATER)), 0.8))
     with suppress(RejectedError):  # an answer that only says again what its owner took back is refused as a whole
         dream_now(store, Reason.MANUAL, Mode.AUTO)
 
