@@ -411,7 +411,7 @@ class Notes:
     def are_hidden(self) -> bool:
         """Whether notes are pending that scratch.md does not show, or may not."""
         scratch = self.inbox.workspace.scratch
-        is_gone = not os.path.lexists(scratch) or not scratch.stat().st_size
+        is_gone = not os.path.lexists(scratch) or not scratch.lstat().st_size
         return (is_gone or Meta(self._db).get(_HIDDEN) is not None) and next(self._rows(), None) is not None
 
     def sweep(self, now: datetime) -> int:
