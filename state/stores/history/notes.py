@@ -421,7 +421,7 @@ class Notes:
         """
         swept = 0
         for path in [*self.inbox.displaced().values()][:-1]:
-            with suppress(NotFoundError):
+            with suppress(NotFoundError, FileNotFoundError):
                 is_old = path.stat().st_ctime < (now - _KEPT_ASIDE).timestamp()
                 if is_old and self.is_read(path) and not is_held_open(path):
                     self._disk.remove(path)
