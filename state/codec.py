@@ -1,4 +1,4 @@
-"""Codec: values as JSON and back, for the journal's records, checkpoints and `--json`.
+"""Codec: values as JSON and back, for records of dreams, checkpoints and `--json`.
 
 Reading checks everything: an unknown key, a missing one or a wrong type is a StorageError, never a half-read value.
 """

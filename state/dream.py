@@ -1,7 +1,7 @@
 """Dream: what a dream has read (`Snapshot`), and all that it will change and why (`Dream`), as values.
 
 Between reading a snapshot and committing a dream nothing remembered changes. A dream can be run dry, run twice to
-compare prompts, written to the journal, and committed again after a crash.
+compare prompts, kept as a proposal, and committed again after a crash.
 """
 
 import json
@@ -307,7 +307,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Dream:
-    """All that a dream will change, and why: the record in the journal.
+    """All that a dream will change, and why.
 
     Applying `edits` to `before` and stamping it gives `after`; a MEMORY.md that a human changed meanwhile gets the
     same edits. Committing the same dream again changes nothing. `staged` are the changes that wait for the owner and
@@ -372,7 +372,7 @@ class Dream:
 
 
 RECORD_FORMAT = 4
-"""The form in which the journal and a proposal keep a dream. What has no number is of before there were any: 0."""
+"""The form in which a version and a proposal keep a dream. What has no number is of before there were any: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
 

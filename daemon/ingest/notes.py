@@ -117,13 +117,13 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
 def _unread(store: Store) -> tuple[Piece, ...]:
     """A batch of the notes that arrived. What is forgotten is taken out of the files before they are read."""
     pieces = store.notes.unread(utc_now(), BATCH)
-    if holds_forgotten(store, (one.note for piece in pieces for one in piece.notes)):
+    if _holds_forgotten(store, (one.note for piece in pieces for one in piece.notes)):
         blank_unread(store)
         pieces = store.notes.unread(utc_now(), BATCH)
     return pieces
 
 
-def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
+def _holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
     """Whether any of these notes holds what is forgotten."""
     tombstones = store.crystals.forgotten.tombstones().anywhere
     return bool(tombstones) and any(tombstones.found(text) for note in notes for text in note.texts)
@@ -134,10 +134,10 @@ def blank_unread(store: Store) -> None:
     if store.crystals.forgotten.tombstones().anywhere:
         # A note may stand in two files.
         unread = [path for path in store.notes.inbox.files() if not store.notes.is_read(path)]
-        store.crystals.forgotten.count(max([blank(store, path) for path in unread], default=0))
+        store.crystals.forgotten.count(max([_blank(store, path) for path in unread], default=0))
 
 
-def blank(store: Store, path: Path) -> int:
+def _blank(store: Store, path: Path) -> int:
     """Overwrite what is forgotten in a file of notes, in place, and return in how many of them it stood.
 
     A notice says so when it cannot be written.

@@ -15,12 +15,11 @@ PREFIX = "7/42"
 
 def make_folder(root: Path, rows: int = 20, records: int = 3) -> Path:
     """What a workspace has, as far as a generation sees it."""
-    for name in ("memory", ".dreamd/history", ".dreamd/segments/retired", ".dreamd/checkpoints", ".dreamd/index"):
+    for name in ("memory", ".dreamd/history", ".dreamd/checkpoints", ".dreamd/index"):
         (root / name).mkdir(parents=True)
     (root / "MEMORY.md").write_text("# Memory\n\n- tea\n")
     (root / "memory" / "scratch.md").write_text("# Scratch\n\n- a note\n")
-    (root / ".dreamd" / "segments" / "000001.md").write_text("- an older note\n")
-    (root / ".dreamd" / "segments" / "000001.json").write_text('{"consumed": 3}')
+    (root / ".dreamd" / "inbox.md").write_text("- a note\n")
     for number in range(records):
         (root / ".dreamd" / "history" / f"{number + 1:06d}.json").write_text(f'{{"number": {number + 1}}}')
     for name in DATABASES:

@@ -30,7 +30,7 @@ def places(workspace: Workspace) -> Counter[str]:
 def remembered(workspace: Workspace) -> set[str]:
     """The notes that are pending or crystals, taken in by a dream or not: what a commit that was cut off leaves.
 
-    Between its last two steps the segments are retired and the crystals not yet marked; MEMORY.md has the notes then.
+    MEMORY.md follows the commit: until it has, the notes are told by their crystals.
     """
     return {row["text"] for row in rows(workspace, "SELECT text FROM crystals")} | set(pending(workspace))
 

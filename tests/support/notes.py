@@ -1,5 +1,6 @@
 """Notes of a workspace as a test asks for them, and versions that consume them."""
 
+import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -48,3 +49,24 @@ def consumed(store: "Store", most: int | None = None) -> int:
         taken=keys,
     )
     return store.memory.commit(done).number
+
+
+def noted(store: "Store", *texts: str) -> None:
+    """Note these, all at one moment."""
+    for text in texts:
+        store.notes.inbox.append(Note(text, AT))
+
+
+def pending(store: "Store") -> list[str]:
+    """Return the texts of the rows that are pending."""
+    return [one.note.text for one in store.notes.pending()]
+
+
+def taken(store: "Store", at: datetime = AT) -> list[str]:
+    """Take in whatever stands in the files, as if it had been written then; return what is pending."""
+    from daemon.ingest.notes import absorb_notes
+
+    for path in store.notes.inbox.files():
+        os.utime(path, (at.timestamp(), at.timestamp()))
+    absorb_notes(store, datetime.now(UTC), most=None)
+    return pending(store)

@@ -1,6 +1,6 @@
 """Models as tenants hear of them: what the operator's model, or who runs it, says of itself is in the log alone.
 
-An error of the model stands in journals and generations, which are the tenants': it may name no address, no account
+An error of the model stands in ledgers and generations, which are the tenants': it may name no address, no account
 and no key of the operator's.
 """
 

@@ -70,7 +70,7 @@ class Owned:
         self.lost = False
         self.users = 0
         self.used = time.monotonic()
-        # Of the journal, and of a generation that is made: none is made in the middle of a dream's commit.
+        # Of a commit, and of a generation that is made: none is made in the middle of a dream's commit.
         self.quiet = threading.RLock()
         self._lease = lease
         self._folder = folder

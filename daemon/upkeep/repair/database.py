@@ -128,7 +128,7 @@ def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> Non
         again = notes.revive(digest_of(one) for one in found or () if one.stamped)  # by a restore since the copy
         crystals.undream([one.id for one in crystals.by_keys(again).values()])
         _take(context, crystals, notes, [inbox.workspace.scratch])
-        pending = [one.key for one in notes.pending()]
+        pending = {one.key for one in notes.pending()}
         _take(context, crystals, notes, filter(inbox.is_inbox, inbox.files()))
         if shown is not None:
             by_hand = crystals.keys(_crystal(context, one).id for one in shown if not one.stamped).values()

@@ -93,11 +93,6 @@ def _is_unit(value: bytes) -> bool:
     return abs(square - 1) < 1e-3 or square == 0
 
 
-def _are_marks(text: str) -> bool:
-    """Return whether these say how far files of notes were read: size, time, place, digest."""
-    return all([type(one) for one in mark] == [int, int, int, str] for mark in json.loads(text).values())
-
-
 def _are_counts(text: str) -> bool:
     return all(type(count) is int for count in json.loads(text).values())
 
@@ -129,7 +124,6 @@ _META: Mapping[str, Rule] = {
     "lines_brought_back": _IS_COUNT,
     "forgetting": _is_intention,
     "notes_left": _IS_COUNT,
-    "notes_read": _are_marks,
     "refused_inputs": _are_counts,
     "relations_dropped": _IS_COUNT,
     "seen_upto": _IS_COUNT,

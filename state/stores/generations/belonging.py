@@ -10,7 +10,7 @@ in no way.
 from pathlib import PurePosixPath
 
 from state.stores.disk.disk import TEMPORARY
-from state.stores.disk.workspace import SCRATCH, STATE_FOLDER
+from state.stores.disk.workspace import STATE_FOLDER
 
 RECORD = f"{STATE_FOLDER}/generation.json"
 CACHES = (f"{STATE_FOLDER}/index", f"{STATE_FOLDER}/copies")
@@ -43,11 +43,6 @@ def belongs(name: str) -> bool:
     if name in LOCKS or name == RECORD or name.startswith((*(f"{cache}/" for cache in CACHES), f"{INCOMING}/")):
         return False
     return not any(name == database + ending for database in DATABASES for ending in BESIDE)
-
-
-def is_log(name: str) -> bool:
-    """Whether it is scratch.md, to which agents append meanwhile."""
-    return name == SCRATCH
 
 
 def may_be_placed(name: str) -> bool:

@@ -45,7 +45,7 @@ class Generations:
         """Write the folder as it is now as a generation; returns its key with its manifest.
 
         Chunks that are in packs of `previous` are referred to, unless `whole`: then every byte is written anew, and
-        no older object is needed. Never inside a commit of the journal. Raises BusyError when one came meanwhile.
+        no older object is needed. Never inside the commit of a dream. Raises BusyError when one came meanwhile.
         """
         folder = folder.resolve()
         older = previous if previous is not None and not whole and not is_scattered(previous) else None

@@ -19,7 +19,7 @@ from state.stores.database.connection import explained, open_unmigrated
 from state.stores.disk.disk import below, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import SCRATCH, STATE_FOLDER, contained
-from state.stores.generations.belonging import CHECKPOINTS, DATABASES, DOCUMENT, STATE_DB, belongs, is_log
+from state.stores.generations.belonging import CHECKPOINTS, DATABASES, DOCUMENT, STATE_DB, belongs
 from state.stores.generations.local_copy import Identity, identity, identity_of
 
 _TIME = 1  # where it stands in an identity
@@ -121,7 +121,7 @@ def _others(root: Path) -> Iterator[str]:
     with storage_errors(root):
         for path in below(root):
             name = str(path.relative_to(root))
-            if belongs(name) and name not in DATABASES and not is_log(name) and _is_regular(path):
+            if belongs(name) and name not in DATABASES and name != SCRATCH and _is_regular(path):
                 yield name
 
 

@@ -1,1 +1,1 @@
-"""What happened: the log of notes, the journal of committed dreams, the life of each line, and what was paid."""
+"""What happened: notes, the versions of MEMORY.md, the life of each line, and what was paid."""

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,9 +41,7 @@ def open_log(disk: Disk, path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]
         yield file, status
 
 
-def placed_notes(
-    file: BinaryIO, path: Path, span: tuple[int, int], at: datetime, first_line: int = 1
-) -> Iterator[PlacedNote]:
+def placed_notes(file: BinaryIO, path: Path, span: tuple[int, int], at: datetime) -> Iterator[PlacedNote]:
     """The notes between two bytes of the file; `at` is the time of those without a stamp.
 
     A note is read when it is asked for, and nothing after it but the line that ends it. Raises StorageError for a
@@ -55,7 +52,7 @@ def placed_notes(
     ends: dict[int, int] = {}
 
     def lines() -> Iterator[str]:
-        place, number = start, first_line
+        place, number = start, 1
         while place < end and (raw := file.readline(min(LONGEST_LINE + 1, end - place))):
             if len(raw) > LONGEST_LINE:
                 raise StorageError(f"{path} has a line of more than {LONGEST_LINE:,} bytes", "move it away")
@@ -65,20 +62,10 @@ def placed_notes(
             line = decode(raw.removesuffix(b"\n"))
             yield line.removeprefix(BYTE_ORDER_MARK) if place == len(raw) else line
 
-    for note in notes_of_lines(lines(), at, first_line):
+    for note in notes_of_lines(lines(), at):
         yield PlacedNote(note, ends.get(note.first_line - 1, start), ends[note.last_line])
         for number in [number for number in ends if number < note.last_line]:
             del ends[number]
-
-
-def lines_before(file: BinaryIO, end: int) -> int:
-    """How many lines end before this byte."""
-    file.seek(0)
-    count = 0
-    while end > 0 and (chunk := file.read(min(_CHUNK, end))):
-        count += chunk.count(b"\n")
-        end -= len(chunk)
-    return count
 
 
 def end_of_lines(file: BinaryIO, end: int) -> int:
@@ -155,10 +142,3 @@ def is_held_open(path: Path) -> bool:
     finally:
         os.close(fd)
     return False
-
-
-def numbered_files(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
-    """The files in the folder whose whole name matches, by the number in it."""
-    with storage_errors(folder):
-        matches = ((name.fullmatch(entry), entry) for entry in os.listdir(folder))  # noqa: PTH208 - names are enough
-        return {int(match.group(1)): folder / entry for match, entry in matches if match}

@@ -34,7 +34,7 @@ def test_a_generation_comes_up_elsewhere_as_it_was_put(objects: Objects, here: P
     there = tmp_path / "there"
     Generations(objects, PREFIX).bring_up(there, manifest)
     assert contents(there) == contents(here)
-    for name in ("MEMORY.md", "memory/scratch.md", ".dreamd/segments/000001.md"):
+    for name in ("MEMORY.md", "memory/scratch.md", ".dreamd/inbox.md"):
         assert (there / name).stat().st_mtime_ns == (here / name).stat().st_mtime_ns
     assert {path.stat().st_mode & 0o777 for path in there.rglob("*") if path.is_file()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in [there, *there.rglob("*")] if path.is_dir()} == {0o700}
@@ -55,8 +55,7 @@ def test_what_is_this_machines_alone_is_in_no_generation(objects: Objects, here:
         "memory/scratch.md",
         ".dreamd/state.db",
         ".dreamd/checkpoints/dreams.db",
-        ".dreamd/segments/000001.md",
-        ".dreamd/segments/000001.json",
+        ".dreamd/inbox.md",
         *(f".dreamd/history/00000{number}.json" for number in (1, 2, 3)),
     }
 

@@ -3,8 +3,6 @@
 import os
 import time
 import tracemalloc
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -12,38 +10,10 @@ import pytest
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.stores import Store, utc_now
 from state.errors import StorageError
-from state.scratch import Bite, Note
-from state.stores.disk.workspace import Workspace, contained, init_workspace
+from state.scratch import Bite
+from state.stores.disk.workspace import contained, init_workspace
 from tests.support.committing import opened
-from tests.support.notes import AT
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(contained(tmp_path / "agent"))
-
-
-@pytest.fixture
-def store(workspace: Workspace) -> Iterator[Store]:
-    with opened(workspace) as store:
-        yield store
-
-
-def noted(store: Store, *texts: str) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, AT))
-
-
-def pending(store: Store) -> list[str]:
-    return [one.note.text for one in store.notes.pending()]
-
-
-def taken(store: Store, at: datetime = AT) -> list[str]:
-    """Take in whatever stands in the files, as if it had been written then; return what is pending."""
-    for path in store.notes.inbox.files():
-        os.utime(path, (at.timestamp(), at.timestamp()))
-    absorb_notes(store, utc_now(), most=None)
-    return pending(store)
+from tests.support.notes import noted, pending, taken
 
 
 def test_a_bite_ends_where_its_room_does_and_takes_one_note_in_any_case(store: Store) -> None:

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TextIO
 
@@ -31,7 +31,7 @@ from tests.support.committing import opened
 from tests.support.faults import FaultySystem, images
 from tests.support.folders import PLACE
 from tests.support.long_variants import examples
-from tests.support.notes import AT, EMPTY_MEMORY, consumed, pending_notes, shown_notes
+from tests.support.notes import AT, EMPTY_MEMORY, consumed, noted, pending, pending_notes, shown_notes, taken
 
 
 @dataclass
@@ -361,34 +361,6 @@ def test_whatever_befalls_the_files_every_entry_becomes_one_row(acts: list[Act])
 )
 def test_a_case_that_is_rare_in_the_law(acts: list[Act]) -> None:
     assert_lives(list(acts))
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(contained(tmp_path / "agent"))
-
-
-@pytest.fixture
-def store(workspace: Workspace) -> Iterator[Store]:
-    with opened(workspace) as store:
-        yield store
-
-
-def noted(store: Store, *texts: str) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, AT))
-
-
-def pending(store: Store) -> list[str]:
-    return [one.note.text for one in store.notes.pending()]
-
-
-def taken(store: Store, at: datetime = AT) -> list[str]:
-    """Take in whatever stands in the files, as if it had been written then; return what is pending."""
-    for path in store.notes.inbox.files():
-        os.utime(path, (at.timestamp(), at.timestamp()))
-    absorb_notes(store, utc_now(), most=None)
-    return pending(store)
 
 
 # ------------------------------------------------------------------------------- what is noted
