@@ -4,7 +4,7 @@ import json
 import sqlite3
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -133,11 +133,14 @@ def bytes_with(workspace: Workspace, text: str) -> list[str]:
         spelt = unicodedata.normalize(normal, text)
         for one in (spelt, spelt.lower(), spelt.casefold(), json.dumps(spelt)[1:-1], json.dumps(spelt.lower())[1:-1]):
             forms |= {one.encode().lower(), one.encode("utf-16-le").lower(), one.encode("utf-16-be").lower()}
-    return [
-        name
-        for name, path in all_files(workspace).items()
-        if path.stem != "talk" and any(form in path.read_bytes().lower() for form in forms)
-    ]
+
+    def has(path: Path) -> bool:
+        with suppress(FileNotFoundError):  # what lies beside a database goes when it is closed
+            content = path.read_bytes().lower()
+            return any(form in content for form in forms)
+        return False
+
+    return [name for name, path in all_files(workspace).items() if path.stem != "talk" and has(path)]
 
 
 def finds(store: Store, query: str) -> list[str]:

@@ -309,10 +309,11 @@ class Notes:
 
         note = new.note
         if new.grows:
+            # Its stamp may have grown too. Of the same crystal, only its end of line came.
             grown = self._db.execute(
-                "UPDATE notes SET digest = ?1, crystal = ?2 WHERE key = ?3 AND (consumed_in IS NULL OR crystal = ?2)"
-                " RETURNING key",  # of the same crystal: only its end of line came
-                (new.digest, crystal, new.grows),
+                "UPDATE notes SET at = ?1, importance = ?2, auto = ?3, replaces = ?4, digest = ?5, crystal = ?6"
+                " WHERE key = ?7 AND (consumed_in IS NULL OR crystal = ?6) RETURNING key",
+                (to_text(note.at), note.importance, note.auto, note.replaces, new.digest, crystal, new.grows),
             ).fetchone()
             if grown is not None:
                 return

@@ -428,5 +428,7 @@ def test_a_kill_while_the_index_is_filled_loses_nothing(kept: Workspace, tmp_pat
         os.kill(process.pid, signal.SIGKILL)
         process.join()
     with opened(workspace) as crystals:
-        count = crystals.count() - crystals.vectors.waiting()[0]
+        count, embedded = crystals.vectors.vector_count(), crystals.count() - crystals.vectors.waiting()[0]
+    # Of one batch state.db may not know yet that vectors.db has it.
+    assert count in (embedded, embedded + 20)
     assert looked_at(workspace)[0] == count

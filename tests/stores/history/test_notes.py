@@ -113,18 +113,31 @@ def hold(share: float) -> Act:
     """Part of an entry, through a descriptor that stays open."""
 
     def act(life: Life) -> None:
-        text, scratch = life.text(), life.workspace.scratch
-        scratch.parent.mkdir(exist_ok=True)
-        life.finish()
+        text = life.text()
         whole = f"\n{entry(text)}\n"
-        file = scratch.open("a")
-        cut = int(share * len(whole))
-        file.write(whole[:cut])
-        file.flush()
-        life.held.append((file, text, whole[cut:]))
-        life.plain.append(text)
+        hold_entry(life, text, whole, int(share * len(whole)))
 
     return act
+
+
+def hold_stamped(life: Life) -> None:
+    """Part of an entry as dreamd writes it, which ends in its importance."""
+    text = life.text()
+    whole = f"\n- [2026-03-12T14:30:00Z] (importance: 0.9) {text}\n"
+    cut = whole.index("0.9") + 1
+    hold_entry(life, text, whole, cut)
+    life.loose.append(whole[:cut])  # what is read of it until it ends
+
+
+def hold_entry(life: Life, text: str, whole: str, cut: int) -> None:
+    scratch = life.workspace.scratch
+    scratch.parent.mkdir(exist_ok=True)
+    life.finish()
+    file = scratch.open("a")
+    file.write(whole[:cut])
+    file.flush()
+    life.held.append((file, text, whole[cut:]))
+    life.plain.append(text)
 
 
 def let_go(life: Life) -> None:
@@ -331,8 +344,12 @@ def assert_lives(acts: list[Act]) -> None:
         workspace.document.write_text(EMPTY_MEMORY, encoding="utf-8")
         with opened(workspace) as store:
             life = Life(workspace, store)
-        live(life, acts)
-        end(life)
+        try:
+            live(life, acts)
+            end(life)
+        finally:
+            for file, *_ in life.held:
+                file.close()
 
 
 @examples(150)
@@ -356,6 +373,8 @@ def test_whatever_befalls_the_files_every_entry_becomes_one_row(acts: list[Act])
             id="edited while it shows what is consumed",
         ),
         pytest.param([hold(0.6), quiet, take(1), commit(3), let_go], id="ended when its beginning is consumed"),
+        pytest.param([hold(0.5), quiet, take(1), note, take(2), commit(1)], id="ended at another second"),
+        pytest.param([hold_stamped, quiet, take(1), let_go, take(2), commit(1)], id="cut off within its stamp"),
         pytest.param([note, plain(newline=True), take(3), *MOVES, note, commit(3)], id="copied and renamed"),
     ],
 )
