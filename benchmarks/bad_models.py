@@ -133,6 +133,7 @@ WHERE = {
 def false_rejections() -> None:
     """Honest updates that the guards refuse."""
     from graphs.guard import judge
+
     from state.dream import Draft
     from tests.graphs.honest_corpus import HONEST
 

@@ -1,81 +1,183 @@
-"""The dream graph: its six nodes and their edges, compiled for LangGraph, or walked without it.
+"""Dream: one update of MEMORY.md, by LangGraph with a model, and by the same functions in a row without one.
 
-gather -> reflect -> synthesize -> guard -> evict -> commit
-                         ^           |        |
-                         +-- again --+        |
-                                     +--------+-> refused
+    gather -> synthesize -> guard -> evict -> commit
+                   ^          |
+                   +- again --+
 
-Each arrow is a checkpoint: a killed dream goes on at the node that was running, and does not pay its model twice.
-LangGraph runs a dream that has a model to wait for. It takes a second to import, which is longer than all else in a
-dream without one: that is walked along the same edges.
+What travels along the edges is the conversation alone: the first two messages say everything that the dream reads,
+each answer is played on it, and the next message says what became of each operation. Everything else follows by
+playing the answers again. So a dream that was killed goes on at the node that was running, and pays no answer twice.
+Without a model there is nothing to go on with: it is run again.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import operator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from graphs import nodes
-from graphs.graph_state import Dreaming, Step
-from graphs.ports import Ports
-from state.errors import StorageError
+from graphs import extractive, talk
+from graphs.ports import Answer, Model, Ports, Request
+from graphs.room import fit
+from graphs.sheet import Sheet
+from prompts.replies import REPLY_SCHEMA
+from state.document.operations import Refusal
+from state.dream import Dream, Kind, Snapshot, Usage
+from state.errors import CeilingError, ModelError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
-FIRST, END = "gather", "__end__"
-_EDGES: Mapping[str, str] = {"gather": "reflect", "reflect": "synthesize", "synthesize": "guard", "commit": END}
-_AFTER_GUARD: dict[Hashable, str] = {"synthesize": "synthesize", "evict": "evict", "refused": END}
-_AFTER_EVICT: dict[Hashable, str] = {"commit": "commit", "refused": END}
+EXTRACTIVE = "extractive"
+UNSAID = "the answer changes nothing and names no note as consumed"
 
 
-def build(
-    ports: Ports, checkpointer: "BaseCheckpointSaver[Any] | None" = None
+class Dreaming(TypedDict):
+    """The state of a dream under way: what was said so far and what that cost.
+
+    `upto` are the rows of the last crystal and note that it has read; `failure` says why it goes on without a model.
+    """
+
+    messages: Annotated[list[talk.Message], operator.add]
+    usage: Annotated[list[dict[str, Any]], operator.add]
+    failure: str
+    upto: list[int]
+
+
+class Step(TypedDict, total=False):
+    """What a node adds to that state."""
+
+    messages: list[talk.Message]
+    usage: list[dict[str, Any]]
+    failure: str
+    upto: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a dream ended: as it was committed, or refused as a whole; and everything that was refused on the way."""
+
+    dream: Dream | None
+    refused: tuple[Refusal, ...]
+    why: str = ""
+
+
+class Dreamer:
+    """One dream over what was read for it: the nodes of its graph."""
+
+    def __init__(self, ports: Ports, snapshot: Snapshot) -> None:
+        self.ports = ports
+        self.snapshot = snapshot
+        self.ended: Ended | None = None
+
+    # With a model.
+
+    def gather(self, _: Dreaming) -> Step:
+        """Say everything that the dream reads."""
+        upto = [self.snapshot.newest, max((row for row, _ in self.snapshot.taken), default=0)]
+        return {"messages": talk.opening(self.snapshot), "upto": upto}
+
+    def synthesize(self, state: Dreaming) -> Step:
+        """Ask the model once; where it fails, and that is allowed, the dream goes on without it."""
+        assert self.ports.model is not None
+        try:
+            answer = _asked(self.ports.model, state["messages"])
+        except ModelError as error:
+            if self.ports.on_failure != EXTRACTIVE or isinstance(error, CeilingError):
+                raise
+            return {"failure": f"the model failed, extractive instead: {error}"}
+        said = {"role": "assistant", "content": answer.text}
+        return {"messages": [said], "usage": [_paid(answer)]}
+
+    def guard(self, state: Dreaming) -> Step:
+        """Say what became of each operation, if something is left to mend or to choose."""
+        sheet = talk.heard(self.snapshot, state["messages"])
+        further = talk.reply(sheet, len(_answers(state["messages"])))
+        return {"messages": [further] if further and not state["failure"] else []}
+
+    def evict(self, state: Dreaming) -> Step:
+        """Fit the file to its budget and conclude."""
+        self.ended = self._concluded(state)
+        return {}
+
+    def commit(self, state: Dreaming | None = None) -> Step:
+        """Commit the dream: write MEMORY.md and the stores through the port."""
+        if self.ended is None and state is not None:  # it goes on after an interruption
+            self.ended = self._concluded(state)
+        assert self.ended is not None
+        if self.ended.dream is not None:
+            self.ended = replace(self.ended, dream=self.ports.memory.commit(self.ended.dream))
+        return {}
+
+    def _concluded(self, state: Dreaming) -> Ended:
+        answers = _answers(state["messages"])
+        usage = Usage(prompts=(talk.prompt().label,)) if state["usage"] else Usage()
+        for paid in state["usage"]:
+            usage = usage.plus(Usage(**paid))
+        sheet = talk.heard(self.snapshot, state["messages"])
+        is_heard = bool(sheet.heard) or bool(sheet.told)
+        if not state["failure"] and answers and sheet.unread and not is_heard and self.ports.on_failure != EXTRACTIVE:
+            return Ended(None, tuple(sheet.refused), f"{sheet.unread[0].guard}: {sheet.unread[0].figures}")
+        if state["failure"] or not answers or (sheet.unread and not is_heard):
+            return self.without_model(state["failure"] or "the model gave no answer that can be read", usage)
+        extractive.finish(sheet)
+        if not (sheet.heard or sheet.changes or sheet.staged) and self.snapshot.taken:
+            return Ended(None, (*sheet.refused, Refusal("nothing taken in", "dream", UNSAID)), UNSAID)
+        return self._fitted(sheet, usage.model, usage)
+
+    # Without one.
+
+    def without_model(self, problem: str = "", usage: Usage | None = None) -> Ended:
+        """Keep each note in its own words."""
+        if problem:
+            self.snapshot = replace(self.snapshot, problems=(*self.snapshot.problems, problem))
+        sheet = talk.begun(self.snapshot)
+        extractive.extract(sheet)
+        return self._fitted(sheet, EXTRACTIVE, usage or Usage())
+
+    def _fitted(self, sheet: Sheet, author: str, usage: Usage) -> Ended:
+        fit(sheet, self.ports.memory)
+        seconds = (self.ports.clock() - self.snapshot.now).total_seconds()
+        return Ended(sheet.dream(author, usage, seconds), tuple(sheet.refused))
+
+
+def graph_of(
+    dreamer: Dreamer, checkpointer: "BaseCheckpointSaver[Any] | None" = None
 ) -> "CompiledStateGraph[Dreaming, None, Dreaming, Dreaming]":
-    """Compile the graph of one dream over this world."""
-    from langgraph.graph import START, StateGraph
+    """Compile the graph of one dream with a model."""
+    from langgraph.graph import END, START, StateGraph
 
     graph = StateGraph(Dreaming)
-    for name, node in _nodes(ports).items():
-        graph.add_node(name, node)
-    graph.add_edge(START, FIRST)
-    for one, following in _EDGES.items():
-        graph.add_edge(one, following)
-    graph.add_conditional_edges("guard", nodes.after_guard, _AFTER_GUARD)
-    graph.add_conditional_edges("evict", nodes.after_evict, _AFTER_EVICT)
+    for name in ("gather", "synthesize", "guard", "evict", "commit"):
+        graph.add_node(name, getattr(dreamer, name))
+    graph.add_edge(START, "gather")
+    graph.add_edge("gather", "synthesize")
+    graph.add_edge("synthesize", "guard")
+    graph.add_conditional_edges("guard", _after_guard, {"again": "synthesize", "done": "evict"})
+    graph.add_edge("evict", "commit")
+    graph.add_edge("commit", END)
     return graph.compile(checkpointer=checkpointer)
 
 
-def walk(ports: Ports, state: Dreaming, node: str = FIRST) -> Iterator[tuple[str, Step, str]]:
-    """Run one node after the other, from this one to the end: each with its step, and the node that is next.
-
-    Raises StorageError for a node that there is not.
-    """
-    every = _nodes(ports)
-    while node != END:
-        if node not in every:
-            raise StorageError(f"a dream has no node {node!r:.40}")
-        step = every[node](state)
-        state = {**state, **step}
-        following = _next(node, state)
-        yield node, step, following
-        node = following
+def has_news(snapshot: Snapshot) -> bool:
+    """Whether there is anything to pay a model for: counted lines and old questions are no new input."""
+    return any(
+        piece.kind in {Kind.NOTE, Kind.CRYSTAL, Kind.OLD_TEXT} and piece.id not in snapshot.unasked
+        for piece in snapshot.evidence
+    )
 
 
-def _nodes(ports: Ports) -> dict[str, "partial[Step]"]:
-    return {
-        "gather": partial(nodes.gather, ports=ports),
-        "reflect": partial(nodes.reflect, ports=ports),
-        "synthesize": partial(nodes.synthesize, ports=ports),
-        "guard": partial(nodes.guard, ports=ports),
-        "evict": partial(nodes.evict, ports=ports),
-        "commit": partial(nodes.commit, ports=ports),
-    }
+def _after_guard(state: Dreaming) -> str:
+    is_asked = state["messages"][-1]["role"] == "user" and not state["failure"]
+    return "again" if is_asked else "done"
 
 
-def _next(node: str, state: Dreaming) -> str:
-    if node == "guard":
-        return _AFTER_GUARD[nodes.after_guard(state)]
-    if node == "evict":
-        return _AFTER_EVICT[nodes.after_evict(state)]
-    return _EDGES[node]
+def _asked(model: Model, messages: list[talk.Message]) -> Answer:
+    return model.ask(Request(tuple((one["role"], one["content"]) for one in messages), REPLY_SCHEMA, "memory_update"))
+
+
+def _paid(answer: Answer) -> dict[str, Any]:
+    return {"model": answer.model, "calls": 1, "tokens": answer.tokens_in + answer.tokens_out, "usd": answer.usd}
+
+
+def _answers(messages: list[talk.Message]) -> list[talk.Message]:
+    return [one for one in messages if one["role"] == "assistant"]

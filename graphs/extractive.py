@@ -2,15 +2,17 @@
 
 Every note becomes a line in its own words, the newest first within a section; exact repeats become one. A line is
 replaced only where a note names it. Turns of a conversation become lines only in a dream without notes. The answer is
-made of the same operations as a model's and passes the same guards.
+made of the same operations as a model's and passes the same checks.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from graphs.checks import OF_CODE
+from graphs.sheet import Sheet
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
-from state.dream import Draft, Evidence, Kind, Snapshot
+from state.dream import Evidence, Kind, Snapshot
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import content_terms, repeat_key
 
@@ -23,24 +25,43 @@ _AUTOMATIC = "Hormonal event:"
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
 
 
-def extract(snapshot: Snapshot) -> Draft:
-    """Return a draft with a line for each input that is not said yet. Every note is named as consumed."""
+def extract(sheet: Sheet) -> None:
+    """Write a line for each input that is not said yet. Every note is taken in."""
+    snapshot = sheet.snapshot
     notes = [piece for piece in snapshot.evidence if piece.kind is Kind.NOTE]
     turns = [
-        piece
-        for piece in snapshot.evidence
-        if piece.kind is Kind.INSIGHT or (piece.kind is Kind.CRYSTAL and piece.importance >= LEAST_OF_CRYSTALS)
+        piece for piece in snapshot.evidence if piece.kind is Kind.CRYSTAL and piece.importance >= LEAST_OF_CRYSTALS
     ]
     gaps = [piece for piece in snapshot.evidence if piece.kind is Kind.GAP][:MAX_GAPS]
     chosen = notes or sorted(turns, key=lambda piece: -piece.importance)[:MAX_FROM_CRYSTALS]
     # Oldest first: each new line goes above the ones before it.
-    operations = additions(snapshot, [*gaps, *sorted(chosen, key=lambda piece: (piece.at, len(piece.id), piece.id))])
-    return Draft(operations, tuple(piece.id for piece in notes), author=AUTHOR)
+    complete(sheet, named_operations(sheet))
+    complete(sheet, additions(sheet, [*gaps, *sorted(chosen, key=lambda piece: (piece.at, len(piece.id), piece.id))]))
+    sheet.heard.update(piece.id for piece in notes)
+    sheet.take_in_repeats()
 
 
-def additions(snapshot: Snapshot, pieces: Sequence[Evidence]) -> tuple[Operation, ...]:
+def finish(sheet: Sheet) -> None:
+    """Do what the model has left undone: what notes name to be replaced, and what no model is asked of any more."""
+    complete(sheet, named_operations(sheet))
+    left = [piece for piece in sheet.snapshot.evidence if piece.id in sheet.snapshot.unasked]
+    important = [piece for piece in left if piece.kind is Kind.NOTE and piece.importance >= LEAST_OF_CRYSTALS]
+    complete(sheet, additions(sheet, important))
+    sheet.heard.update(piece.id for piece in left)
+    sheet.take_in_repeats()
+
+
+def complete(sheet: Sheet, operations: Iterable[Operation]) -> None:
+    """Carry out what the program wants; nobody asked for it, so nobody is told what became of it."""
+    told, refused = list(sheet.told), list(sheet.refused)
+    sheet.play(operations, OF_CODE)
+    applied = [one for one in sheet.told[len(told) :] if one.applied]
+    sheet.told, sheet.refused = [*told, *applied], refused
+
+
+def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]:
     """Return a new line for each of these inputs that no line says word for word; the first of repeats counts."""
-    said = {repeat_key(line.text) for line in (*snapshot.lines, *snapshot.old_text)}
+    snapshot, said = sheet.snapshot, {repeat_key(line.text) for line in sheet.lines.values()}
     made = list[Operation]()
     for piece in pieces:
         text = as_line(condensed(piece.text))
@@ -54,26 +75,23 @@ def additions(snapshot: Snapshot, pieces: Sequence[Evidence]) -> tuple[Operation
     return tuple(made)
 
 
-def named_operations(snapshot: Snapshot, before: Sequence[Operation] = ()) -> tuple[Operation, ...]:
-    """Return the change that each note asks for by naming what it replaces, unless one before has made it.
+def named_operations(sheet: Sheet) -> Iterator[Operation]:
+    """Yield the change that each note asks for by naming what it replaces, unless an operation cites the note.
 
     Of two notes that name the same line the newer one takes its place; a note that names no line (any more) becomes a
     line of its own.
     """
-    taken = {line for one in before for line in one.lines}
-    cited = {cite for one in before for cite in one.cites}
-    named = [piece for piece in snapshot.evidence if piece.replaces and piece.id not in cited]
-    made = list[Operation]()
+    snapshot = sheet.snapshot
+    named = [piece for piece in snapshot.evidence if piece.replaces and piece.id not in sheet.heard]
     for piece in sorted(named, key=lambda piece: (piece.at, len(piece.id), piece.id), reverse=True):
         text = as_line(condensed(piece.text))
-        lines = [line for line in snapshot.lines if line.id in piece.replaces and line.id not in taken]
+        lines = [line for line in sheet.standing if line.id in piece.replaces and not line.pinned]
         if lines:  # the line that says so already takes the others in
-            lines += [one for one in snapshot.lines if repeat_key(one.text) == repeat_key(text) and one not in lines]
-        taken |= {line.id for line in lines}
+            lines += [one for one in sheet.standing if repeat_key(one.text) == repeat_key(text) and one not in lines]
         action = (Action.ADD, Action.REVISE, Action.MERGE)[min(len(lines), 2)]
         section = lines[0].section if lines else section_for(piece, snapshot.notes_in)
-        made.append(Operation(action, section, text, tuple(line.id for line in lines), (piece.id,)))
-    return tuple(made)
+        yield Operation(action, section, text, tuple(line.id for line in lines), (piece.id,))
+        sheet.heard.add(piece.id)
 
 
 def section_for(piece: Evidence, notes_in: SectionName = SectionName.CONTEXT) -> SectionName:

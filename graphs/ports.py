@@ -7,15 +7,17 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from state.crystals.crystal import Crystal
-from state.dream import Dream, PointerLine, Reason, Snapshot
+from state.dream import Dream
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One thing that is said to a model. `schema` is the JSON schema of the wanted answer."""
+    """What is said to a model: messages in their order, each a role and a text.
 
-    system: str
-    user: str
+    `schema` is the JSON schema of the wanted answer.
+    """
+
+    messages: tuple[tuple[str, str], ...]
     schema: dict[str, Any] | None = None
     schema_name: str = "reply"
 
@@ -68,10 +70,6 @@ class Trial(Protocol):
 class Memory(Protocol):
     """The memory of one workspace."""
 
-    def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
-        """Take the scratch log and read everything a dream needs."""
-        ...
-
     def trial(self, crystals: Sequence[Crystal]) -> AbstractContextManager[Trial]:
         """Search as if these crystals were stored."""
         ...
@@ -80,17 +78,12 @@ class Memory(Protocol):
         """Make the dream true; returns it as committed (merged with a human's edit, if there was one)."""
         ...
 
-    def known_pointers(self) -> tuple[PointerLine, ...]:
-        """Return the latest pointers that stood in the file and whose crystal is there."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world of one dream. `model` None: no model is configured; `reflects`: there is a call to spare for it."""
+    """The world of one dream. `model` None: no model is configured."""
 
     memory: Memory
     model: Model | None
     clock: Callable[[], datetime]
     on_failure: str = "keep"
-    reflects: bool = True

@@ -1,29 +1,31 @@
-"""Replies: reads the model's answers to the prompts, tolerantly.
+"""Replies: reads the model's answers, tolerantly.
 
-A reply is one JSON object, bare, in a fence, or among other words; a synthesis may instead be a whole Markdown
-document. An operation that cannot be read is refused alone. A reply of which nothing can be read is a ReplyError.
+A reply is one JSON object, bare, in a fence, or among other words. An operation that cannot be read is refused alone.
+A reply of which nothing can be read is a ReplyError.
 """
 
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from state.codec import first_problem
-from state.document.document import Document, SectionName, parse
-from state.document.markdown import unfenced
+from state.document.document import SectionName, parse
 from state.document.operations import Action, Operation, Refusal
 from state.errors import ReplyError
 
 MAX_ANSWER_CHARACTERS = 200_000
 MAX_OPERATIONS = 200
+MAX_KEYWORDS = 120
 MAX_KEYS = 5
 MAX_STARTS = 20
 
+_TEXTS = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.LEARN))
 _DECODER = json.JSONDecoder()
 _ID = re.compile(r"[A-Z]\d{1,9}")
 _ELEMENT = re.compile(r'\{\s*"(?:op|text)"\s*:')
@@ -44,50 +46,39 @@ class _Said(BaseModel):
 class SaidOperation(_Said):
     """One operation as the model says it."""
 
-    op: Literal["add", "revise", "evict", "merge"]
+    op: Literal["add", "revise", "merge", "move", "evict", "close", "recall", "learn"]
     section: str | None = None
     line: str | None = None
     lines: _Ids = Field(default_factory=list)
     text: str | None = None
     topic: str | None = None
+    keywords: str | None = None
+    pointer: bool | None = None
+    importance: float | None = Field(default=None, ge=0, le=1)
+    until: date | None = None
     cites: _Ids = Field(default_factory=list)
 
 
-class SaidSynthesis(_Said):
-    """The reply to `synthesize.md`."""
+class SaidReply(_Said):
+    """The reply to `dream.md`."""
 
     operations: list[SaidOperation]
     consumed: list[str] = Field(default_factory=list)
 
 
-class SaidInsight(_Said):
-    """One insight as the model says it."""
-
-    text: str = Field(min_length=1)
-    cites: _Ids = Field(default_factory=list)
-
-
-class SaidReflection(_Said):
-    """The reply to `reflect.md`."""
-
-    insights: list[SaidInsight]
-
-
 @dataclass(frozen=True, slots=True)
-class Synthesis:
-    """A reply read: operations (as said, ids unchecked), or a whole document, never both."""
+class Reply:
+    """A reply read: operations (as said, ids unchecked), the inputs that need none, and what could not be read."""
 
     operations: tuple[Operation, ...] = ()
     consumed: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
-    document: Document | None = None
-    complete: bool = True
 
 
-def read_synthesis(answer: str, sections: dict[str, SectionName]) -> Synthesis:
-    """Read an answer to `synthesize.md`. `sections` gives the section of every standing line's id.
+def read_reply(answer: str, sections: dict[str, SectionName]) -> Reply:
+    """Read an answer to `dream.md`. `sections` gives the section of every standing line's id.
 
-    Raises ReplyError when the answer is neither operations nor a document with at least one of the sections.
+    Raises ReplyError when the answer holds no operations.
     """
     if len(answer) > MAX_ANSWER_CHARACTERS:
         raise ReplyError(
@@ -95,33 +86,16 @@ def read_synthesis(answer: str, sections: dict[str, SectionName]) -> Synthesis:
         )
     answer = _spoken(answer)
     found = _object_with(answer, "operations")
-    if found is not None:
-        said, complete = found
-        return _read_operations(said, sections, complete=complete)
-    document = parse(unfenced(answer))
-    if any(part.name is not None for part in document.parts):
-        return Synthesis(document=document)
-    raise ReplyError(
-        "the answer is neither the JSON object that was asked for nor a document with the seven sections",
-        f"it begins {answer.strip()[:40]!r}",
-    )
-
-
-def read_reflection(answer: str) -> tuple[SaidInsight, ...]:
-    """Read an answer to `reflect.md`; an insight that cannot be read is left out. Raises ReplyError."""
-    found = _object_with(_spoken(answer[:MAX_ANSWER_CHARACTERS]), "insights")
     if found is None:
-        raise ReplyError("the answer holds no JSON object with 'insights'")
-    insights = []
-    for raw in found[0]["insights"]:
-        try:
-            insights.append(SaidInsight.model_validate(raw))
-        except ValidationError:  # one insight less is no loss: its sources are crystals
-            continue
-    return tuple(insights)
+        raise ReplyError(
+            "the answer holds no JSON object with 'operations'; answer with that object and nothing else",
+            f"it begins {answer.strip()[:40]!r}",
+        )
+    said, complete = found
+    return _read_operations(said, sections, complete=complete)
 
 
-def _read_operations(said: dict[str, Any], sections: dict[str, SectionName], *, complete: bool) -> Synthesis:
+def _read_operations(said: dict[str, Any], sections: dict[str, SectionName], *, complete: bool) -> Reply:
     operations, refused = [], []
     raw_operations = said["operations"]
     for raw in raw_operations[:MAX_OPERATIONS]:
@@ -131,15 +105,15 @@ def _read_operations(said: dict[str, Any], sections: dict[str, SectionName], *, 
             reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
             refused.append(Refusal("shape", "operation", f"{_shown(raw)}: {reason}"))
     if len(raw_operations) > MAX_OPERATIONS:
-        figures = f"{len(raw_operations)} operations, the first {MAX_OPERATIONS} are read"
+        figures = f"{len(raw_operations)} operations, the first {MAX_OPERATIONS} are read; say the others now"
         refused.append(Refusal("shape", "operation", figures))
     if not complete:
-        refused.append(Refusal("shape", "operation", f"the JSON breaks off after {len(raw_operations)} operations"))
+        refused.append(Refusal("shape", "operation", f"the answer breaks off after {len(raw_operations)} operations"))
     consumed = said.get("consumed")
     named = (
         dict.fromkeys(_sound(one) for one in consumed if isinstance(one, str)) if isinstance(consumed, list) else {}
     )
-    return Synthesis(tuple(operations), tuple(named), tuple(refused), complete=complete)
+    return Reply(tuple(operations), tuple(named), tuple(refused))
 
 
 def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operation:
@@ -148,17 +122,21 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
     cites = tuple(dict.fromkeys(map(_named, said.cites)))
     text = (said.topic or said.text or "") if action is Action.EVICT else (said.text or "")
     section = _section(said.section)
-    if section is None and lines:
+    if said.section and section is None:
+        raise ValueError(f"there is no section {said.section[:60]!r}")
+    if section is None and lines and action is not Action.MOVE:
         section = sections.get(lines[0])
+    if section is None and action is Action.LEARN:
+        section = SectionName.CONTEXT
     if section is None:
-        unknown = f"{said.section[:60]!r} is not a section" if said.section else "no section, and no line that stands"
-        raise ValueError(unknown)
-    if action is not Action.EVICT and not text:
-        raise ValueError("no text")
-    expected = {Action.ADD: (0, 0), Action.REVISE: (1, 1), Action.EVICT: (1, 1), Action.MERGE: (2, 99)}[action]
-    if not expected[0] <= len(lines) <= expected[1]:
-        raise ValueError(f"{len(lines)} lines named")
-    return Operation(action, section, text, lines, cites)
+        raise ValueError(f"there is no {lines[0]}" if lines and action is not Action.MOVE else "it needs a section")
+    if action in _TEXTS and not text:
+        raise ValueError("it needs a text")
+    if action is Action.RECALL and section is SectionName.POINTERS:
+        section = SectionName.CONTEXT
+    until = said.until.isoformat() if said.until else ""
+    keywords, pointer = " ".join((said.keywords or "").split())[:MAX_KEYWORDS], said.pointer is not False
+    return Operation(action, section, text, lines, cites, said.importance, until, keywords, pointer)
 
 
 def _named(id_: str) -> str:
@@ -247,11 +225,14 @@ def _strict(schema: Any) -> Any:  # noqa: ANN401 - JSON has no better type
         return [_strict(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    strict = {key: _strict(value) for key, value in schema.items() if key not in {"default", "title", "minLength"}}
+    strict = {
+        key: _strict(value)
+        for key, value in schema.items()
+        if key not in {"default", "title", "minLength", "minimum", "maximum", "format"}
+    }
     if "properties" in strict:
         strict |= {"required": list(strict["properties"]), "additionalProperties": False}
     return strict
 
 
-SYNTHESIS_SCHEMA: dict[str, Any] = _strict(SaidSynthesis.model_json_schema())
-REFLECTION_SCHEMA: dict[str, Any] = _strict(SaidReflection.model_json_schema())
+REPLY_SCHEMA: dict[str, Any] = _strict(SaidReply.model_json_schema())

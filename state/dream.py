@@ -15,10 +15,11 @@ from state.codec import decode, encode
 from state.crystals.crystal import Crystal
 from state.document.approval import Policy
 from state.document.document import Edit, SectionName
-from state.document.operations import Birth, Death, Operation, Refusal
+from state.document.operations import Operation, Refusal, Why
 from state.errors import StorageError
 from state.forgetting.known import NOTHING, Known
 from state.secrets.policy import DEFAULT, Redaction
+from state.signals.felt import Felt
 from state.signals.hormones import Hormones
 from state.trust import Trust
 
@@ -94,9 +95,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class CurrentLine:
-    """A line of MEMORY.md as it stands, with its id from the ledger.
+    """A line of MEMORY.md with its id from the ledger. It never changes: what says it otherwise is another line.
 
-    `said_at` is when the latest text that it rests on was said; None where that is not known.
+    `said_at` is when the latest text that it rests on was said; None where that is not known. `above`: it stands
+    above the title, from before the first dream. `crystal` keeps the text of a line that leaves; of a pointer it is
+    the crystal to which that leads. `until` is the last day on which it holds (ISO 8601; empty: it has none).
     """
 
     id: str
@@ -107,6 +110,49 @@ class CurrentLine:
     born_at: datetime
     pinned: bool = False
     said_at: datetime | None = None
+    above: bool = False
+    crystal: str = ""
+    until: str = ""
+
+    @property
+    def place(self) -> SectionName | None:
+        """The section in which edits find it; None above the title."""
+        return None if self.above else self.section
+
+
+# What the program counts and points to keeps the order in which it comes.
+_IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Lines that leave MEMORY.md, and those that come in their place: all that ever happens to it is a list of these.
+
+    `evidence` are the ids of the crystals on which the lines rest that come. A pin is a change of a line into itself.
+    """
+
+    why: Why
+    gone: tuple[CurrentLine, ...] = ()
+    come: tuple[CurrentLine, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits of the text that carry it out. A line that takes no other's place is the first of its section."""
+        if self.why is Why.PINNED:
+            return tuple(Edit(line.section, (line.text,), pinned=line.pinned) for line in self.come)
+        gone, edits = list(self.gone), list[Edit]()
+        for line in self.come:
+            here = tuple(old.text for old in gone if old.place is line.place)
+            gone = [old for old in gone if old.place is not line.place]
+            edits.append(Edit(line.place, here, line.text, first=not here and line.section not in _IN_THEIR_ORDER))
+        return (*edits, *(Edit(old.place, (old.text,), None) for old in gone))
+
+    @property
+    def undone(self) -> "Change":
+        """The change that takes this one back."""
+        why = Why.PINNED if self.why is Why.PINNED else Why.UNDONE
+        return Change(why, self.come, self.gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +162,6 @@ class Remark:
     note: int
     before: int | None
     after: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class PastLine:
-    """A line of an earlier version, and what became of it.
-
-    `pointer` holds the keywords that lead to it; `revised` says that a line took its place with evidence.
-    """
-
-    text: str
-    pointer: str = ""
-    crystal: str = ""
-    revised: bool = False
-    deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +239,11 @@ class EarlierChange:
     operation: Operation
     decision: Decision
 
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for the owner."""
+        return self.decision is Decision.WAITING
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -214,16 +251,14 @@ class Snapshot:
 
     `text` is MEMORY.md as it stood (empty: no file), `based_on` the number of the last committed version, `budget`
     the characters that the new one may have. `lines` stand in the seven sections, `old_text` above them from before
-    the first dream; `seeds` are the ids of its crystals, as long as no dream has seen them. `by_hand` are the ids of
-    the lines that the owner wrote since the last version, `deleted` the lines that the owner removed, and `corrected`
-    says which new line stands in the place of which of these (ids, old and new). `notes` are the crystals of the
-    scratch notes, `taken` their rows, `pointed` those behind the pointers of the file, `twins` those that have the
-    very text of a line.
-    `best` are the lines of the best of the last ten versions. `redaction` says what of all this a model, or a
-    crystal, may be given; `forgotten` what no line may hold. `policy` says what waits for the owner, `handwritten`
-    are the ids of all lines that stand as the owner wrote them, `earlier` the changes that wait or were declined, and
-    `undecided` the crystals of those inputs that waited once and were not decided. `newest` is the last crystal's
-    row, and `waiting` counts the pending notes that are not among `notes` (a thousand at most): both as they were
+    the first dream; `seeds` are the ids of its crystals, as long as no dream has seen them. `notes` are the crystals
+    of the scratch notes, `taken` their rows with the ids of their crystals, `pointed` those behind the pointers of
+    the file, `twins` those that have the very text of a line. `felt` is what was felt since the last dream.
+    `redaction` says what of all this a model, or a crystal, may be given; `forgotten` what no line may hold. `policy`
+    says what waits for the owner, `handwritten` are the ids of all lines that stand as the owner wrote them,
+    `earlier` the changes that wait or were declined, and `undecided` the crystals of those inputs that waited once
+    and were not decided. `newest` is the last crystal's row, and `waiting` counts the pending notes that are not
+    among `notes` (a thousand at most): both as they were
     when this was read. `unasked` are the ids of inputs of which no model is asked any more, `notes_in` is the section
     of notes in a dream without a model.
     """
@@ -236,21 +271,16 @@ class Snapshot:
     budget: int
     next_line: int
     hormones: Hormones
+    felt: Felt
     lines: tuple[CurrentLine, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     seeds: tuple[str, ...] = ()
     notes: tuple[Crystal, ...] = ()
-    taken: tuple[int, ...] = ()
+    taken: tuple[tuple[int, str], ...] = ()
     pointers: tuple[PointerLine, ...] = ()
     tombstones: tuple[str, ...] = ()
-    new_tombstones: tuple[str, ...] = ()
-    lifted_tombstones: tuple[str, ...] = ()
-    by_hand: tuple[str, ...] = ()
-    deleted: tuple[CurrentLine, ...] = ()
-    corrected: tuple[tuple[str, str], ...] = ()
     pointed: tuple[Crystal, ...] = ()
     twins: tuple[Crystal, ...] = ()
-    best: tuple[PastLine, ...] = ()
     genome: tuple[str, ...] = ()
     old_text: tuple[CurrentLine, ...] = ()
     problems: tuple[str, ...] = ()
@@ -288,32 +318,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """What one attempt of a synthesis proposes.
-
-    `consumed` names the inputs that the answer took in without an operation. `complete` is false when the answer
-    was cut off at the token limit. `whole` is true for an answer that was a whole document.
-    """
-
-    operations: tuple[Operation, ...]
-    consumed: tuple[str, ...] = ()
-    refused: tuple[Refusal, ...] = ()
-    author: str = ""
-    complete: bool = True
-    whole: bool = False
-    missing: tuple[SectionName, ...] = ()
-    doubled: tuple[SectionName, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Dream:
-    """All that a dream will change, and why.
+    """A version: all that it changes, and why.
 
-    Applying `edits` to `before` and stamping it gives `after`; a MEMORY.md that a human changed meanwhile gets the
-    same edits. Committing the same dream again changes nothing. `staged` are the changes that wait for the owner and
-    those that applied and can be undone, with all that is known of them;
-    `decided` what this version makes of changes that were staged before, `corrections` what the owner called wrong.
-    `taken` are the rows of the notes that it took in.
+    Applying `changes` to `before` and stamping it gives `after`; over a MEMORY.md that its owner changed meanwhile
+    (`joined`) they are applied to that, as far as their lines stand there. Committing the same dream again changes
+    nothing. `staged` are the changes that wait for the owner and those that applied and can be undone, with all that
+    is known of them; `decided` what this version makes of changes that were staged before, `corrections` what the
+    owner called wrong. `crystals` are those that it leaves behind, `taken` the rows of the notes that it took in.
     A restore names in `dreamt` the crystals that are input again, in `redreamt` those that are no longer, and in
     `remarks` the notes that are so.
     `newest` is the row of the last crystal that there was when the dream read (what it passed over up to there is no
@@ -328,15 +340,11 @@ class Dream:
     before: str
     after: str
     mood: str
-    edits: tuple[Edit, ...] = ()
+    changes: tuple[Change, ...] = ()
     operations: tuple[Operation, ...] = ()
     refused: tuple[Refusal, ...] = ()
-    births: tuple[Birth, ...] = ()
-    deaths: tuple[Death, ...] = ()
     crystals: tuple[Crystal, ...] = ()
     dreamt: tuple[str, ...] = ()
-    pointers: tuple[PointerLine, ...] = ()
-    retired_pointers: tuple[PointerLine, ...] = ()
     taken: tuple[int, ...] = ()
     remarks: tuple[Remark, ...] = ()
     tombstones: tuple[str, ...] = ()
@@ -346,19 +354,20 @@ class Dream:
     notes: int = 0
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
-    merged: str | None = None
+    joined: bool = False
     staged: tuple[StagedChange, ...] = ()
     decided: tuple[Decided, ...] = ()
     newest: int = 0
     waiting: int = 0
     corrections: tuple[Correction, ...] = ()
     redreamt: tuple[str, ...] = ()
+    valence: float = 0.0
 
     @property
     def changes_nothing(self) -> bool:
         """Whether MEMORY.md and its ledger are the same afterwards, but for the stamp."""
-        changes = (self.edits, self.births, self.deaths, self.staged, self.decided, self.tombstones)
-        return not any(changes) and not self.lifted_tombstones and not self.corrections
+        made = (self.changes, self.staged, self.decided, self.tombstones, self.lifted_tombstones, self.corrections)
+        return not any(made)
 
     @property
     def waiting_changes(self) -> int:
@@ -366,12 +375,24 @@ class Dream:
         return sum(not one.applied for one in self.staged)
 
     @property
-    def text(self) -> str:
-        """MEMORY.md as this version has it, with what a human changed meanwhile."""
-        return self.after if self.merged is None else self.merged
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits of MEMORY.md that carry its changes out."""
+        return tuple(edit for change in self.changes for edit in change.edits)
+
+    @property
+    def came(self) -> tuple[CurrentLine, ...]:
+        """Every line that this version wrote."""
+        return tuple(line for change in self.changes if change.why is not Why.PINNED for line in change.come)
+
+    @property
+    def left(self) -> tuple[tuple[CurrentLine, Why], ...]:
+        """Every line that left in it, and why."""
+        return tuple(
+            (line, change.why) for change in self.changes if change.why is not Why.PINNED for line in change.gone
+        )
 
 
-RECORD_FORMAT = 4
+RECORD_FORMAT = 5
 """The form in which a version and a proposal keep a dream. What has no number is of before there were any: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
@@ -393,9 +414,45 @@ def _without_segments(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key != "segments"}
 
 
+_LINE = ("id", "section", "text", "importance", "trust", "born_at", "crystal")
+
+
+def _with_changes(record: dict[str, Any]) -> dict[str, Any]:
+    """Put the lines that came and those that left in their place together."""
+    gone = "edits", "births", "deaths", "pointers", "retired_pointers", "merged"
+    kept = {key: value for key, value in record.items() if key not in gone}
+    at, deaths = record.get("at"), list(record.get("deaths", ()))
+
+    def line(one: dict[str, Any]) -> dict[str, Any]:
+        said = {"importance": 0.5, "trust": Trust.AGENT.value, "born_at": at} | one
+        return {
+            key: said[key]
+            for key in ("id", "section", "text", "importance", "trust", "born_at", "crystal")
+            if key in said
+        }
+
+    changes = []
+    for birth in record.get("births", ()):
+        replaced = [death for death in deaths if death.get("successor") == birth.get("id")]
+        deaths = [death for death in deaths if death not in replaced]
+        why = replaced[0]["fate"] if replaced else Why.ADDED.value
+        come, evidence = [line(birth)], birth.get("evidence", ())
+        changes.append({"why": why, "gone": list(map(line, replaced)), "come": come, "evidence": evidence})
+    changes += [{"why": death["fate"], "gone": [line(death)]} for death in deaths]
+    after = record.get("merged") or record.get("after", "")
+    return {**kept, "changes": changes, "after": after, "joined": record.get("merged") is not None}
+
+
 # Each makes a record of the next form from one of the form of its place here. The first came with its number alone,
-# the second with fields that may be missing, the third without doubts, the fourth with rows of notes.
-_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict, dict, _without_doubts, _without_segments)
+# the second with fields that may be missing, the third without doubts, the fourth with rows of notes, the fifth with
+# changes in place of births and deaths.
+_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
+    dict,
+    dict,
+    _without_doubts,
+    _without_segments,
+    _with_changes,
+)
 
 
 def encode_record(dream: Dream) -> str:
@@ -405,7 +462,7 @@ def encode_record(dream: Dream) -> str:
 
 def encode_kept(dream: Dream) -> str:
     """Encode what a version keeps of its dream: all but its texts, which are the version's, and what rows say."""
-    return encode_record(replace(dream, before="", after="", merged=None, edits=(), crystals=(), retired_pointers=()))
+    return encode_record(replace(dream, before="", after="", joined=False, crystals=()))
 
 
 def decode_record(content: str | bytes, name: str) -> Dream:

@@ -239,7 +239,9 @@ def _record(store: Store, dream: str, number: int | None) -> Dream | None:
 def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tuple[AppliedOperation, ...]:
     """The operations with the texts of their old lines, and of the crystals that their lines rest on."""
     every = tuple(operations)
-    evidence = {(birth.section, normalise(birth.text)): birth.evidence for birth in record.births}
+    evidence = {
+        (line.section, normalise(line.text)): change.evidence for change in record.changes for line in change.come
+    }
     evidence |= {
         (one.operation.section, normalise(one.operation.text)): tuple(
             dict.fromkeys(piece.crystal for piece in one.evidence if piece.crystal)
@@ -248,7 +250,7 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
     }
     rests = [evidence.get((one.section, normalise(one.text)), ()) for one in every]
     known = _cited(store, {crystal for crystals in rests for crystal in crystals})
-    old = {death.id: death.text for death in record.deaths}
+    old = {line.id: line.text for line, _ in record.left}
     clean = _clean(store, record)
 
     def shown(text: str) -> str:
@@ -295,7 +297,7 @@ def _refused(store: Store, refusal: Refusal) -> RefusedOperation:
 def _diff(store: Store, record: Dream, number: int | None) -> str:
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
     new = "proposed" if number is None else f"version {number}"
-    rows = unified_diff(record.before, record.text, old, new).splitlines()
+    rows = unified_diff(record.before, record.after, old, new).splitlines()
     clean = _clean(store, record)
     # In runs of lines, since a key has several.
     runs = groupby(rows, lambda row: row.startswith(_HEADS) or row[1:].removeprefix("- ") in clean)
@@ -311,9 +313,9 @@ def _clean(store: Store, record: Dream) -> frozenset[str]:
     """
     if record.cause != _DREAM:
         return frozenset()
-    lives = (store.lineage.life(death.id) for death in record.deaths)
+    lives = (store.lineage.life(line.id) for line, _ in record.left)
     gone = {life.text for life in lives if life is not None and life.trust is not Trust.OWNER}
-    born = {birth.text for birth in record.births if birth.trust is not Trust.OWNER}
+    born = {line.text for line in record.came if line.trust is not Trust.OWNER}
     return frozenset(gone | born | {operation.text for operation in record.operations})
 
 

@@ -8,8 +8,8 @@ from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal
-from state.document.document import parse
-from state.document.operations import Fate
+from state.document.document import SectionName, parse
+from state.document.operations import Why
 from state.dream import Dream
 from state.errors import NotFoundError
 from state.stores.crystals.supersessions import Supersessions
@@ -164,7 +164,7 @@ def _operation(record: Dream, life: LineLife) -> str:
             on = f" of {', '.join(operation.lines)}" if operation.lines else ""
             citing = f", citing {', '.join(operation.cites)}" if operation.cites else ""
             return f"{operation.action.value}{on}{citing}"
-    if any(pointer.crystal in life.evidence for pointer in record.pointers):
+    if life.section is SectionName.POINTERS and record.cause == "dream":
         return "pointer to a line that left"
     return "restore" if record.cause == "restore" else "by hand"
 
@@ -180,7 +180,7 @@ def _removal(store: Store, life: LineLife) -> Removal | None:
         fate=life.fate,
         successor=redacted(store, successor.text) if successor else "",
         crystal=life.crystal,
-        keywords=keywords if life.fate == Fate.EVICTED else "",
+        keywords=keywords if life.fate == Why.EVICTED else "",
     )
 
 

@@ -21,7 +21,7 @@ from daemon.workspace.stores import Store, utc_now
 from state.agents import Reader
 from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
 from state.document.document import SectionName, parse
-from state.document.operations import Fate
+from state.document.operations import Why
 from state.dream import Decision
 from state.errors import NotFoundError, StorageError
 from state.stores.crystals.listing import Chosen, CrystalList, ListedCrystal
@@ -331,10 +331,10 @@ class _Asked:
         if ending is None:
             raise ValueError("the line stands")
         left, text = f"its line left MEMORY.md in version {ending.version}", self._short(line.text)
-        if ending.fate == Fate.EVICTED:
+        if ending.fate == Why.EVICTED:
             advice = f"search for `{ending.keywords}`" if ending.keywords else _SEARCH
             return Reason(Absence.EVICTED, f"{left}: there was no room, and a pointer leads to it", advice, text)
-        if ending.fate == Fate.DELETED:
+        if ending.fate == Why.DELETED:
             return Reason(Absence.DELETED, f"{left}: its owner took it out", "write it again to have it back", text)
         now = f"; it says now: {self._short(ending.successor)}" if ending.successor else ""
         return Reason(

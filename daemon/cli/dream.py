@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import caller_of, config_of, takes_folder, workspace_for_dream
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
     from daemon.dream.run import Outcome
-    from state.dream import Dream
+    from state.dream import Change, CurrentLine, Dream
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -76,9 +76,8 @@ def _show(outcome: "Outcome", config: "Config") -> None:
     if outcome.mode == "propose":
         out(f"proposal {dream.id} waits; 'dreamd review {dream.id} --approve' commits it", "bold")
     else:
-        text = dream.after if dream.merged is None else dream.merged
-        out(f"version {dream.number}, {len(text):,} characters", "bold")
-    if dream.merged is not None:
+        out(f"version {dream.number}, {len(dream.after):,} characters", "bold")
+    if dream.joined:
         out("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     for row, style in changes(dream):
         out(f"  {row}", style)
@@ -99,34 +98,40 @@ def changes(dream: "Dream") -> Iterator[tuple[str, str]]:
 
     A line that came and left in the same dream, since there was no room for it, is only counted.
     """
-    from state.document.operations import Fate
-
-    gone = {death.id: death for death in dream.deaths}
-    passing = gone.keys() & {birth.id for birth in dream.births}
-    by_line = {pointer.line: pointer.keywords for pointer in dream.pointers if pointer.line}
-    for birth in dream.births:
-        if birth.id in passing:
-            continue
-        if birth.replaces:
-            old = "; ".join(gone[line].text if line in gone else line for line in birth.replaces)
-            yield f"~ {birth.section}: {birth.text} (was: {old})", "cyan"
-        else:
-            yours = " (yours)" if birth.trust == "owner" and not birth.evidence else ""
-            yield f"+ {birth.section}: {birth.text}{yours}", "green"
-    for death in dream.deaths:
-        if death.id in passing:
-            continue
-        if death.fate is Fate.EVICTED:
-            keywords = by_line.get(death.id)
-            where = f"search: {keywords}" if keywords else "its crystal"
-            yield f"- {death.section}: {death.text} (to {where})", "red"
-        elif death.fate is Fate.DELETED:
-            yield f"- {death.section}: {death.text} (you deleted it)", "red"
-        elif death.fate is Fate.ANSWERED:
-            yield f"- {death.section}: {death.text} (answered)", "green"
-    unshown = [gone[line] for line in passing if gone[line].section != "Crystal Pointers"]
+    born = {line.id for line in dream.came}
+    passing = {line.id for line, _ in dream.left if line.id in born}
+    unshown = 0
+    for change in dream.changes:
+        come = [line for line in change.come if line.id not in passing and line.section != "Crystal Pointers"]
+        gone = [line for line in change.gone if line.id not in passing]
+        unshown += sum(line.id in passing and line.section != "Crystal Pointers" for line in change.gone)
+        yield from _rows(change, come, gone)
     if unshown:
-        yield f"{counted(len(unshown), 'line')} had no room and went straight to crystals", "dim"
+        yield f"{counted(unshown, 'line')} had no room and went straight to crystals", "dim"
+
+
+def _rows(
+    change: "Change", come: Sequence["CurrentLine"], gone: Sequence["CurrentLine"]
+) -> Iterator[tuple[str, str]]:
+    """A row for each line that came or left."""
+    from state.document.operations import Why
+    from state.document.pointer import parse_pointer
+
+    for line in come:
+        if gone:
+            yield f"~ {line.section}: {line.text} (was: {'; '.join(old.text for old in gone)})", "cyan"
+        else:
+            yours = " (yours)" if line.trust == "owner" and not change.evidence else ""
+            yield f"+ {line.section}: {line.text}{yours}", "green"
+    if come:
+        return
+    pointer = next((parsed for line in change.come if (parsed := parse_pointer(line.text))), None)
+    where = f"search: {pointer[1]}" if pointer else "its crystal"
+    ends = {Why.EVICTED: f"(to {where})", Why.DELETED: "(you deleted it)", Why.ANSWERED: "(answered)"}
+    style = "green" if change.why is Why.ANSWERED else "red"
+    for line in gone:
+        if change.why in ends:
+            yield f"- {line.section}: {line.text} {ends[change.why]}", style
 
 
 def _how(dream: "Dream", config: "Config") -> str:

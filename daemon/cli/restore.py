@@ -23,6 +23,6 @@ def run(arguments: argparse.Namespace) -> int:
         show_json(dream)
         return 0
     out(f"version {arguments.version} is back, as version {dream.number}", "bold")
-    show_unified(unified_diff(dream.before, dream.text, "as it was", f"version {dream.number}"))
+    show_unified(unified_diff(dream.before, dream.after, "as it was", f"version {dream.number}"))
     say(f"{counted(done.pending, 'note')} pending")
     return 0

@@ -20,9 +20,8 @@ from daemon.config.layers import layers, user_file
 from daemon.config.paths import allow_path, allowed
 from state.budget import DayLimits
 from state.codec import problems_of
-from state.document.approval import Approval, Heard, Policy, SectionRule
+from state.document.approval import RULED, Approval, Heard, Policy, SectionRule
 from state.document.document import SectionName
-from state.document.operations import Action
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
 
@@ -104,11 +103,11 @@ class ApproveSection(_Section):
     @property
     def policy(self) -> Policy:
         """The policy, but for what is heard."""
-        kinds = {name: Approval(getattr(self, name)) for name in (*Action, "by_hand")}
+        kinds = {name: Approval(getattr(self, name)) for name in (*RULED, "by_hand")}
         sections = tuple(
             SectionRule(SectionName(name), action, Approval(getattr(rules, action.value)))
             for name, rules in self.sections.items()
-            for action in Action
+            for action in RULED
         )
         return Policy(**kinds, sections=sections, heard=Heard.MARK)
 

@@ -18,7 +18,7 @@ def without_secrets(answer: str, redaction: Redaction) -> str:
 
 def messages_of(request: Request) -> str:
     """The messages of a request as they are kept, JSON. Its texts were redacted before they went into it."""
-    messages = [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}]
+    messages = [{"role": role, "content": text} for role, text in request.messages]
     # A character that is none (half of a pair) is no reason to lose what was paid for.
     return json.dumps(messages, ensure_ascii=False).encode("utf-8", "replace").decode()
 

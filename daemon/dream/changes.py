@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 from daemon.dream.lines.change import corrected
 from daemon.dream.memory import WorkspaceMemory
-from daemon.dream.owner_edits import owner_edits
 from daemon.dream.snapshot import standing
 from daemon.ingest.notes import note_crystal
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.approval import Wish, carry_out, is_outdated, stands
+from graphs.review import Wish, carry_out, is_outdated, stands
 from state.document.merge import working
 from state.document.operations import Action, Refusal
+from state.document.owner import lines_in
 from state.dream import CurrentLine, Decided, Decision, Dream, decode_record
 from state.errors import ConflictError, RejectedError, UsageError
 from state.scratch import Note
@@ -93,7 +93,7 @@ def decide_changes(
 def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
     """What each of these changes is to be again."""
     again = dict[int, Decision]()
-    lines = _lines(store, utc_now()) if numbers else ()
+    lines = _lines(store) if numbers else ()
     for number in numbers:
         change = store.changes.any(number)
         if change.decision not in REOPENED:
@@ -109,7 +109,7 @@ def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
 def open_changes(store: Store) -> list[tuple[Change, bool]]:
     """Return the changes that wait or applied, each with whether it is outdated."""
     waiting = store.changes.open()
-    lines = _lines(store, utc_now()) if waiting else ()
+    lines = _lines(store) if waiting else ()
     return [(one, _is_over(one, lines)) for one in waiting]
 
 
@@ -125,7 +125,7 @@ def settle(store: Store, now: datetime) -> int:
     waiting = store.changes.open()
     if not waiting:
         return 0
-    lines = _lines(store, now)
+    lines = _lines(store)
     oldest = now - timedelta(days=store.config.dream.approve_days)
     outdated = [one for one in waiting if _is_over(one, lines)]
     expired = [one for one in waiting if one not in outdated and one.at <= oldest]
@@ -164,7 +164,8 @@ def _carried(
     if not wishes:
         return Settled(None, {}, (), ())
     memory, name = WorkspaceMemory(store), f"{now:%Y%m%dT%H%M%S%f}Z"
-    carried = carry_out(standing(store, name, now), wishes, memory)
+    rested = [line.id for wish in wishes for line in wish.change.lines]
+    carried = carry_out(standing(store, name, now), wishes, memory, store.lineage.evidence_of(rested))
     refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused)
     if carried.dream is None:
         return Settled(None, {}, carried.outdated, refused)
@@ -183,7 +184,7 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
     """Decide these, with a note for each that waited and says something that no line says."""
     if not changes:
         return
-    standing = {normalise(line.text) for line in _lines(store, now)}
+    standing = {normalise(line.text) for line in _lines(store)}
     pending = {note.text for note in store.notes.each_pending()}
     for one in changes:
         # What workspaces agree on stands in them: it is no news of this one.
@@ -206,10 +207,10 @@ def _as_note(change: Change) -> Note | None:
     return Note(operation.text, said, max((piece.importance for piece in evidence), default=0.5))
 
 
-def _lines(store: Store, now: datetime) -> tuple[CurrentLine, ...]:
-    """The lines of MEMORY.md as its owner left it."""
+def _lines(store: Store) -> tuple[CurrentLine, ...]:
+    """Return the lines that stand in MEMORY.md as its owner left it."""
     text, _ = read_document(store)
-    return owner_edits(store, working(text), now).lines
+    return lines_in(working(text), store.lineage.current_lines())
 
 
 def approve(store: Store, dream: str) -> Dream:

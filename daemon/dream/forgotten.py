@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store
-from graphs.guard import FORGOTTEN
+from graphs.checks import FORGOTTEN
 from state.document.document import parse
 from state.document.operations import Refusal
 from state.errors import DreamdError

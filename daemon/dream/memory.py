@@ -14,7 +14,7 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
-from state.dream import Dream, PointerLine, Reason, Snapshot
+from state.dream import Dream, Reason, Snapshot
 from state.scratch import Bite, bite_of
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.git.reading import note_git
@@ -25,19 +25,40 @@ MOST_NOTES = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Upto:
+    """The rows of the last crystal and of the last note that a dream has read."""
+
+    crystal: int
+    note: int
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceMemory:
     """Reads and commits for real."""
 
     store: Store
     context_window: int | None = None
 
-    def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
-        """Take in what arrived and read all that a dream needs: of the pending notes the oldest, as many as fit."""
+    def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:
+        """Take in what arrived and read all that a dream needs: of the pending notes the oldest, as many as fit.
+
+        A dream that goes on reads what it had read, `upto` the same notes and crystals.
+        """
         absorb_notes(self.store, now, most=MOST_NOTES)
-        taken = self.store.notes.pending(self._bite)
+        pending = self.store.notes.pending(self._bite)
+        taken = [one for one in pending if upto is None or one.key <= upto.note]
         waiting = self.store.notes.count().notes - len(taken)
-        notes = pending_crystals(self.store, taken)
-        return snapshot(self.store, notes, [one.key for one in taken], dream, reason, now, max(0, waiting))
+        rows = pending_crystals(self.store, taken)
+        return snapshot(
+            self.store,
+            list(dict.fromkeys(crystal for _, crystal in rows)),
+            [(row, crystal.id) for row, crystal in rows],
+            dream,
+            reason,
+            now,
+            max(0, waiting),
+            upto.crystal if upto is not None else None,
+        )
 
     @property
     def _bite(self) -> Bite:
@@ -72,16 +93,12 @@ class WorkspaceMemory:
         self.store.embed()
         return done
 
-    def known_pointers(self) -> tuple[PointerLine, ...]:
-        """Pointers, standing in the file or not, to the lines of the versions that a dream is compared with."""
-        return tuple(self.store.lineage.lately_made())
-
 
 @dataclass(frozen=True, slots=True)
 class DryMemory(WorkspaceMemory):
     """Reads without taking anything, commits nothing."""
 
-    def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
+    def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:  # noqa: ARG002
         """The snapshot of the pending notes; those that just arrived stay where they are."""
         pending = bite_of(self.store.notes.each_pending(), self._bite)
         notes = learnable(self.store, (note_crystal(self.store, note, now) for note in pending))
@@ -97,9 +114,9 @@ class DryMemory(WorkspaceMemory):
 class ProposingMemory(WorkspaceMemory):
     """Keeps the dream as a proposal for the owner."""
 
-    def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
+    def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:
         """The snapshot of a dream that waits as a whole: nothing of it waits on its own."""
-        read = WorkspaceMemory.read(self, dream, reason, now)
+        read = WorkspaceMemory.read(self, dream, reason, now, upto)
         return replace(read, policy=read.policy.asked_as_a_whole)
 
     def commit(self, dream: Dream) -> Dream:

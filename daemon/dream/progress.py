@@ -1,18 +1,20 @@
 """Progress: what each node of a dream did, in a few numbers for a person, told at once and kept in the ledger."""
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from state.document.document import SectionName
+from state.document.operations import Why
 
 if TYPE_CHECKING:
+    from graphs.sheet import Sheet
+    from state.dream import Dream, Snapshot
     from state.stores.history.steps import Finished, Steps
 
-# LangGraph's own entry: set when a resumed dream takes over what a node had finished before the interruption.
-_METADATA = "__metadata__"
 _KINDS = {
     "N": "notes",
     "C": "crystals",
@@ -76,55 +78,22 @@ def _joined(steps: "list[Finished]") -> "Finished":
     return replace(steps[-1], seconds=sum(step.seconds for step in steps), figures=figures)
 
 
-def report_nodes(update: dict[str, Any], values: dict[str, Any], mode: str, on_step: Callable[[Step], None]) -> None:
-    """Merge what the nodes returned into `values` and report each; the last commits, proposes or does nothing."""
-    for node, step in update.items():
-        if node == _METADATA:
-            continue
-        values |= step or {}
-        if node != "commit" or mode == "auto":
-            on_step(Step(node, _FIGURES[node](values)))
-        elif mode == "propose":
-            on_step(Step("propose", "it waits for 'dreamd review'"))
+def gathered(snapshot: "Snapshot") -> Step:
+    """What a dream reads."""
+    kinds = [piece.id[0] for piece in snapshot.evidence]
+    figures = ", ".join(f"{kinds.count(kind)} {name}" for kind, name in _KINDS.items() if kind in kinds)
+    return Step("gather", figures or "nothing new")
 
 
-def _gathered(values: dict[str, Any]) -> str:
-    kinds = [piece["id"][0] for piece in json.loads(values["snapshot"])["evidence"]]
-    return ", ".join(f"{kinds.count(kind)} {name}" for kind, name in _KINDS.items() if kind in kinds) or "nothing new"
+def answered(node: str, sheet: "Sheet") -> Step:
+    """What became of an answer."""
+    applied, waits = (sum(map(which, sheet.told)) for which in (lambda one: one.applied, lambda one: one.waits))
+    mend = sum(one.mend for one in sheet.told) + len(sheet.unread)
+    waiting = f", {waits} wait for the owner" if waits else ""
+    return Step(node, f"{applied} operations stand, {mend} refused{waiting}")
 
 
-def _reflected(values: dict[str, Any]) -> str:
-    return f"{len(json.loads(values['insights']))} insights"
-
-
-def _synthesized(values: dict[str, Any]) -> str:
-    draft = json.loads(values["draft"])
-    return f"{len(draft['operations'])} operations by {draft['author']}"
-
-
-def _guarded(values: dict[str, Any]) -> str:
-    verdict = json.loads(values["verdict"])
-    figures = f"{len(verdict['operations'])} pass, {len(verdict['refused'])} refused"
-    return f"{figures}; again: {values['feedback'][0]}" if values["outcome"] == "again" else figures
-
-
-def _evicted(values: dict[str, Any]) -> str:
-    if values["outcome"] == "refused":
-        return f"refused: {values['feedback'][0]}"
-    record = json.loads(values["record"])
-    gone = sum(death["fate"] == "evicted" and death["section"] != "Crystal Pointers" for death in record["deaths"])
-    return f"{gone} lines to pointers, {len(record['after']):,} characters"
-
-
-def _committed(values: dict[str, Any]) -> str:
-    return f"version {json.loads(values['record'])['number']}"
-
-
-_FIGURES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "gather": _gathered,
-    "reflect": _reflected,
-    "synthesize": _synthesized,
-    "guard": _guarded,
-    "evict": _evicted,
-    "commit": _committed,
-}
+def evicted(dream: "Dream") -> Step:
+    """How the file came to fit."""
+    gone = [line for line, why in dream.left if why is Why.EVICTED and line.section is not SectionName.POINTERS]
+    return Step("evict", f"{len(gone)} lines to pointers, {len(dream.after):,} characters")

@@ -1,25 +1,20 @@
 """Restore: commits an older version of MEMORY.md anew, and makes what was consumed since pending again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from functools import partial
 
-from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import SectionName, parse
-from state.document.markdown import is_stamp
-from state.document.merge import difference
-from state.document.operations import Birth, Death, Fate
+from state.document.owner import restored_text
 from state.document.pointer import parse_pointer
-from state.dream import RESTORE, CurrentLine, Decided, Decision, Dream, PointerLine, Remark
+from state.dream import RESTORE, Change, CurrentLine, Decided, Decision, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.changes import OPEN
-from state.stores.history.lineage import match
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -40,12 +35,13 @@ def restore(store: Store, number: int) -> Dream:
     settle_document(store)
     write_blocks(store)
     before, problems = read_document(store)
+    standing = store.lineage.current_lines()
     later, lost = _later(store, number)
     now = utc_now()
-    births, deaths, crystals = _line_changes(store, before, text, now)
+    changes = _named(store, restored_text(standing, text, now, partial(_earlier, store), RESTORED_IMPORTANCE))
     consumed = _consumed_by(later)
     unread = (one for version in lost for one in store.crystals.dreamt_in(version))
-    standing = {normalise(block.text) for _, block in parse(text).lines()}
+    present = {normalise(block.text) for _, block in parse(text).lines()}
     lifted = dict.fromkeys(one for record in later for one in record.lifted_tombstones)
     dream = Dream(
         number=store.lineage.last_version() + 1,
@@ -56,19 +52,12 @@ def restore(store: Store, number: int) -> Dream:
         before=before,
         after=text,
         mood=mood(store.feelings.levels(now)),
-        edits=difference(before, text),
-        births=births,
-        deaths=deaths,
-        crystals=crystals,
+        changes=changes,
         dreamt=tuple(dict.fromkeys((*consumed.dreamt, *unread))),
         redreamt=consumed.redreamt,
         remarks=_remarks(store, number, later),
-        pointers=_pointers(store, text),
-        tombstones=(
-            *(death.text for death in deaths if death.fate is Fate.DELETED),
-            *(one for one in lifted if normalise(one) not in standing),
-        ),
-        lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in standing),
+        tombstones=tuple(one for one in lifted if normalise(one) not in present),
+        lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in present),
         problems=(*problems, *lost.values()),
         decided=_undecided(store, later),
     )
@@ -164,63 +153,24 @@ def _undecided(store: Store, later: Sequence[Dream]) -> tuple[Decided, ...]:
     return tuple(decided)
 
 
-def _line_changes(
-    store: Store, before: str, text: str, now: datetime
-) -> tuple[tuple[Birth, ...], tuple[Death, ...], tuple[Crystal, ...]]:
-    """Lines that come, lines that go, and crystals of the latter and of the owner's lines since the last version."""
-    standing = store.lineage.current_lines()
-    blocks = [(name, block.text) for name, block in parse(text).lines()]
-    known = match(standing, blocks)
-    number = store.lineage.next_line()
-    births = []
-    for (name, line_text), line in zip(blocks, known, strict=True):
-        if line is not None:
-            continue
-        earlier = [life for life in store.lineage.lives(line_text) if normalise(life.text) == normalise(line_text)]
-        evidence = tuple(dict.fromkeys(crystal for life in earlier for crystal in life.evidence))
-        trust = earlier[0].trust if earlier else Trust.OWNER
-        births.append(Birth(f"L{number}", name, line_text, RESTORED_IMPORTANCE, trust, evidence))
-        number += 1
-    kept = {line.id for line in known if line is not None}
-    gone = [line for line in standing if line.id not in kept]
-    present = {block.key for _, block in parse(before).lines()}
-    leaving = [
-        line for line in gone if line.section is not SectionName.POINTERS and normalise(line.text) in present
-    ] + _by_hand(before, {normalise(line.text) for line in standing} | {normalise(one) for _, one in blocks}, now)
-    crystals = [
-        Crystal(
-            line.text, Origin.EVICTED, line.born_at, Kind.GENERAL, line.importance, line.trust,
-            lifecycle=Lifecycle.CONSOLIDATED,
-        )
-        for line in leaving
-    ]  # fmt: skip
-    by_text = {crystal.text: crystal.id for crystal in crystals}
-    deaths = [
-        Death(
-            line.id,
-            line.section,
-            line.text,
-            Fate.EVICTED if normalise(line.text) in present else Fate.DELETED,
-            by_text.get(line.text, ""),
-        )
-        for line in gone
-    ]
-    return tuple(births), tuple(deaths), tuple(crystals)
+def _earlier(store: Store, text: str) -> tuple[Trust, tuple[str, ...]]:
+    """Return whose word a line was when it stood before, and the crystals that it rested on."""
+    lives = [life for life in store.lineage.lives(text) if normalise(life.text) == normalise(text)]
+    evidence = tuple(dict.fromkeys(crystal for life in lives for crystal in life.evidence))
+    return (lives[0].trust, evidence) if lives else (Trust.OWNER, ())
 
 
-def _by_hand(before: str, known: set[str], now: datetime) -> list[CurrentLine]:
-    """The lines that the owner wrote since the last version, in the sections and around them."""
-    return [
-        CurrentLine("", part.name or SectionName.CONTEXT, block.text, HAND_IMPORTANCE, Trust.OWNER, now)
-        for part in parse(before).parts
-        for block in part.lines
-        if block.key not in known and not is_stamp(block.raw)
-    ]
-
-
-def _pointers(store: Store, text: str) -> tuple[PointerLine, ...]:
-    """The pointers that the restored text has, as the ledger knows them."""
-    part = parse(text).section(SectionName.POINTERS)
-    keywords = {parsed[1] for block in (part.lines if part else ()) if (parsed := parse_pointer(block.text))}
-    known = [*store.lineage.pointers(current=True), *store.lineage.pointers(current=False)]
-    return tuple(pointer for pointer in known if pointer.keywords in keywords)
+def _named(store: Store, changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Give the lines that come their ids, and pointers their crystals."""
+    number, named = store.lineage.next_line(), list[Change]()
+    known = [*store.lineage.pointers(current=False), *store.lineage.pointers(current=True)]
+    behind = {pointer.keywords: pointer.crystal for pointer in known}
+    for one in changes:
+        come = list[CurrentLine]()
+        for line in one.come:
+            parsed = parse_pointer(line.text) if line.section is SectionName.POINTERS else None
+            crystal = behind.get(parsed[1], "") if parsed is not None else ""
+            come.append(replace(line, id=f"L{number}", crystal=crystal))
+            number += 1
+        named.append(replace(one, come=tuple(come)))
+    return tuple(named)

@@ -2,7 +2,7 @@
 
 import gc
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.dream.answers import settle_answers
 from daemon.dream.changes import settle
-from daemon.dream.checkpoints import Reached, based_on, checkpoints, drop, reached, save, saver_of
+from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
 from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.lines.agreements import propose_agreements
 from daemon.dream.lines.brought_back import bring_back
-from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
+from daemon.dream.memory import DryMemory, ProposingMemory, Upto, WorkspaceMemory
 from daemon.dream.model import model_for
-from daemon.dream.progress import Step, StepRecord, report_nodes
+from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
 from daemon.dream.recall import recall_before, record_recall
 from daemon.ingest.notes import BATCH, absorb_notes, blank_unread
 from daemon.ingest.seed import migrate
@@ -27,10 +27,10 @@ from daemon.sessions import hand_over, maintain
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.dream import FIRST, build, walk
-from graphs.graph_state import Dreaming
+from graphs import talk
+from graphs.dream import Dreamer, Ended, graph_of, has_news
+from graphs.input_budget import capped
 from graphs.ports import Ports
-from state.codec import decode
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
@@ -41,6 +41,7 @@ from state.stores.history.refused_inputs import RefusedInputs
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.sqlite import SqliteSaver
 
 
 # For these one new note is enough: somebody asked, or it was decided with thresholds of its own
@@ -58,6 +59,9 @@ class Mode(StrEnum):
     AUTO = "auto"
     PROPOSE = "propose"
     DRY = "dry"
+
+
+_MEMORIES = {Mode.AUTO: WorkspaceMemory, Mode.PROPOSE: ProposingMemory, Mode.DRY: DryMemory}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,9 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
         steps.begin(dream)
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
-    start: Dreaming = {"dream": dream, "reason": reason.value, "now": now.isoformat()}
     _keep_what_is_loaded()
     before = recall_before(store, now) if mode is Mode.AUTO else {}
-    outcome = _run(store, dream, start, mode, on_step if mode is Mode.DRY else steps, resumed=False)
+    outcome = _run(store, dream, reason, now, mode, on_step if mode is Mode.DRY else steps, resumed=False)
     record_recall(store, dream, before, utc_now())
     if mode is not Mode.DRY:
         store.copy_if_due(utc_now(), timedelta(hours=store.config.retention.copies_hours))
@@ -184,41 +187,34 @@ def _go_on(store: Store, mode: Mode, steps: StepRecord) -> Outcome | None:
 
 
 def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord) -> Outcome | None:
-    """Go on with a dream that was killed; None when it had not begun, or can no longer be finished."""
-    read = based_on(store, run.id)
+    """Go on with a dream that was killed; None when it had said nothing, or can no longer be finished."""
     version = store.lineage.version_of(run.id)
     if version is not None:
         store.ledger.end(run.id, "committed", "finished after an interruption", utc_now(), version)
         store.notices.append(f"the interrupted dream {run.id} had committed version {version}")
         drop(store, run.id)
         return None
-    if read is None or store.lineage.is_overtaken(read + 1):
-        how = "before it had read anything" if read is None else "and overtaken by a newer version"
-        store.ledger.end(run.id, "failed", f"interrupted {how}", utc_now())
+    if not has_begun(store, run.id):
+        store.ledger.end(run.id, "failed", "interrupted before it had said anything", utc_now())
         drop(store, run.id)
         return None
     steps.begin(run.id)
     steps(Step("resume", f"dream {run.id} was interrupted; it goes on"))
-    return _run(store, run.id, None, mode, steps, resumed=True)
+    return _run(store, run.id, Reason(run.reason), run.started_at, mode, steps, resumed=True)
 
 
 def _run(
-    store: Store, dream: str, start: Dreaming | None, mode: Mode, on_step: Callable[[Step], None], *, resumed: bool
+    store: Store,
+    dream: str,
+    reason: Reason,
+    now: datetime,
+    mode: Mode,
+    on_step: Callable[[Step], None],
+    *,
+    resumed: bool,
 ) -> Outcome:
-    model = model_for(store, dream)
-    kind = {Mode.DRY: DryMemory, Mode.PROPOSE: ProposingMemory, Mode.AUTO: WorkspaceMemory}[mode]
-    ports = Ports(
-        kind(store, model.context_window if model else None),
-        model,
-        utc_now,
-        store.config.model.on_failure,
-        store.config.limits.calls_per_dream > 1,
-    )
-    values: dict[str, Any] = {}
     try:
-        updates = _walked(ports, start) if mode is Mode.DRY and start else _saved(store, dream, start, ports, values)
-        for update in updates:
-            report_nodes(update, values, mode.value, on_step)
+        snapshot, ended = _dreamt(store, dream, reason, now, mode, on_step, resumed=resumed)
     except (FencedError, StoppedError, sqlite3.OperationalError):
         # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
         # was full or busy.
@@ -237,79 +233,125 @@ def _run(
             ) from error
         raise
     try:
-        return _conclude(store, dream, values, mode, resumed=resumed)
+        return _conclude(store, dream, snapshot, ended, mode, resumed=resumed)
     finally:
         if mode is not Mode.DRY:
             settle_answers(store, dream)
             drop(store, dream)
 
 
-def _walked(
-    ports: Ports, state: Dreaming, node: str = FIRST, save: Callable[[Dreaming, str], None] = lambda *_: None
-) -> Iterator[dict[str, Any]]:
-    for name, step, following in walk(ports, state, node):
-        state = {**state, **step}
-        save(state, following)
-        yield {name: step}
+def _dreamt(
+    store: Store,
+    dream: str,
+    reason: Reason,
+    now: datetime,
+    mode: Mode,
+    on_step: Callable[[Step], None],
+    *,
+    resumed: bool,
+) -> tuple[Snapshot, Ended]:
+    """What a dream has read, and how it ended. One without a model, or without news, is no conversation."""
+    model = model_for(store, dream)
+    window = model.context_window if model else None
+    memory = _MEMORIES[mode](store, window)
+    if resumed and model is not None:
+        with checkpoints(store, dream) as connection:
+            saved = saver_of(connection).get(_thread(dream))
+        upto = Upto(*saved["channel_values"]["upto"]) if saved else None
+    else:
+        upto = None
+    snapshot = capped(memory.read(dream, reason, now, upto), window)
+    on_step(gathered(snapshot))
+    dreamer = Dreamer(Ports(memory, model, utc_now, store.config.model.on_failure), snapshot)
+    if model is None or not has_news(snapshot):
+        dreamer.ended = dreamer.without_model()
+        _report_end(dreamer.ended, on_step)
+        dreamer.commit()
+    elif mode is Mode.DRY:
+        _streamed(dreamer, None, dream, on_step, resumed=False)
+    else:
+        with checkpoints(store, dream) as connection:
+            _streamed(dreamer, saver_of(connection), dream, on_step, resumed=resumed)
+    assert dreamer.ended is not None
+    if dreamer.ended.dream is not None:
+        on_step(_committed(dreamer.ended.dream, mode))
+    return dreamer.snapshot, dreamer.ended
 
 
-def _saved(
-    store: Store, dream: str, start: Dreaming | None, ports: Ports, values: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """What the nodes return, each once its checkpoint is saved; of a dream that goes on (no `start`), the rest.
+def _streamed(
+    dreamer: Dreamer,
+    saver: "SqliteSaver | None",
+    dream: str,
+    on_step: Callable[[Step], None],
+    *,
+    resumed: bool,
+) -> None:
+    """Have LangGraph run the nodes; what each came to is reported once its checkpoint is saved."""
+    graph = graph_of(dreamer, saver)
+    start: Any = None if resumed else {"messages": [], "usage": [], "failure": "", "upto": []}
+    durability: Any = {"durability": "sync"} if saver else {}
+    messages = list(graph.get_state(_thread(dream)).values["messages"]) if resumed else []
+    for update in graph.stream(start, _thread(dream), stream_mode="updates", **durability):
+        for node, step in update.items():
+            messages += step.get("messages", ()) if isinstance(step, dict) else ()
+            if node == "guard":
+                on_step(answered(node, talk.heard(dreamer.snapshot, messages)))
+            elif node == "evict" and dreamer.ended is not None:
+                _report_end(dreamer.ended, on_step)
 
-    What it had come to goes into `values`. One without a model is walked: LangGraph would take longer to import.
+
+def _thread(dream: str) -> "RunnableConfig":
+    return {"configurable": {"thread_id": dream}}
+
+
+def _report_end(ended: Ended, on_step: Callable[[Step], None]) -> None:
+    on_step(evicted(ended.dream) if ended.dream is not None else Step("evict", f"refused: {ended.why}"))
+
+
+def _committed(dream: Dream, mode: Mode) -> Step:
+    if mode is Mode.AUTO:
+        return Step("commit", f"version {dream.number}")
+    return Step("propose", "it waits for 'dreamd review'" if mode is Mode.PROPOSE else "nothing is written")
+
+
+def _count_refused(store: Store, snapshot: Snapshot, dream: Dream | None) -> None:
+    """Count the inputs that a model was shown and that come again: a note that no operation took in, three times.
+
+    Of a dream that was refused as a whole that is all of them.
     """
-    with checkpoints(store, dream) as connection:
-        known = reached(connection, dream) if start is None else None
-        if known is None and start is not None and ports.model is None:
-            known = Reached(start, FIRST)
-        if known is not None:
-            values |= known.values
-            yield from _walked(ports, known.values, known.node, lambda *to: save(connection, dream, Reached(*to)))
-            return
-        config: RunnableConfig = {"configurable": {"thread_id": dream}}
-        graph = build(ports, saver_of(connection))
-        values |= graph.get_state(config).values if start is None else {}
-        yield from graph.stream(start, config, stream_mode="updates", durability="sync")
-
-
-def _count_refused(store: Store, values: dict[str, Any], refusals: Iterable[Refusal]) -> None:
-    """Count over which inputs a model was refused: all that it was shown, when the whole dream was, or took none in.
-
-    Else those that come again, though what it said of them was refused: notes and crystals are taken in.
-    """
-    snapshot = decode(Snapshot, values["snapshot"])
     pieces = [piece for piece in snapshot.evidence if piece.id not in snapshot.unasked]
-    record = decode(Dream, values["record"]) if values.get("outcome") != "refused" else None
-    if record is not None and record.dreamt:
-        applied = {cite for one in record.operations for cite in one.cites}
-        cited = {cite for one in refusals if one.operation for cite in one.operation.cites} - applied
-        pieces = [piece for piece in pieces if piece.id in cited and piece.kind in {Kind.GAP, Kind.OLD_TEXT}]
+    if dream is not None:
+        taken = set(dream.dreamt)
+        cited = {cite for one in dream.operations for cite in one.cites}
+        again = {Kind.NOTE, Kind.GAP, Kind.OLD_TEXT}
+        refused = {cite for one in dream.refused if one.operation for cite in one.operation.cites} - cited
+        pieces = [
+            piece
+            for piece in pieces
+            if piece.kind in again
+            and (piece.crystal not in taken if piece.kind is Kind.NOTE else piece.id in refused)
+        ]
     if pieces and store.config.model.name is not None:
         RefusedInputs(store.crystals.connection).count(pieces)
 
 
-def _conclude(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, resumed: bool) -> Outcome:
-    refusals = tuple(decode(Refusal, one) for one in values.get("refusals", []))
+def _conclude(store: Store, dream: str, snapshot: Snapshot, ended: Ended, mode: Mode, *, resumed: bool) -> Outcome:
+    record = ended.dream
     if mode is not Mode.DRY:
-        store.ledger.reject(dream, refusals, utc_now())
-    if mode is not Mode.DRY:
-        _count_refused(store, values, refusals)
-    if values.get("outcome") == "refused":
-        reason = next((str(one) for one in values.get("feedback", [])), "a guard refused it")
+        store.ledger.reject(dream, ended.refused, utc_now())
+        _count_refused(store, snapshot, record)
+    if record is None:
         if mode is not Mode.DRY:
-            store.ledger.end(dream, "rejected", reason, utc_now())
+            store.ledger.end(dream, "rejected", ended.why, utc_now())
         raise RejectedError(
-            f"the dream was refused ({reason})",
+            f"the dream was refused ({ended.why})",
             "MEMORY.md stands as it was and every note is pending. 'dreamd status' shows the figures",
         )
-    record = decode(Dream, values["record"])
     if mode is Mode.AUTO:
-        detail = withheld_lately(store, refusals) or ("it changed nothing" if record.changes_nothing else "")
+        detail = withheld_lately(store, ended.refused) or ("it changed nothing" if record.changes_nothing else "")
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
     elif mode is Mode.PROPOSE:
         store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
     pending = store.notes.count()
     changes = store.changes.counts().waiting
-    return Outcome(record, mode, refusals, resumed, pending.notes, pending.more, changes)
+    return Outcome(record, mode, ended.refused, resumed, pending.notes, pending.more, changes)

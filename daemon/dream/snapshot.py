@@ -8,26 +8,28 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from daemon.config.paths import is_global
-from daemon.dream.owner_edits import owner_edits
 from daemon.ingest.named import named_by_notes
 from daemon.sessions.for_dreams import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
-from graphs.eviction import OLD_TEXT_SHARE
 from graphs.input_budget import numbered
-from graphs.working_copy import MAX_OLD_LINES
+from graphs.room import OLD_TEXT_SHARE
+from graphs.sheet import MAX_OLD_LINES
 from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.document.approval import Heard
 from state.document.document import Document, SectionName
 from state.document.merge import working
+from state.document.owner import lines_in
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
 from state.dream import CurrentLine, Evidence, Kind, PointerLine, Reason, Snapshot
 from state.errors import DreamdError, NotFoundError
 from state.signals import economics
 from state.signals.curiosity import rank_questions
+from state.signals.felt import Felt
+from state.signals.hormones import Feeling, Hormones
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
@@ -43,6 +45,7 @@ MAX_GAP_SOURCES = 200
 MAX_SKILLS = 8
 MAX_CONSTRAINTS = 50
 MAX_WORKING = 20
+MAX_FELT = 200
 # The age taken for text from before dreamd, so that whatever is new counts as newer.
 OLD_TEXT_AGE = timedelta(days=30)
 # What begins an item of a list. A number without its dot belongs to the text.
@@ -54,19 +57,23 @@ _LINE_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
 def snapshot(
     store: Store,
     notes: Sequence[Crystal],
-    taken: Sequence[int],
+    taken: Sequence[tuple[int, str]],
     dream: str,
     reason: Reason,
     now: datetime,
     waiting: int = 0,
+    newest: int | None = None,
 ) -> Snapshot:
-    """What a dream over these notes reads; `taken` are their rows, `waiting` says how many are left."""
-    newest = store.crystals.newest()
+    """What a dream over these notes reads; `taken` are their rows with their crystals, `waiting` counts those left.
+
+    `newest` is the row of the last crystal that it may read (None: of the last that there is).
+    """
+    newest = store.crystals.newest() if newest is None else newest
     read = _standing(store, dream, reason, now)
     old_sections = _old_text(store, read.text, now)
     feed, feed_problems = _feed(store, now)
     old_pieces = (_old_piece(store, line) for line in _offered(store, old_sections))
-    evidence = (*_evidence(store, notes, now), *numbered(Kind.FEED, feed), *old_pieces)
+    evidence = (*_evidence(store, notes, now, newest), *numbered(Kind.FEED, feed), *old_pieces)
     named = named_by_notes(store, read.lines)
     replaced = set(chain.from_iterable(named.values()))
     # A note that a later one replaces is consumed, and becomes no line.
@@ -80,7 +87,6 @@ def snapshot(
         seeds=(*store.crystals.unseen_seeds(), *gone),
         notes=tuple(notes),
         taken=tuple(taken),
-        best=store.lineage.best(),
         problems=(*read.problems, *feed_problems),
         earlier=store.changes.earlier(),
         undecided=store.changes.undecided(),
@@ -103,14 +109,14 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
     """Read MEMORY.md as its owner left it, with what its owner decides."""
     text, problems = read_document(store)
     document = working(text)
-    edits = owner_edits(store, document, now)
     present = {block.key for _, block in document.lines()}
     tombstones = store.lineage.tombstones()
-    lifted = tuple(one for one in tombstones if normalise(one) in present)
     old_text = tuple(chain.from_iterable(_old_text(store, text, now)))
     pointers = _pointers(store, document)
-    said_at = grounds_of(store, edits.lines).said_at
-    lines = tuple(replace(line, said_at=said_at.get(line.id)) for line in edits.lines)
+    known = lines_in(document, store.lineage.current_lines())
+    said_at = grounds_of(store, known).said_at
+    lines = tuple(replace(line, said_at=said_at.get(line.id)) for line in known)
+    hormones = store.feelings.levels(now)
     return Snapshot(
         dream=dream,
         now=now,
@@ -118,25 +124,21 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         text=text,
         based_on=store.lineage.last_version(),
         budget=_budget(store, text, document, old_text),
-        next_line=edits.next_line,
-        hormones=store.feelings.levels(now),
+        next_line=store.lineage.next_line(),
+        hormones=hormones,
+        felt=_felt(store, hormones, now),
         lines=lines,
         pointers=pointers,
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
         twins=_twins(store, lines),
-        tombstones=tuple(one for one in (*tombstones, *edits.tombstones) if one not in lifted),
-        new_tombstones=edits.tombstones,
-        lifted_tombstones=lifted,
-        by_hand=edits.written,
-        deleted=edits.gone,
-        corrected=edits.corrected,
+        tombstones=tuple(one for one in tombstones if normalise(one) not in present),
         old_text=old_text,
-        problems=(*problems, *edits.problems),
+        problems=problems,
         genome=_genome(store),
         redaction=store.config.secrets.redaction,
         forgotten=store.crystals.forgotten.tombstones(),
         policy=store.config.dream.policy,
-        handwritten=(*edits.written, *sorted(store.lineage.handwritten())),
+        handwritten=tuple(sorted(store.lineage.handwritten())),
         # Of the global workspace every project is given The Bond.
         notes_in=SectionName.BOND if is_global(store.workspace.root, os.environ) else SectionName.CONTEXT,
     )
@@ -193,13 +195,22 @@ def _piece(crystal: Crystal, kind: Kind) -> Evidence:
     )
 
 
-def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Evidence, ...]:
+def _felt(store: Store, hormones: Hormones, now: datetime) -> Felt:
+    """What was felt since the last dream."""
+    events, _ = store.feelings.events(store.lineage.last_dream_at(), now, MAX_FELT)
+    levels = [hormones.levels, *(one.after.levels for one in events)]
+    dopamine, cortisol, oxytocin = (max(level) for level in zip(*levels, strict=True))
+    height = Hormones(dopamine, cortisol, oxytocin, now)
+    return Felt(tuple((Feeling(one.event), one.cause) for one in reversed(events)), height)
+
+
+def _evidence(store: Store, notes: Sequence[Crystal], now: datetime, newest: int) -> tuple[Evidence, ...]:
     """Number the notes, new crystals, questions, skills and open session items that a dream takes in.
 
     What a page or a tool said is no input: it stays a crystal that a search shows, and nothing can launder it.
     """
     as_notes = {crystal.id for crystal in notes}
-    fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes))
+    fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes), newest)
     news = [one for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
     # A restore gives notes of before there were rows of them back.
     written = [*notes, *(one for one in news if one.origin is Origin.SCRATCH)]
@@ -272,7 +283,9 @@ def _old_text(store: Store, text: str, now: datetime) -> tuple[tuple[CurrentLine
             number += 1
             if block.key in inside:
                 name, at = f"T{number}", now - OLD_TEXT_AGE
-                lines.append(CurrentLine(name, SectionName.CONTEXT, block.text, 0.7, Trust.OWNER, at, block.pinned))
+                lines.append(
+                    CurrentLine(name, SectionName.CONTEXT, block.text, 0.7, Trust.OWNER, at, block.pinned, above=True)
+                )
         sections.append(tuple(lines))
     return tuple(filter(None, sections))
 

@@ -9,7 +9,7 @@ from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.document.document import parse
-from state.document.operations import Fate
+from state.document.operations import Why
 from state.dream import CurrentLine
 from state.stores.history.lineage import LineLife
 from state.text.words import normalise
@@ -105,7 +105,7 @@ def _has(text: str, words: str) -> bool:
 
 def _latest(store: Store, life: LineLife) -> tuple[LineLife, list[Crystal]]:
     """Return the line that it has become by revisions, and the crystals that say just what that one says."""
-    while life.fate == Fate.REVISED and (successor := store.lineage.life(life.successor)):
+    while life.fate == Why.REVISED and (successor := store.lineage.life(life.successor)):
         life = successor
     return life, _alone(life.text, store.crystals.get((*life.evidence, life.crystal)))
 

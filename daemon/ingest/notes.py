@@ -48,11 +48,11 @@ def note_crystal(store: Store, note: Note, now: datetime, key: int = 0) -> Cryst
     )
 
 
-def pending_crystals(store: Store, notes: Sequence[Pending]) -> list[Crystal]:
-    """The crystals of pending notes, each with the time and the importance of its note."""
+def pending_crystals(store: Store, notes: Sequence[Pending]) -> list[tuple[int, Crystal]]:
+    """The rows of pending notes with their crystals, each with the time and the importance of its note."""
     stored = store.crystals.by_keys({one.crystal for one in notes})
     return [
-        replace(stored[one.crystal], created_at=one.note.at, importance=one.note.importance)
+        (one.key, replace(stored[one.crystal], created_at=one.note.at, importance=one.note.importance))
         for one in notes
         if one.crystal in stored
     ]

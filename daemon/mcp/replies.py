@@ -13,7 +13,7 @@ from daemon.api.operations.search import Archived, Search, SearchHit, SearchRepl
 from daemon.api.provenance import MAX_LINES, LineHistory, Removal, WrittenBy
 from daemon.dream.run import Mode
 from daemon.workspace.status import Problem, Status
-from state.document.operations import Action, Fate
+from state.document.operations import Action
 
 # What an agent is given of a search in one answer: some 8,000 tokens. The first result is always given.
 MOST_FOUND = 32_000
@@ -226,7 +226,7 @@ def dreamed(reply: Dreamt) -> DreamSummary:
         version=dream.number if outcome.mode is Mode.AUTO else None,
         added=actions.count(Action.ADD),
         revised=actions.count(Action.REVISE) + actions.count(Action.MERGE),
-        evicted=sum(death.fate is Fate.EVICTED and death.section != _POINTERS for death in dream.deaths),
+        evicted=sum(why == "evicted" and line.section != _POINTERS for line, why in dream.left),
         refused=tuple(
             RefusedOperation(one.guard, f"{one.scope}: {one.figures}") for one in outcome.refused[:_MOST_LISTED]
         ),

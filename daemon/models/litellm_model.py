@@ -107,7 +107,7 @@ class LitellmModel:
     def _arguments(self, litellm: Foreign, request: Request, *, structured: bool) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "model": self.name,
-            "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}],
+            "messages": [{"role": role, "content": text} for role, text in request.messages],
             "timeout": self.timeout_seconds,
             "max_tokens": self.max_output_tokens,
             "max_retries": 0,  # `Retrying` counts and pays for retries: the provider's client may not add its own
@@ -151,8 +151,7 @@ class LitellmModel:
 
     def _tokens_in(self, request: Request) -> int:
         return (
-            estimate_tokens(request.system)
-            + estimate_tokens(request.user)
+            sum(estimate_tokens(text) for _, text in request.messages)
             + estimate_tokens(str(request.schema or ""))
             + 20
         )

@@ -37,7 +37,7 @@ class Call:
 
 def digest(model: str, request: Request) -> str:
     """SHA-256 (hex) of the model and the request, equal in every process."""
-    parts = [model, request.system, request.user, request.schema, request.schema_name]
+    parts = [model, request.messages, request.schema, request.schema_name]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

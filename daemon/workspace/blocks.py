@@ -36,6 +36,7 @@ from state.document.agent_caps import CAPS
 from state.document.document import parse
 from state.document.fence import Fenced, fenced, lead_for, newline_of, opened_fence, without_block
 from state.document.merge import is_conflicted, with_lines_of
+from state.document.owner import match
 from state.errors import (
     ConflictError,
     DocumentError,
@@ -48,7 +49,6 @@ from state.errors import (
 from state.stores.disk.disk import Disk
 from state.stores.disk.swap import change_text
 from state.stores.disk.workspace import Workspace
-from state.stores.history.lineage import match
 from state.stores.history.memory import decode_document
 from state.trust import Trust
 

@@ -63,6 +63,8 @@ def settle_document(store: Store) -> None:
         meta.remove(HELD)
     elif meta.get(HELD) is None:
         meta.put(HELD, str(read.version))
+    for problem in store.memory.take_in():
+        store.notice(problem)
     note_git(store.workspace, connection)
 
 
@@ -110,14 +112,14 @@ def document_of(store: Store, receipt: BootstrapReceipt, *others: str) -> str | 
             return others[0] if others else None
     records = [_record(store, number) for number in later[:2]]
     own, following = (*records, None, None)[:2]
-    return own.text if own and following and own.text == following.before else None
+    return own.after if own and following and own.after == following.before else None
 
 
 def _texts(store: Store, versions: list[int]) -> Iterator[str]:
     """What MEMORY.md was before and in each of these versions."""
     for number in versions:
         if (record := _record(store, number)) is not None:
-            yield from (record.before, record.text)
+            yield from (record.before, record.after)
 
 
 def _record(store: Store, number: int) -> Dream | None:

@@ -7,6 +7,11 @@ from enum import StrEnum
 from state.document.document import SectionName
 from state.document.operations import Action
 
+# The kinds of operations that have rules of their own.
+RULED = (Action.ADD, Action.REVISE, Action.MERGE, Action.EVICT)
+# What a rule for another kind of operation is meant for as well.
+_KINDS = {Action.MOVE: Action.REVISE, Action.CLOSE: Action.EVICT, Action.RECALL: Action.ADD}
+
 
 class Approval(StrEnum):
     """What becomes of an operation; the later the member, the stricter."""
@@ -68,14 +73,15 @@ class Policy:
 
         `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites what the owner said.
         """
-        rules = [Rule(action.value, Approval(getattr(self, action.value)))]
+        kind = _KINDS.get(action, action).value
+        rules = [Rule(kind, Approval(getattr(self, kind)))]
         rules += [Rule("by_hand", self.by_hand)] if by_hand else []
         if not by_owner:
             concerned = set(sections)
             rules += [
                 Rule(f"sections.{one.section.value}", one.approval)
                 for one in self.sections
-                if one.action is action and one.section in concerned
+                if one.action is _KINDS.get(action, action) and one.section in concerned
             ]
         return max(rules, key=lambda rule: list(Approval).index(rule.approval))
 
@@ -86,6 +92,6 @@ class Policy:
         def told(approval: Approval) -> Approval:
             return Approval.AUTO if approval is Approval.ASK else approval
 
-        kinds = {name: told(getattr(self, name)) for name in (*Action, "by_hand")}
+        kinds = {name: told(getattr(self, name)) for name in (*RULED, "by_hand")}
         sections = tuple(replace(one, approval=told(one.approval)) for one in self.sections)
         return Policy(**kinds, sections=sections, heard=self.heard)

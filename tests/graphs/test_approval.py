@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from graphs.approval import sort_by_policy
+from graphs.guard import THIRD, Verdict, judge
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.approval import sort_by_policy
-from graphs.guard import THIRD, Verdict, judge
 from state.document.approval import Approval, Policy, SectionRule
 from state.document.document import parse
 from state.document.operations import Action, Operation

@@ -5,15 +5,15 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from graphs.nodes import MAX_ATTEMPTS
 
 from graphs import dream as module
 from graphs.dream import build
 from graphs.extractive import AUTHOR
-from graphs.nodes import MAX_ATTEMPTS
 from graphs.ports import Ports
 from state.codec import decode
 from state.document.document import SectionName, parse
-from state.document.operations import Fate, Refusal
+from state.document.operations import Refusal, Why
 from state.document.seed import appended
 from state.dream import CurrentLine, Dream, PastLine, PointerLine, Snapshot
 from state.errors import CeilingError, ModelError
@@ -138,8 +138,8 @@ def test_a_whole_document_is_taken_as_operations() -> None:
     (dream,) = here.committed
     assert texts(parse(dream.after), CONTEXT) == ["The release is planned for Monday."]
     assert {death.text: death.fate for death in dream.deaths} == {
-        "The importer fails on empty rows.": Fate.EVICTED,
-        "The release is planned for Friday.": Fate.REVISED,
+        "The importer fails on empty rows.": Why.EVICTED,
+        "The release is planned for Friday.": Why.REVISED,
     }
     assert len(texts(parse(dream.after), SectionName.POINTERS)) == 1
 

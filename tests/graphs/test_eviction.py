@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-
 from graphs.eviction import OLD_TEXT_SHARE, SHARES, evict, fading_order, room_for
 from graphs.working_copy import WorkingCopy
+
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName, parse
-from state.document.operations import Fate, Operation
+from state.document.operations import Operation, Why
 from state.document.pointer import FIRST, MAX_POINTERS, parse_pointer
 from state.document.seed import appended
 from state.dream import CurrentLine, Dream, PointerLine, Snapshot, Usage
@@ -39,7 +39,7 @@ def weighed(text: str, importances: Sequence[float], **changes: object) -> Snaps
 
 
 def gone(dream: Dream) -> list[str]:
-    return [death.text for death in dream.deaths if death.fate is Fate.EVICTED]
+    return [death.text for death in dream.deaths if death.fate is Why.EVICTED]
 
 
 # The budget

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from graphs.guard import apply, judge
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs.extractive import AUTHOR, condensed, counted_operations, extract, section_for
-from graphs.guard import apply, judge
 from state.document.document import render
 from state.document.operations import Action
 from state.dream import Evidence, Kind, Snapshot

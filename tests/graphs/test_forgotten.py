@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 import pytest
-
-from graphs import nodes
 from graphs.eviction import evict as fade
 from graphs.guard import FORGOTTEN, judge
 from graphs.working_copy import WorkingCopy
+
+from graphs import nodes
 from state.codec import decode, encode
 from state.document.document import parse
 from state.document.operations import Action, Operation

@@ -1,11 +1,11 @@
 """What the guards let through: structure, ownership and bounds; nothing is read."""
 
 import pytest
+from graphs.guard import BOUNDS, THIRD, TIDYING, Verdict, apply, check_operations, erosion, judge, within_bounds
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs.extractive import extract
-from graphs.guard import BOUNDS, THIRD, TIDYING, Verdict, apply, check_operations, erosion, judge, within_bounds
 from state.document.document import blank, parse, render
 from state.document.operations import Action, Operation, Refusal
 from state.dream import Draft, Evidence, Kind, PastLine, Snapshot

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
-
-from graphs.extractive import extract
 from graphs.guard import apply, judge
 from graphs.synthesis import read
 from graphs.working_copy import WorkingCopy
+
+from graphs.extractive import extract
 from state.document.document import parse, render
 from state.document.operations import Refusal
 from state.dream import Draft

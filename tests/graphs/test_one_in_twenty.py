@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-
 from graphs.guard import judge
 from graphs.synthesis import read
+
 from state.dream import Snapshot
 from tests.graphs.world import memory, note, snapshot
 

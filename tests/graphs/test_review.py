@@ -3,16 +3,16 @@
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from graphs.approval import AUTHOR, Wish, carry_out, is_outdated, sort_by_policy, staged_change
 from graphs.eviction import evict as fade
 from graphs.guard import judge
 from graphs.working_copy import WorkingCopy
+from hypothesis import given
+from hypothesis import strategies as st
+
 from state.document.approval import Approval, Policy
 from state.document.document import parse
-from state.document.operations import Action, Fate, Operation
+from state.document.operations import Action, Operation, Why
 from state.dream import REVIEW, CurrentLine, Draft, Dream, Snapshot, StagedChange, Usage
 from state.text.words import normalise
 from state.trust import Trust
@@ -171,6 +171,6 @@ def test_what_applied_is_undone_and_the_old_text_is_the_owners_word() -> None:
 def test_an_addition_that_is_undone_is_deleted_by_the_owner() -> None:
     dream = undone(add(BOND, "Anna has a boat.", "N1"), "Anna has a boat?")
     assert "Anna has a boat." not in texts(parse(dream.after), BOND)
-    assert [death.fate for death in dream.deaths] == [Fate.DELETED]
+    assert [death.fate for death in dream.deaths] == [Why.DELETED]
     assert dream.tombstones == ("Anna has a boat.",)
     assert "Anna has a boat." in {crystal.text for crystal in dream.crystals}

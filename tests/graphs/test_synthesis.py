@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from graphs.guard import apply, judge
+from graphs.synthesis import compared, label, read, request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.guard import apply, judge
-from graphs.synthesis import compared, label, read, request
 from state.document.document import SectionName, blank, parse, render
 from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot

@@ -3,9 +3,9 @@
 from itertools import pairwise
 
 import pytest
+from graphs.graph_state import Dreaming
 
 from graphs.dream import FIRST, walk
-from graphs.graph_state import Dreaming
 from state.errors import StorageError
 from tests.graphs.test_dream_graph import CHESS, CUT_OFF, UNCITED, drawn_edges, world
 from tests.graphs.world import NOW, Scripted, ports, run

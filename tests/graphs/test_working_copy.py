@@ -3,19 +3,19 @@
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from graphs.eviction import evict as fade
 from graphs.eviction import room_for
 from graphs.guard import judge
 from graphs.working_copy import WorkingCopy
+from hypothesis import given
+from hypothesis import strategies as st
+
 from state.codec import decode, encode
 from state.document.document import SectionName, parse, render, stamped
 from state.document.editing import edited
 from state.document.markdown import is_stamp, rows_of
 from state.document.merge import working
-from state.document.operations import Action, Fate, Operation
+from state.document.operations import Action, Operation, Why
 from state.document.pointer import FIRST, MAX_POINTERS, parse_pointer, render_pointer
 from state.dream import CurrentLine, Draft, Dream, PointerLine, Snapshot, Usage
 from state.text.words import normalise
@@ -225,7 +225,7 @@ def test_a_revision_is_a_birth_with_evidence_and_a_death_with_a_successor() -> N
     _, dream = dreamt(read, Draft((revise(BOND, "L1", "Anna lives in Köln.", "N1"),), author="scripted-1"))
     (birth,), (death,) = dream.births, dream.deaths
     assert (birth.id, birth.replaces, birth.evidence) == ("L2", ("L1",), (read.notes[0].id,))
-    assert (death.id, death.fate, death.successor) == ("L1", Fate.REVISED, "L2")
+    assert (death.id, death.fate, death.successor) == ("L1", Why.REVISED, "L2")
     assert [crystal.text for crystal in dream.crystals] == ["Anna lives in Köln now.", "Anna lives in Bonn."]
 
 
@@ -235,7 +235,7 @@ def test_a_merge_over_two_sections_leaves_one_line() -> None:
     _, dream = dreamt(read, answer)
     assert texts(parse(dream.after), BOND) == []
     assert texts(parse(dream.after), CONTEXT) == ["Anna asked for the report, due on Friday."]
-    assert {death.fate for death in dream.deaths} == {Fate.MERGED}
+    assert {death.fate for death in dream.deaths} == {Why.MERGED}
     assert {death.successor for death in dream.deaths} == {"L3"}
 
 
@@ -259,9 +259,7 @@ def test_what_the_owner_wrote_and_deleted_enters_the_ledger_with_the_dream() -> 
     assert [(birth.id, birth.section, birth.text) for birth in dream.births] == [
         ("L1", PHENOTYPE, "Written by hand.")
     ]
-    assert [(death.id, death.fate, death.text) for death in dream.deaths] == [
-        ("L0", Fate.DELETED, "Deleted by hand.")
-    ]
+    assert [(death.id, death.fate, death.text) for death in dream.deaths] == [("L0", Why.DELETED, "Deleted by hand.")]
     assert dream.tombstones == ("Deleted by hand.",)
 
 
@@ -280,7 +278,7 @@ def test_what_a_page_or_a_tool_said_leaves_the_file_and_is_found_by_search() -> 
     lines = tuple(replace(line, trust=trust) for line, trust in zip(read.lines, trusts, strict=True))
     _, dream = dreamt(replace(read, lines=lines, handwritten=("L4",)), Draft((), author="scripted-1"))
     assert texts(parse(dream.after), CONTEXT) == ["Gamma is said.", "Delta is said.", "Epsilon is said."]
-    assert [(death.id, death.fate) for death in dream.deaths] == [("L1", Fate.EVICTED), ("L2", Fate.EVICTED)]
+    assert [(death.id, death.fate) for death in dream.deaths] == [("L1", Why.EVICTED), ("L2", Why.EVICTED)]
     assert {(one.text, one.trust) for one in dream.crystals} == {(said[0], Trust.WEB), (said[1], Trust.TOOL)}
 
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.lives import kept, life, lived
 from daemon.workspace.stores import Store
 from state.document.document import parse
-from state.document.operations import Fate
+from state.document.operations import Why
 from state.text.words import normalise
 from tests.support.long_variants import fewer
 from tests.support.model_characters import inputs_of, lines_of
@@ -48,7 +48,7 @@ def replaced_by_another_fact(store: Store) -> list[tuple[str, str]]:
     """The lines in whose place a line about something else came, over the whole ledger."""
     rows = store.crystals.connection.execute(
         "SELECT d.text, b.text FROM lines d JOIN lines b ON b.id = d.successor WHERE d.fate IN (?, ?)",
-        (Fate.REVISED.value, Fate.MERGED.value),
+        (Why.REVISED.value, Why.MERGED.value),
     )
     return [(old, new) for old, new in rows if FACTS.get(normalise(old)) != FACTS.get(normalise(new))]
 

@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from graphs.synthesis import request
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from graphs.synthesis import request
 from prompts import Prompt, load, quoted, render
 from state.document.document import SectionName
 from tests.graphs.world import note, snapshot

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from graphs.guard import apply, judge
+from graphs.working_copy import WorkingCopy
 
 from daemon.config.settings import Config
 from daemon.dream.memory import DryMemory
@@ -11,8 +13,6 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from graphs import reflection, synthesis
 from graphs.extractive import extract
-from graphs.guard import apply, judge
-from graphs.working_copy import WorkingCopy
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import SectionName, render
 from state.dream import CurrentLine, Reason, Usage

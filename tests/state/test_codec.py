@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from graphs.guard import Verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.guard import Verdict
 from state.codec import decode, encode, plain
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.document.document import Edit, SectionName
-from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
+from state.document.operations import Action, Birth, Death, Operation, Refusal, Why
 from state.dream import (
     CurrentLine,
     Draft,
@@ -118,7 +118,7 @@ dreams = st.builds(
     operations=tuples(operations),
     refused=tuples(refusals),
     births=tuples(st.builds(Birth, names, sections, texts, levels, trusts, tuples(names), tuples(names))),
-    deaths=tuples(st.builds(Death, names, sections, texts, st.sampled_from(Fate), names, names)),
+    deaths=tuples(st.builds(Death, names, sections, texts, st.sampled_from(Why), names, names)),
     crystals=tuples(crystals),
     taken=tuples(counts),
     remarks=tuples(marks),

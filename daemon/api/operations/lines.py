@@ -11,7 +11,7 @@ from daemon.api.operations.operation import FieldsError, Request, operation
 from daemon.dream.lines.change import LineWish, change
 from daemon.dream.lines.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.workspace.stores import utc_now
-from graphs.owner.lines import LineAction
+from graphs.review import LineAction
 from state.document.document import SectionName
 from state.text.line import LINE_CHARACTERS
 
@@ -81,13 +81,13 @@ def change_lines(access: WorkspaceAccess, request: ChangeLines) -> LinesChanged:
     _require_whole(request.changes)
     with access.exclusive() as store:
         done = change(store, [LineWish(**one.given) for one in request.changes], request.digest)
-        births = {one.text: one.id for one in done.dream.births}
+        births = {one.text: one.id for one in done.dream.came}
         written = tuple(
             ChangedLine(births[text], shown(store, text)[0]) if text in births else ChangedLine("", "")
             for text in (done.texts.get(place, "") for place in range(len(request.changes)))
         )
     access.mark_changed()
-    return LinesChanged(done.dream.number, written, done.dream.merged is not None)
+    return LinesChanged(done.dream.number, written, done.dream.joined)
 
 
 def _require_whole(changes: tuple[ChangeOfLine, ...]) -> None:

@@ -19,7 +19,6 @@ from typing import TypeVar
 
 from daemon.config.paths import is_global, registry_path
 from daemon.config.registry import known
-from daemon.dream.owner_edits import IMPORTANCE, owner_edits
 from daemon.workspace.adoption import open_workspace, workspace_at
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
@@ -29,6 +28,7 @@ from state.document.agreement import SECTIONS, Agreement, Statement, agreements
 from state.document.document import parse
 from state.document.merge import working
 from state.document.operations import Action, Operation
+from state.document.owner import IMPORTANCE, match
 from state.dream import Decision, Evidence, Kind, StagedChange
 from state.errors import DreamdError
 from state.forgetting.known import Known
@@ -37,7 +37,7 @@ from state.stores.database.meta import Meta
 from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.stamp import Stamp, is_settled
 from state.stores.disk.workspace import Workspace
-from state.stores.history.lineage import Lineage, match
+from state.stores.history.lineage import Lineage
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import normalise
 from state.trust import Trust
@@ -87,7 +87,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
     agreed = {normalise(as_line(one.text)) for one in found}
     gone = [] if others.unread else [one for one in waiting if normalise(one.change.operation.text) not in agreed]
     room = max(0, _MOST_WAITING - len(waiting) + len(gone))
-    staged = list(islice(_to_stage(store, found, others.forgotten, now), room))
+    staged = list(islice(_to_stage(store, found, others.forgotten), room))
     with transaction(store.crystals.connection):
         store.check()
         for one in gone:
@@ -157,16 +157,13 @@ def _by_owner(workspace: Workspace) -> Iterator[Statement]:
             yield Statement(str(workspace.root), name, text, line.born_at)
 
 
-def _to_stage(
-    store: Store, found: Sequence[Agreement], forgotten: Sequence[Known], now: datetime
-) -> Iterator[StagedChange]:
+def _to_stage(store: Store, found: Sequence[Agreement], forgotten: Sequence[Known]) -> Iterator[StagedChange]:
     """The agreements that are news, each as a new line."""
     text, _ = read_document(store)
-    lines = owner_edits(store, working(text), now).lines
     known = [*(one.change.operation.text for one in store.changes.agreements()), *store.lineage.tombstones()]
     known += [one.operation.text for one in store.changes.earlier()]
     graves = (store.crystals.forgotten.tombstones(), *forgotten)
-    known += [line.text for line in lines]
+    known += [block.text for _, block in working(text).lines()]
     said_before = set(map(normalise, known))
     for one in found:
         if normalise(one.text) in said_before:

@@ -11,7 +11,7 @@ from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import standing
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.owner.lines import LineAction, LineChange, change_lines
+from graphs.review import LineAction, LineChange, change_lines
 from state.document.document import SectionName
 from state.dream import EDIT, CurrentLine, Decided, Decision, Dream
 from state.errors import ConflictError, DreamdError, RejectedError
@@ -75,7 +75,7 @@ def _changed(store: Store, wishes: Sequence[LineWish]) -> tuple[Changed, datetim
 
 
 def _committed(store: Store, dream: Dream, now: datetime) -> Dream:
-    left = {normalise(death.text) for death in dream.deaths} - {normalise(birth.text) for birth in dream.births}
+    left = {normalise(line.text) for line, _ in dream.left} - {normalise(line.text) for line in dream.came}
     dream = replace(dream, decided=corrected(store, left))
     store.ledger.begin(dream.id, f"{EDIT} by the owner", now)
     dream = WorkspaceMemory(store).commit(dream)

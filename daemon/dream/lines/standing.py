@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from daemon.dream.owner_edits import IMPORTANCE
 from daemon.dream.snapshot import Grounds, grounds_of
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
-from graphs.approval import AUTHOR as OWNER
-from graphs.approval import stands
+from graphs.review import AUTHOR as OWNER
+from graphs.review import stands
 from state.document.document import Block, Part, SectionName, parse
+from state.document.owner import IMPORTANCE, match
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
 from state.dream import RESTORE, CurrentLine, Decision
-from state.stores.history.lineage import Author, match
+from state.stores.history.lineage import Author
 from state.text.words import normalise
 from state.trust import Trust
 

@@ -12,7 +12,7 @@ from daemon.dream.lines.standing import Line, SectionLines, StandingLines
 from daemon.pages.page import Action, Ask, Done, Page, Replies
 from daemon.pages.templates import counted, short, weight
 from daemon.pages.undo import TakeBack, take_back, undo_of
-from graphs.owner.lines import LineAction
+from graphs.review import LineAction
 from state.document.document import SectionName
 
 # So many headings and lines at once, or fewer where they are long; what a line has on the page beside its words, and

@@ -157,13 +157,14 @@ class Crystals:
         )
         return [OccurrenceRow.table.value(Occurrence, row, source=source_in(row)) for row in rows]
 
-    def undreamt(self, limit: int = 50) -> list[Crystal]:
+    def undreamt(self, limit: int = 50, upto: int | None = None) -> list[Crystal]:
         """What no dream has taken in, at most `limit`: first what is new since the last one, then the backlog.
 
-        Of each the most important first, kinds mixed; of the backlog, what is important enough.
+        Of each the most important first, kinds mixed; of the backlog, what is important enough. `upto` is the row of
+        the last one that counts.
         """
         seen = self.seen_upto()
-        news = self._best("key > ?", seen, limit)
+        news = self._best("key > ?" if upto is None else f"key > ? AND key <= {upto:d}", seen, limit)
         left = limit - len(news)
         backlog = self._best(f"key <= ? AND importance >= {BACKLOG_IMPORTANCE}", seen, left) if left else []
         return [*news, *backlog]

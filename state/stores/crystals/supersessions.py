@@ -12,8 +12,8 @@ from datetime import datetime
 from state.crystals.crystal import Origin
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.document import SectionName
-from state.document.operations import Birth, Death, Fate
-from state.dream import RESTORE, REVIEW, Correction, Dream
+from state.document.operations import Why
+from state.dream import RESTORE, REVIEW, Change, Correction, CurrentLine, Dream
 from state.scratch import Note
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
@@ -92,24 +92,24 @@ class Supersessions:
         """
         if dream.cause == RESTORE:
             return self._restore(dream)
-        births = {birth.id: birth for birth in dream.births}
-        revised = [
-            (death, births[death.successor])
-            for death in dream.deaths
-            if death.successor in births and death.fate is Fate.REVISED
-        ]
         if dream.cause == REVIEW:
-            for death, birth in revised:
-                self._take_back(death, birth)
-        deaths = {death.id: death for death in dream.deaths}
-        found = [self._replacements(death, birth, dream) for death, birth in revised]
-        found += [self._corrected(deaths[one.line], one, dream) for one in dream.corrections if one.line in deaths]
+            for change in dream.changes:
+                if change.why is Why.UNDONE and change.come:
+                    self._take_back(change)
+        left = {line.id: line for line, _ in dream.left}
+        found = [
+            self._replacements(line, change, dream)
+            for change in dream.changes
+            if change.why is Why.REVISED and change.come
+            for line in change.gone
+        ]
+        found += [self._corrected(left[one.line], one, dream) for one in dream.corrections if one.line in left]
         return sum(map(self.record, found))
 
     def _restore(self, dream: Dream) -> int:
         """What the restored lines rest on is superseded no more; what the owner had said in their place is."""
-        kept = json.dumps([crystal for birth in dream.births for crystal in birth.evidence])
-        texts = json.dumps([birth.text for birth in dream.births])
+        kept = json.dumps([crystal for change in dream.changes for crystal in change.evidence])
+        texts = json.dumps([line.text for line in dream.came])
         mine = self._connection.execute(
             f"""SELECT older, newer FROM supersessions JOIN crystals ON key = older
                 WHERE cause = ? AND version IS NOT NULL AND undone_at IS NULL
@@ -125,53 +125,50 @@ class Supersessions:
             Supersession(row["newer"], row["older"], dream.at, Trust.OWNER, Cause.OWNER, dream.number) for row in mine
         )
 
-    def amend(self, dream: Dream) -> None:
-        """Learn anew what follows from a dream of which lines gave way. In the caller's transaction."""
-        self._connection.execute("DELETE FROM supersessions WHERE version = ?", (dream.number,))
-        self.learn(dream)
-
-    def _corrected(self, death: Death, correction: Correction, dream: Dream) -> list[Supersession]:
+    def _corrected(self, left: CurrentLine, correction: Correction, dream: Dream) -> list[Supersession]:
         """Return what said what a line said, with what the owner says instead."""
         newer = self._crystals.keys([correction.crystal]).get(correction.crystal)
         return [
             Supersession(older, newer, dream.at, Trust.OWNER, Cause.OWNER, dream.number)
-            for older in self._said_by(death)
+            for older in self._said_by(left)
             if newer is not None
         ]
 
-    def _said_by(self, death: Death) -> list[int]:
+    def _said_by(self, left: CurrentLine) -> list[int]:
         """Return the rows that say what a line said: its own, and what it rested on if that is one, or has its words.
 
         Of several crystals each may have said something else, and one that has the line's words and more says more.
         """
-        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (death.id,)).fetchall()
-        keys = self._crystals.keys([death.crystal, *(row["crystal"] for row in rows)])
-        own = keys.pop(death.crystal, None)
-        line = normalise(death.text)
+        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (left.id,)).fetchall()
+        keys = self._crystals.keys([left.crystal, *(row["crystal"] for row in rows)])
+        own = keys.pop(left.crystal, None)
+        line = normalise(left.text)
         texts = {key: normalise(one.text) for key, one in self._crystals.by_keys(keys.values()).items()}
         said = [key for key, text in texts.items() if text == line or (len(texts) == 1 and line not in text)]
         return said if own is None else [own, *said]
 
-    def _take_back(self, death: Death, birth: Birth) -> None:
-        """Forget that the text that its owner puts back was superseded by what the line rested on."""
+    def _take_back(self, change: Change) -> None:
+        """Forget that the texts that their owner puts back were superseded by what the line rested on."""
         statement = (
             "DELETE FROM supersessions WHERE cause <> ? AND older IN (SELECT key FROM crystals WHERE text = ?)"
             " AND newer IN (SELECT key FROM crystals JOIN evidence ON crystal = id WHERE line = ?)"
         )
-        self._connection.execute(statement, (Cause.OWNER.value, birth.text, death.id))
+        for line in change.gone:
+            for back in change.come:
+                self._connection.execute(statement, (Cause.OWNER.value, back.text, line.id))
 
-    def _replacements(self, death: Death, birth: Birth, dream: Dream) -> list[Supersession]:
+    def _replacements(self, left: CurrentLine, change: Change, dream: Dream) -> list[Supersession]:
         """Return what said what a line said, with the latest of the news on which the line in its place rests.
 
         A line that still has the old one's words says more, and supersedes nothing; an event of a hormone never does.
         """
-        older = self._said_by(death)
-        rests_on = self._crystals.keys(birth.evidence)
+        older = self._said_by(left)
+        rests_on = self._crystals.keys(change.evidence)
         crystals = self._crystals.by_keys({*older, *rests_on.values()})
         said = self._crystals.said_last(crystals)
         new = set(rests_on.values()) - set(older)
         new = {key for key in new if key in crystals and not is_hormone_event(crystals[key].text)}
-        if not new or normalise(death.text) in normalise(birth.text):
+        if not new or normalise(left.text) in normalise(change.come[0].text):
             return []
         newest = max(new, key=lambda key: (said[key], key))
         after = crystals[newest]
@@ -195,7 +192,7 @@ class Supersessions:
                AND EXISTS (SELECT 1 FROM evidence e JOIN crystals c ON c.id = e.crystal
                            WHERE line = old.successor AND c.origin <> 'seed')
                ORDER BY old.died_in, old.id""",
-            (Fate.REVISED.value, _CODE),
+            (Why.REVISED.value, _CODE),
         )
         return [(SectionName(section), Note(text, from_text(at), weight)) for section, text, at, weight in rows]
 

@@ -35,6 +35,7 @@ from state.stores.database.schema import (
     REVIEWS,
     SUPERSESSIONS,
     TEXTS,
+    UNTIL,
     WORDS,
 )
 from state.stores.database.session_schema import COUNTS, FORGETTING, ITEM_ROWS, SESSIONS
@@ -66,6 +67,7 @@ MIGRATIONS: tuple[str, ...] = (
     TEXTS,
     NOTES,
     ITEM_ROWS,
+    UNTIL,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 # What a new database has beside the declared tables.

@@ -226,3 +226,8 @@ DROP TABLE to_index;
 DROP TABLE to_file;
 DELETE FROM meta WHERE name = 'vector_file';
 """
+
+# The last day on which a line holds, as who wrote it said.
+UNTIL = """
+ALTER TABLE lines ADD COLUMN until TEXT NOT NULL DEFAULT '';
+"""

@@ -6,13 +6,13 @@ A row that its readers want as it is is a dataclass; of the others they read val
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated
 
 from state.crystals import crystal
 from state.crystals.supersession import Cause
 from state.document.document import Edit, SectionName
-from state.document.operations import Action, Fate
+from state.document.operations import Action, Why
 from state.dream import Decided, Decision, StagedChange, decode_record
 from state.signals import curiosity
 from state.signals.hormones import Hormone
@@ -274,8 +274,9 @@ class LineRow(Declared, table="lines", indexes=(
     born_in: int
     born_at: datetime
     died_in: int | None = None  # none: it stands there
-    fate: Annotated[str, Kind.CODE, _one_of(["", *Fate])] = ""
+    fate: Annotated[str, Kind.CODE, _one_of(["", *Why])] = ""
     successor: Code = ""  # the line that took its place
+    until: Annotated[Code, lambda text: not text or bool(date.fromisoformat(text))] = ""  # the last day it holds
 
 
 class EvidenceRow(

@@ -4,24 +4,26 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
 from state.document.document import SectionName
-from state.document.operations import Action, Fate
-from state.dream import FOUND, HUMAN, MERGED, CurrentLine, Dream, PastLine, PointerLine, encode_kept
+from state.document.operations import Why
+from state.document.pointer import parse_pointer
+from state.dream import FOUND, HUMAN, MERGED, CurrentLine, Dream, PointerLine, encode_kept
 from state.errors import StorageError
 from state.stores.database.connection import from_text, open_unmigrated
 from state.stores.database.tables import DeletedLineRow, EvidenceRow, LineRow, PointerRow, VersionRow
 from state.text.words import normalise
 from state.trust import Trust
 
-# The erosion guard looks at the best of so many versions.
-REMEMBERED_VERSIONS = 10
+# What takes the place of such a line is no other form of it.
+_SUCCEEDED_BY_NONE = {Why.EVICTED, Why.UNDONE}
+_POINTERS = SectionName.POINTERS
 _ASCII = re.compile(r"[a-z0-9]+")
 
 
@@ -93,6 +95,15 @@ class Lineage:
         row = self._connection.execute("SELECT text FROM versions WHERE number = ?", (number,)).fetchone()
         return str(row["text"]) if row else ""
 
+    def last_dream_at(self) -> datetime:
+        """When the last dream was that made a version; long ago before the first."""
+        row = self._connection.execute("SELECT max(at) FROM versions WHERE cause = 'dream'").fetchone()
+        return from_text(row[0]) if row[0] else datetime.fromtimestamp(0, UTC)
+
+    def has(self, number: int) -> bool:
+        """Whether there is a version of this number."""
+        return bool(self._connection.execute("SELECT 1 FROM versions WHERE number = ?", (number,)).fetchone())
+
     def is_overtaken(self, number: int) -> bool:
         """Whether there is a version of this number, or a later one, that changed the memory beside its owner."""
         query = "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?, ?)"
@@ -139,8 +150,16 @@ class Lineage:
         return int(self._connection.execute(query).fetchone()[0])
 
     def current_lines(self) -> list[CurrentLine]:
-        """The lines of the last committed version."""
-        return LineRow.table.read(CurrentLine, self._connection, "WHERE died_in IS NULL")
+        """The lines of the last committed version; those of pointers with the crystals to which they lead."""
+        lines = LineRow.table.read(CurrentLine, self._connection, "WHERE died_in IS NULL")
+        rows = self._connection.execute("SELECT keywords, crystal FROM pointers WHERE standing = 1")
+        behind = {row["keywords"]: row["crystal"] for row in rows}
+
+        def crystal(line: CurrentLine) -> str:
+            parsed = parse_pointer(line.text) if line.section is SectionName.POINTERS else None
+            return behind.get(parsed[1], "") if parsed is not None else ""
+
+        return [replace(line, crystal=crystal(line)) for line in lines]
 
     def evidence(self) -> dict[str, tuple[str, ...]]:
         """The ids of the crystals on which each current line rests, by the line's id."""
@@ -148,6 +167,16 @@ class Lineage:
         for row in self._connection.execute(
             "SELECT line, evidence.crystal FROM evidence JOIN lines ON line = id WHERE died_in IS NULL ORDER BY 1, 2"
         ):
+            found[row["line"]] = (*found.get(row["line"], ()), row["crystal"])
+        return found
+
+    def evidence_of(self, lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The ids of the crystals on which each of these lines rested, standing or not."""
+        found: dict[str, tuple[str, ...]] = {}
+        query = (
+            "SELECT line, crystal FROM evidence WHERE line IN (SELECT value FROM json_each(?)) ORDER BY 1, version, 2"
+        )
+        for row in self._connection.execute(query, (json.dumps(list(lines)),)):
             found[row["line"]] = (*found.get(row["line"], ()), row["crystal"])
         return found
 
@@ -165,7 +194,7 @@ class Lineage:
                AND NOT EXISTS (SELECT 1 FROM evidence e JOIN crystals c ON c.id = e.crystal
                                WHERE line = l.id AND c.origin <> 'seed')
                AND NOT EXISTS (SELECT 1 FROM lines WHERE successor = l.id AND successor <> '' AND fate = ?)""",
-            (Trust.OWNER.value, Fate.MERGED.value),
+            (Trust.OWNER.value, Why.MERGED.value),
         )
         return {row["id"] for row in rows}
 
@@ -201,7 +230,7 @@ class Lineage:
         rows = self._connection.execute(
             "SELECT old.text AS old, new.text AS new FROM lines old JOIN lines new ON new.id = old.successor"
             " WHERE old.fate IN (?, ?) ORDER BY old.died_in, old.id",
-            (Fate.REVISED.value, Fate.MERGED.value),
+            (Why.REVISED.value, Why.MERGED.value),
         )
         return [(row["old"], row["new"]) for row in rows]
 
@@ -239,62 +268,9 @@ class Lineage:
         rest = f"standing = {int(current)} AND crystal IN (SELECT id FROM crystals) ORDER BY made_in, keywords"
         return PointerRow.table.read(PointerLine, self._connection, f"WHERE {rest}")
 
-    def lately_made(self) -> list[PointerLine]:
-        """The pointers, also retired ones, to lines that left in the last ten versions, if their crystals exist."""
-        return PointerRow.table.read(
-            PointerLine,
-            self._connection,
-            "WHERE crystal IN (SELECT id FROM crystals)"
-            " AND line IN (SELECT id FROM lines WHERE died_in > ?) ORDER BY made_in, keywords",
-            self.last_version() - REMEMBERED_VERSIONS,
-        )
-
     def use_pointer(self, keywords: str) -> None:
         """Count one use of the pointer: somebody searched for exactly these keywords."""
         self._connection.execute("UPDATE pointers SET uses = uses + 1 WHERE keywords = ?", (keywords,))
-
-    def best(self) -> tuple[PastLine, ...]:
-        """The lines of the best (with most of them) of the last ten versions, and what became of each since.
-
-        A line that the owner deleted, that was revised or merged into another one, or whose question was answered,
-        is not lost (a revision cites an input, or the guards refuse it); nor is one behind the keywords of a pointer.
-        Versions before a restore, which is the owner's word, do not count; nor do those before a repair, since nobody
-        knows who took out what left after the copy was made.
-        """
-        restored = "SELECT coalesce(max(number), 1) - 1 FROM versions WHERE cause IN ('restore', 'repair')"
-        first = max(self.last_version() - REMEMBERED_VERSIONS, self._connection.execute(restored).fetchone()[0])
-        # The plus keeps SQLite to the index of deaths: most lines are dead, and nearly all were born before.
-        counted = self._connection.execute(
-            """SELECT v.number, count(*) AS lines FROM versions v JOIN lines l
-               ON +l.born_in <= v.number AND (l.died_in IS NULL OR l.died_in > v.number)
-               WHERE v.number > ?1 AND (l.died_in IS NULL OR l.died_in > ?1) AND l.section <> ?2
-               GROUP BY v.number ORDER BY lines DESC, v.number DESC LIMIT 1""",
-            (first, SectionName.POINTERS.value),
-        ).fetchone()
-        if counted is None:
-            return ()
-        rows = self._connection.execute(
-            """SELECT l.* FROM lines l
-               WHERE +l.born_in <= ?1 AND (l.died_in IS NULL OR l.died_in > ?1) AND l.section <> ?2""",
-            (counted["number"], SectionName.POINTERS.value),
-        ).fetchall()
-        # The last one wins: the current pointer, else the latest.
-        pointers = self._connection.execute(
-            "SELECT line, keywords FROM pointers WHERE line IN (SELECT value FROM json_each(?))"
-            " ORDER BY standing, made_in",
-            (json.dumps([row["id"] for row in rows]),),
-        )
-        keywords = {row["line"]: row["keywords"] for row in pointers}
-        return tuple(
-            PastLine(
-                row["text"],
-                keywords.get(row["id"], ""),
-                row["crystal"],
-                revised=row["fate"] in {Fate.MERGED, Fate.REVISED, Fate.ANSWERED},
-                deleted=row["fate"] == Fate.DELETED,
-            )
-            for row in rows
-        )
 
     def save(self, number: int, cause: str, text: str, at: datetime) -> None:
         """Record a text that no dream wrote as this version. In the caller's transaction."""
@@ -310,23 +286,12 @@ class Lineage:
             text=text,
         )
 
-    def amend(self, dream: Dream) -> None:
-        """Take back the births and deaths of this version that the dream has no more. In the caller's transaction."""
-        listed = json.dumps([birth.id for birth in dream.births])
-        for statement in (
-            """UPDATE lines SET died_in = NULL, fate = '', successor = '', crystal = '' WHERE died_in = ?1
-               AND successor IN (SELECT id FROM lines WHERE born_in = ?1
-                                 AND id NOT IN (SELECT value FROM json_each(?2)))""",
-            "DELETE FROM evidence WHERE version = ?1 AND line NOT IN (SELECT value FROM json_each(?2))",
-            "DELETE FROM lines WHERE born_in = ?1 AND id NOT IN (SELECT value FROM json_each(?2))",
-        ):
-            self._connection.execute(statement, (dream.number, listed))
-        VersionRow.table.change(self._connection, "number = ?", dream.number, record=encode_kept(dream))
-
     def record(self, dream: Dream) -> None:
         """Record a committed dream with its text. In the caller's transaction."""
-        actions = [operation.action for operation in dream.operations]
-        evicted = (one for one in dream.deaths if one.fate is Fate.EVICTED)
+        whys = [
+            one.why for one in dream.changes if any(line.section is not _POINTERS for line in one.gone + one.come)
+        ]
+        evicted = [line for line, why in dream.left if why is Why.EVICTED and line.section is not _POINTERS]
         VersionRow.table.add(
             self._connection,
             dream.usage,
@@ -336,15 +301,15 @@ class Lineage:
             cause=dream.cause,
             dream=dream.id,
             reason=dream.reason,
-            digest=digest_of(dream.text),
-            characters=len(dream.text),
+            digest=digest_of(dream.after),
+            characters=len(dream.after),
             model=dream.author,
             seconds=dream.seconds,
-            added=actions.count(Action.ADD),
-            revised=actions.count(Action.REVISE) + actions.count(Action.MERGE),
-            evicted=sum(one.section is not SectionName.POINTERS for one in evicted),
+            added=whys.count(Why.ADDED),
+            revised=whys.count(Why.REVISED) + whys.count(Why.MERGED),
+            evicted=len(evicted),
             notes=dream.notes,
-            text=dream.text,
+            text=dream.after,
             record=encode_kept(dream),
         )
         self._record_lines(dream)
@@ -355,41 +320,54 @@ class Lineage:
             DeletedLineRow.table.delete(self._connection, "text = ?", text)
 
     def _record_lines(self, dream: Dream) -> None:
-        version = {"born_in": dream.number, "born_at": dream.at, "crystal": ""}
-        for birth in dream.births:
-            LineRow.table.add(self._connection, birth, "INSERT OR IGNORE", **version)
-            for crystal in birth.evidence:
-                EvidenceRow.table.add(
-                    self._connection,
-                    None,
-                    "INSERT OR IGNORE",
-                    line=birth.id,
-                    version=dream.number,
-                    crystal=crystal,
-                )
-        for death in dream.deaths:
-            LineRow.table.change(
-                self._connection,
-                "id = ?",
-                death.id,
-                died_in=dream.number,
-                fate=death.fate,
-                successor=death.successor,
-                crystal=death.crystal,
-            )
+        for change in dream.changes:
+            if change.why is Why.PINNED:
+                continue
+            for line in change.come:
+                born = {"born_in": dream.number, "born_at": dream.at, "crystal": ""}
+                LineRow.table.add(self._connection, line, "INSERT OR IGNORE", **born)
+                row = {"line": line.id, "version": dream.number}
+                for crystal in change.evidence:
+                    EvidenceRow.table.add(self._connection, None, "INSERT OR IGNORE", crystal=crystal, **row)
+            successor = change.come[0].id if change.come and change.why not in _SUCCEEDED_BY_NONE else ""
+            for line in change.gone:
+                if line.above:  # no version has known it
+                    LineRow.table.add(self._connection, line, "INSERT OR IGNORE", born_in=dream.number)
+                died = {"died_in": dream.number, "fate": change.why, "crystal": line.crystal}
+                LineRow.table.change(self._connection, "id = ?", line.id, successor=successor, **died)
 
     def _record_pointers(self, dream: Dream) -> None:
-        for pointer in (*dream.retired_pointers, *dream.pointers):
-            then = (
-                "ON CONFLICT (keywords) DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line"
-            )
-            PointerRow.table.add(self._connection, pointer, "INSERT", then, made_in=dream.number)
-        keywords = json.dumps([pointer.keywords for pointer in dream.pointers])
+        """Record the pointers that came, and which of all stand."""
+        for change in dream.changes:
+            for line in change.come:
+                parsed = parse_pointer(line.text) if line.section is SectionName.POINTERS else None
+                if parsed is not None and line.crystal:
+                    self._record_pointer(parsed, line.crystal, change.gone, dream.number)
+        rows = self._connection.execute(
+            "SELECT text FROM lines WHERE died_in IS NULL AND section = ?", (SectionName.POINTERS.value,)
+        )
+        keywords = json.dumps([parsed[1] for row in rows if (parsed := parse_pointer(row["text"])) is not None])
         self._connection.execute(
-            "UPDATE pointers SET standing = 0 WHERE standing = 1"
-            " AND keywords NOT IN (SELECT value FROM json_each(?))",
+            "UPDATE pointers SET standing = NOT standing WHERE standing <> (keywords IN"
+            " (SELECT value FROM json_each(?)))",
             (keywords,),
         )
+
+    def _record_pointer(
+        self, parsed: tuple[str, str], crystal: str, gone: Sequence[CurrentLine], version: int
+    ) -> None:
+        """Record a pointer; one that takes the place of another leads to the same line, and was used as often."""
+        topic, keywords = parsed
+        former = [parse_pointer(line.text) for line in gone if line.section is SectionName.POINTERS]
+        query = "SELECT line, uses FROM pointers WHERE keywords = ?"
+        rows = [self._connection.execute(query, (one[1],)).fetchone() for one in former if one is not None]
+        behind = next((line.id for line in gone if line.section is not SectionName.POINTERS), "")
+        then = "ON CONFLICT (keywords) DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line"
+        known = next((row for row in rows if row is not None), None)
+        pointer = PointerLine(
+            topic, keywords, crystal, known["line"] if known else behind, known["uses"] if known else 0
+        )
+        PointerRow.table.add(self._connection, pointer, "INSERT", then, made_in=version)
 
     def _life(self, row: sqlite3.Row) -> LineLife:
         evidence = self._connection.execute(
@@ -401,27 +379,6 @@ class Lineage:
 def digest_of(text: str) -> str:
     """Return the digest of a version's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:
-    """For each line of a document the ledger's line, each used once.
-
-    Of the same text and section, else of the same text (a human moved it); None for a new line.
-    """
-    free = list(current)
-    lines = list(texts)
-    found: list[CurrentLine | None] = [None] * len(lines)
-    for same_section in (True, False):
-        by_key: dict[tuple[str, str], list[CurrentLine]] = {}
-        for line in free:
-            by_key.setdefault((normalise(line.text), line.section.value if same_section else ""), []).append(line)
-        for at, (section, text) in enumerate(lines):
-            candidates = by_key.get((normalise(text), section.value if same_section else ""))
-            if found[at] is None and candidates:
-                found[at] = candidates.pop(0)
-        used = {line.id for line in found if line is not None}
-        free = [line for line in free if line.id not in used]
-    return found
 
 
 def last_text(database: Path) -> str:

@@ -21,10 +21,13 @@ from pathlib import Path
 
 from state.crystals.crystal import Crystal
 from state.document.document import parse
-from state.document.merge import difference, is_conflicted, merged
-from state.document.operations import Birth, Death, Fate
-from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record
+from state.document.merge import difference, is_conflicted, merged, removed_lines
+from state.document.operations import Why
+from state.document.owner import IMPORTANCE, lines_in, owners_text, restored_text
+from state.document.page import Page, kept_crystal, owners_words
+from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Change, CurrentLine, Dream, decode_record
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
+from state.secrets.policy import DEFAULT, Redaction
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import from_text, transaction
@@ -34,7 +37,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Changes
-from state.stores.history.lineage import Lineage, match
+from state.stores.history.lineage import Lineage
 from state.stores.history.notes import Notes
 from state.text.words import normalise
 from state.trust import Trust
@@ -62,6 +65,7 @@ class Memory:
         lineage: Lineage,
         notes: Notes,
         check: Callable[[], None],
+        redaction: Redaction = DEFAULT,
     ) -> None:
         self._path = workspace.document
         self._disk = disk
@@ -69,6 +73,7 @@ class Memory:
         self._lineage = lineage
         self._notes = notes
         self._check = check
+        self._redaction = redaction
         self._connection = crystals.connection
         self.alone: AbstractContextManager[object] = nullcontext()
         """Held while state.db and the file change together; who copies both as of one moment holds it too."""
@@ -86,8 +91,9 @@ class Memory:
             raise NotFoundError(f"there is no version {number}", _HISTORY)
         before = self._lineage.text(number - 1)
         if not row["record"]:
+            changes = text_changes(before, row["text"])
             at = from_text(row["at"])
-            return Dream(number, "", at, row["cause"], "", before, row["text"], "", difference(before, row["text"]))
+            return Dream(number, "", at, row["cause"], "", before, row["text"], "", changes)
         return replace(decode_record(row["record"], f"version {number}"), before=before, after=row["text"])
 
     def text(self, number: int) -> str:
@@ -107,7 +113,7 @@ class Memory:
     # The commit.
 
     def commit(self, dream: Dream) -> Dream:
-        """Commit a dream, and return it as it became: `merged` is set when a person changed MEMORY.md meanwhile.
+        """Commit a dream, and return it as it became: `joined` is set when a person changed MEMORY.md meanwhile.
 
         A person's text that no version has is a version before it. Committing a dream that is a version already
         changes nothing. Raises FencedError when another version was made since this dream read.
@@ -127,12 +133,8 @@ class Memory:
             except (StorageError, NotFoundError):
                 self._check()  # a new owner that clears up behind this one explains it better
                 raise
-        text = self._document().wanted
-        done = self.version(number)
-        is_edited = found.strip() and not is_conflicted(found) and found not in (dream.before, done.after)
-        if text != done.after or is_edited:
-            done = replace(done, merged=text)
-        return replace(done, edits=dream.edits, crystals=dream.crystals)
+        text, done = self._document().wanted, self.version(number)
+        return replace(done, after=text, joined=dream.joined or text != done.after, crystals=dream.crystals)
 
     def _insert(self, dream: Dream, found: str) -> Dream:
         """Write a dream into every table, over what a person left in the file ("": nothing). In a transaction."""
@@ -141,12 +143,45 @@ class Memory:
                 f"version {dream.number} was committed by another process while this dream ran",
                 "nothing was consumed, run 'dreamd dream' again",
             )
-        last, standing = self._lineage.last_version(), self._lineage.standing()[0]
-        if found and found != self._lineage.text(standing):
-            self._save(last + 1 if standing else 0, HUMAN, found)
-        elif not standing:
-            self._save(0, HUMAN, dream.before)
-        new = replace(_joined(dream, found), number=self._lineage.last_version() + 1)
+        self._keep_by_owner(found or dream.before)
+        standing = self._lineage.text(self._lineage.standing()[0]) or self._lineage.text(0)
+        new = replace(dream, number=self._lineage.last_version() + 1)
+        if found and found not in (dream.before, dream.after):
+            new = self._on_top(new, standing)
+        new = self._record(new)
+        before = self._document()
+        rendered = found or before.rendered
+        self._want(
+            replace(
+                before,
+                rendered=rendered,
+                wanted=new.after,
+                edits=new.edits if rendered in (new.before, standing) else difference(rendered, new.after),
+                version=new.number,
+                consumed=_EVERY_NOTE if new.remarks else before.consumed + len(new.taken),
+            )
+        )
+        return new
+
+    def _on_top(self, dream: Dream, text: str) -> Dream:
+        """Return the dream on a text that its owner has written meanwhile: as far as the lines of it stand there.
+
+        What the owner has deleted meanwhile comes under no other line. In a transaction.
+        """
+        page = Page(text, lines_in(parse(text), self._lineage.current_lines()), self._lineage.next_line())
+        removed = {normalise(one) for one in removed_lines(dream.before, text)}
+        for change in dream.changes:
+            if not any(normalise(line.text) in removed for line in change.come):
+                page.change(change)
+        after = page.text(dream.at, dream.mood)
+        return replace(dream, before=text, after=after, changes=tuple(page.changes), joined=True)
+
+    def _record(self, dream: Dream) -> Dream:
+        """Write a version with all that it makes of the memory, and return it with the crystals of lines that left.
+
+        In a transaction.
+        """
+        new = self._with_crystals(dream)
         self._crystals.upsert(new.crystals)
         if new.cause == RESTORE:
             self._crystals.undream(new.dreamt)
@@ -155,23 +190,85 @@ class Memory:
         else:
             self._notes.consume(new.taken, new.number)
             self._crystals.mark_dreamt(new.dreamt, new.number, new.newest)
-        Meta(self._connection).put(NOTES_LEFT, str(new.waiting))
+        if new.cause not in (HUMAN, MERGED):
+            Meta(self._connection).put(NOTES_LEFT, str(new.waiting))
         self._lineage.record(new)
         Supersessions(self._crystals).learn(new)
         Changes(self._connection).record(new)
-        before = self._document()
-        rendered = found or before.rendered
-        self._want(
-            replace(
-                before,
-                rendered=rendered,
-                wanted=new.text,
-                edits=new.edits if found or rendered == new.before else difference(rendered, new.text),
-                version=new.number,
-                consumed=_EVERY_NOTE if new.remarks else before.consumed + len(new.taken),
+        return new
+
+    def _with_crystals(self, dream: Dream) -> Dream:
+        """Give each line that leaves its crystal, and what its owner corrected the owner's words."""
+        made = {one.text: one for one in dream.crystals}
+
+        def kept(line: CurrentLine) -> CurrentLine:
+            if line.crystal:
+                return line
+            crystal = made.setdefault(line.text, kept_crystal(line, self._redaction, dream.valence))
+            return replace(line, crystal=crystal.id)
+
+        changes = list[Change]()
+        for one in dream.changes:
+            change = one if one.why is Why.PINNED else replace(one, gone=tuple(map(kept, one.gone)))
+            if change.why is Why.REVISED and dream.cause in (HUMAN, MERGED):
+                said = owners_words(change.come[0], self._redaction, dream.at)
+                made[said.text] = said
+                change = replace(change, evidence=(said.id,))
+            changes.append(change)
+        return replace(dream, changes=tuple(changes), crystals=tuple(made.values()))
+
+    # What a person saved.
+
+    def take_in(self) -> tuple[str, ...]:
+        """Make what a person saved in MEMORY.md a version of theirs; return what looks like an accident."""
+        with self.alone:
+            self.reconcile()
+            row, found = self._document(), self._found()
+            if row.rendered != row.wanted or not found.strip() or is_conflicted(found):
+                return ()
+            if self.is_checkout(row.rendered):
+                return ()
+            with transaction(self._connection):
+                self._check()
+                problems = self._keep_by_owner(found)
+                if found != row.wanted:
+                    self._want(replace(self._document(), rendered=found, wanted=found, edits=()))
+            return problems
+
+    def _keep_by_owner(self, text: str, seen: str | None = None, cause: str = HUMAN) -> tuple[str, ...]:
+        """Record a text as a version by its owner, if it is not the one that stands. In a transaction.
+
+        Before the first dream it is version 0.
+        """
+        standing = self._lineage.standing()[0]
+        if text == self._lineage.text(standing) and (standing or self._lineage.has(0)):
+            return ()
+        now = datetime.now(UTC)
+        unwanted = self._lineage.tombstones()
+        said = owners_text(self._lineage.current_lines(), text, now, seen=seen, unwanted=unwanted)
+        changes, first = list[Change](), self._lineage.next_line()
+        for one in said.changes:
+            come = tuple(replace(line, id=f"L{first + place}") for place, line in enumerate(one.come))
+            first += len(come)
+            changes.append(replace(one, come=come))
+        number = self._lineage.last_version() + 1 if standing else 0
+        self._record(
+            Dream(
+                number,
+                "",
+                now,
+                cause,
+                "",
+                self._lineage.text(standing),
+                text,
+                "",
+                tuple(changes),
+                tombstones=said.deleted,
+                lifted_tombstones=said.lifted,
+                problems=said.problems,
             )
         )
-        return new
+        return said.problems
 
     def consume(self, dream: Dream) -> Dream:
         """Take in the input of a dream that changes nothing and makes no version; return it with the last number."""
@@ -214,29 +311,15 @@ class Memory:
 
     def _found_version(self, number: int, text: str) -> Dream:
         """Return a version of this text, of which nobody knows who wrote what is new in it, and why the rest left."""
-        standing, first = self._lineage.current_lines(), self._lineage.next_line()
-        blocks = [(section, block.text) for section, block in parse(text).lines()]
-        known = match(standing, blocks)
-        new = [block for block, line in zip(blocks, known, strict=True) if line is None]
-        kept = {line.id for line in known if line is not None}
-        return Dream(
-            number,
-            "",
-            datetime.now(UTC),
-            REPAIRED,
-            "",
-            "",
-            text,
-            "",
-            births=tuple(
-                Birth(f"L{first + place}", section, line, _REPAIRED_IMPORTANCE, Trust.AGENT)
-                for place, (section, line) in enumerate(new)
-            ),
-            deaths=tuple(
-                Death(line.id, line.section, line.text, Fate.EVICTED, "") for line in standing if line.id not in kept
-            ),
-            pointers=tuple(self._lineage.pointers(current=True)),
+        now, first = datetime.now(UTC), self._lineage.next_line()
+        page = restored_text(
+            self._lineage.current_lines(), text, now, lambda _: (Trust.AGENT, ()), _REPAIRED_IMPORTANCE
         )
+        changes = [
+            replace(one, come=tuple(replace(line, id=f"L{first + place}") for line in one.come))
+            for place, one in enumerate(page)
+        ]
+        return Dream(number, "", now, REPAIRED, "", "", text, "", tuple(changes))
 
     # The file.
 
@@ -321,20 +404,15 @@ class Memory:
 
         Lines of ours that gave way never stood: nobody has deleted them. In a transaction.
         """
-        last = self._lineage.last_version()
         stamp = self._lineage.versions_by_number([row.version]).get(row.version)
         at = stamp.at if stamp else datetime.now(UTC)
         mood = self.version(row.version).mood if self.has(row.version) else ""
         new, _ = merged(row.rendered, theirs, row.edits, at, mood)
         if not difference(theirs, new):  # they have our edits already: a stamp alone is nothing to write
             new = theirs
-        self._save(last + 1, HUMAN, theirs)
         if new != theirs:
-            self._save(last + 2, MERGED, new)
-        if self.has(row.version) and row.version:
-            dream = _without_births(self.version(row.version), new)
-            self._lineage.amend(dream)
-            Supersessions(self._crystals).amend(dream)
+            self._save(self._lineage.last_version() + 1, HUMAN, theirs)
+        self._keep_by_owner(new, row.rendered, HUMAN if new == theirs else MERGED)
         return new
 
     def _put_back_if_fenced(self, row: Document, taken: bytes | None) -> None:
@@ -401,28 +479,11 @@ def _is_torn(found: bytes | None, row: Document) -> bool:
     return is_conflicted((found or b"").decode(errors="replace")) and not is_conflicted(row.wanted)
 
 
-def _joined(dream: Dream, found: str) -> Dream:
-    """Return the dream as it is to be committed over what a person left in MEMORY.md ("": nothing)."""
-    if not found or found in (dream.before, dream.text):
-        return dream
-    text, _ = merged(dream.before, found, dream.edits, dream.at, dream.mood)
-    return replace(_without_births(dream, text), merged=text)
-
-
-def _without_births(dream: Dream, text: str) -> Dream:
-    """Return the dream without the lines whose edits gave way in this text.
-
-    They never stood in the file, so nobody has deleted them; a line that they were to replace is left to the next
-    dream to find.
-    """
-    current = {block.key for _, block in parse(text).lines()}
-    planned = {block.key for _, block in parse(dream.after).lines()}
-    missing = {birth.id for birth in dream.births if normalise(birth.text) in planned - current}
-    return replace(
-        dream,
-        births=tuple(birth for birth in dream.births if birth.id not in missing),
-        deaths=tuple(death for death in dream.deaths if death.successor not in missing),
-    )
+def text_changes(before: str, after: str) -> tuple[Change, ...]:
+    """Return by which changes of lines the one text becomes the other, where nothing else is known of it."""
+    now = datetime.fromtimestamp(0, UTC)
+    lines = [CurrentLine("", name, block.text, IMPORTANCE, Trust.OWNER, now) for name, block in parse(before).lines()]
+    return owners_text(lines, after, now).changes
 
 
 def decode_document(content: bytes, path: Path) -> str:

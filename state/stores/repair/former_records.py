@@ -36,7 +36,7 @@ def take_in_records(workspace: Workspace, disk: Disk, crystals: Crystals, memory
                 connection.execute(
                     "UPDATE versions SET text = ?, digest = ?, characters = ?, record = ?"
                     " WHERE number = ? AND text = ''",
-                    (dream.text, digest_of(dream.text), len(dream.text), encode_kept(dream), number),
+                    (dream.after, digest_of(dream.after), len(dream.after), encode_kept(dream), number),
                 )
     if (decided := records.get(last + 1)) is not None:
         _rejoin(workspace, disk, decided)
@@ -68,8 +68,7 @@ def _rejoin(workspace: Workspace, disk: Disk, dream: Dream) -> None:
     path = workspace.document
     aside = disk.displaced(path)
     taken = decode_document(aside, path) if aside is not None else ""
-    for text in (taken, dream.merged or ""):
+    if taken and taken not in (dream.before, dream.after):
         current = disk.read_optional(path) or b""
-        if text and text not in (dream.before, dream.after):
-            disk.write_atomic(path, with_lines_of(decode_document(current, path), text).encode(), 0o644)
+        disk.write_atomic(path, with_lines_of(decode_document(current, path), taken).encode(), 0o644)
     disk.settle(path)

@@ -16,7 +16,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName
-from state.document.operations import Action, Birth, Death, Fate, Operation
+from state.document.operations import Action, Birth, Death, Operation, Why
 from state.dream import Dream, PointerLine, Reason
 from state.errors import NotFoundError
 from state.scratch import Note
@@ -98,7 +98,7 @@ def lived(store: Store) -> Store:
         crystals=(insight,),
         operations=(Operation(Action.REVISE, section, "Ada drinks tea daily", ("L1",), ("I1",)),),
         births=(Birth("L2", section, "Ada drinks tea daily", 0.5, Trust.WEB, (insight.id,), ("L1",)),),
-        deaths=(Death("L1", section, "Ada drinks tea", Fate.REVISED, "", "L2"),),
+        deaths=(Death("L1", section, "Ada drinks tea", Why.REVISED, "", "L2"),),
     )
     pointer = PointerLine("tea", "ada tea daily", kept.id, "L2")
     third = version(
@@ -106,7 +106,7 @@ def lived(store: Store) -> Store:
         before=second.after,
         crystals=(kept,),
         births=(Birth("L3", SectionName.POINTERS, "tea → search: `ada tea daily`", 0.5, Trust.AGENT, (kept.id,)),),
-        deaths=(Death("L2", section, "Ada drinks tea daily", Fate.EVICTED, kept.id),),
+        deaths=(Death("L2", section, "Ada drinks tea daily", Why.EVICTED, kept.id),),
         pointers=(pointer,),
     )
     for dream in (first, second, third):

@@ -21,7 +21,7 @@ from daemon.workspace.stores import Store, open_exclusive
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
-from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
+from state.document.operations import Action, Birth, Death, Operation, Refusal, Why
 from state.dream import Dream, PointerLine, StagedChange
 from state.errors import NotFoundError
 from state.scratch import Note, render_note
@@ -174,7 +174,7 @@ def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here:
     tea = Operation(Action.ADD, BOND, "Ada drinks tea")
     staged = StagedChange(Operation(Action.ADD, BOND, "Ada owns a heron"), (), (), (), "dream.approve")
     refused = Refusal("numbers", "operation", "7 is not said", Operation(Action.ADD, BOND, "Ada has 7 kites"))
-    kites, evicted = Crystal("Ada has 7 kites", Origin.SCRATCH, datetime.now(UTC)), Fate.EVICTED
+    kites, evicted = Crystal("Ada has 7 kites", Origin.SCRATCH, datetime.now(UTC)), Why.EVICTED
     desk = Crystal("Ada keeps the old desk", Origin.EVICTED, datetime.now(UTC))
     with open_exclusive(open_workspace(here), Config(), "test") as store:
         texts = ("Ada drinks tea", "Ada keeps the old desk", "Ada has a bicycle")
@@ -187,9 +187,9 @@ def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here:
             before="## The Bond\n\n- Ada drinks tea\n",
             births=(Birth("L4", BOND, "Ada drinks coffee", 0.5, Trust.AGENT),),
             deaths=(
-                Death("L1", BOND, "Ada drinks tea", Fate.REVISED, "", successor="L4"),
+                Death("L1", BOND, "Ada drinks tea", Why.REVISED, "", successor="L4"),
                 Death("L2", BOND, "Ada keeps the old desk", evicted, desk.id),
-                Death("L3", BOND, "Ada has a bicycle", Fate.DELETED, ""),
+                Death("L3", BOND, "Ada has a bicycle", Why.DELETED, ""),
             ),
             crystals=(desk, kites),
             dreamt=(kites.id,),

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from graphs.guard import THIRD
 
 from daemon.config.settings import ApproveSection, Config, DreamSection, load
 from daemon.dream.changes import decide_changes, open_changes, settle
@@ -16,10 +17,9 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
-from graphs.guard import THIRD
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName, parse
-from state.document.operations import Action, Fate
+from state.document.operations import Action, Why
 from state.dream import Decision, Dream, Reason
 from state.errors import ConflictError, NotFoundError, UsageError
 from state.scratch import Note
@@ -133,7 +133,7 @@ def test_an_approved_change_is_a_version_that_a_restore_takes_back(store: Store)
     assert waiting(store) == []
     assert store.ledger.runs(1)[0].outcome == "committed"
     (life,) = store.lineage.lives(TEA)
-    assert (life.fate, life.died_in) == (Fate.REVISED, 3)
+    assert (life.fate, life.died_in) == (Why.REVISED, 3)
     assert TEA in {crystal.text for crystal in store.crystals.get([life.crystal])}
     with pytest.raises(NotFoundError, match="no change 1 waits"):
         approve(store, 1)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import ormsgpack
 import pytest
+from graphs.graph_state import Dreaming, Step
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from graphs import nodes
-from graphs.graph_state import Dreaming, Step
 from graphs.ports import Ports
 from state.dream import Reason
 from state.errors import StoppedError, StorageError

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphs.working_copy import WorkingCopy
 
 from daemon.api.provenance import why
 from daemon.config.settings import Config, SecretsSection
@@ -16,7 +17,6 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from graphs import reflection, synthesis
-from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.document.document import SectionName
 from state.document.operations import Refusal

@@ -3,15 +3,15 @@
 from collections import Counter
 from dataclasses import replace
 
+from graphs.owner.lines import LineAction, LineChange, change_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.owner.lines import LineAction, LineChange, change_lines
 from state.codec import decode, encode
 from state.document.document import SectionName, parse, render, stamped
 from state.document.editing import edited
 from state.document.merge import working
-from state.document.operations import Fate
+from state.document.operations import Why
 from state.dream import Dream, Snapshot
 from state.text.words import normalise
 from state.trust import Trust
@@ -82,7 +82,7 @@ def test_a_line_that_is_wrong_leaves_what_says_so() -> None:
         ("L2", "Anna lives in Köln.", Trust.OWNER),
     ]
     assert done.dream.tombstones == (TEA, BONN)
-    assert {death.id: death.fate for death in done.dream.deaths} == {"L1": Fate.DELETED, "L2": Fate.REVISED}
+    assert {death.id: death.fate for death in done.dream.deaths} == {"L1": Why.DELETED, "L2": Why.REVISED}
     (birth,) = done.dream.births
     assert (birth.evidence, birth.replaces) == ((done.dream.corrections[1].crystal,), ("L2",))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.document import SectionName
-from state.document.operations import Birth, Death, Fate
+from state.document.operations import Birth, Death, Why
 from state.dream import Dream
 from state.search.ranking import Filters
 from state.stores.crystals.crystals import Crystals
@@ -192,7 +192,7 @@ LINE = "The cache listens on port 5433"
         ([LINE.upper(), "Ada asks about the cache"], "Port 6000", {}, {LINE, LINE.upper()}),
         ([f"{LINE}, and Ada has a cat"], "Port 6000", {}, {LINE}),
         ([LINE], f"{LINE} since Monday", {}, set()),
-        ([LINE], "Port 6000", {"fate": Fate.MERGED}, set()),
+        ([LINE], "Port 6000", {"fate": Why.MERGED}, set()),
         ([LINE], "Port 6000", {"author": "extractive"}, {LINE}),
         ([LINE], "Port 6000", {"news": "Hormonal event: dopamine spike (achievement detected)."}, set()),
     ],
@@ -207,7 +207,7 @@ def test_what_a_model_s_operation_names_is_superseded_and_nothing_else(
     lineage, supersessions = Lineage(crystals.connection), Supersessions(crystals)
     birth = Birth("L1", SectionName.NICHE, LINE, 0.5, Trust.AGENT, tuple(one.id for one in notes))
     before = Dream(number=1, id="a", at=NOW, cause="dream", reason="", before="", after="", mood="", births=(birth,))
-    death = Death("L1", SectionName.NICHE, LINE, changes.get("fate", Fate.REVISED), own.id, "L2")
+    death = Death("L1", SectionName.NICHE, LINE, changes.get("fate", Why.REVISED), own.id, "L2")
     dream = replace(
         before,
         number=2,

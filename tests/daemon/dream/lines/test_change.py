@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphs.owner.lines import LineAction
 
 from daemon.dream.lines.change import Changed, LineWish, change
 from daemon.dream.lines.standing import Line, standing_lines
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store, utc_now
-from graphs.owner.lines import LineAction
 from state.document.document import SectionName, parse
-from state.document.operations import Fate
+from state.document.operations import Why
 from state.dream import Reason
 from state.errors import ConflictError, RejectedError
 from state.scratch import Note
@@ -101,9 +101,9 @@ def test_all_that_is_wanted_is_one_version_by_the_owner(store: Store) -> None:
         WALL: ("extractive", Trust.AGENT, True, 1),
     }
     (gone,) = store.lineage.lives(TEA)
-    assert (gone.fate, gone.successor, gone.died_in) == (Fate.REVISED, found[COCOA].id, 2)
+    assert (gone.fate, gone.successor, gone.died_in) == (Why.REVISED, found[COCOA].id, 2)
     (deleted,) = store.lineage.lives(PORT)
-    assert (deleted.fate, deleted.died_in) == (Fate.DELETED, 2)
+    assert (deleted.fate, deleted.died_in) == (Why.DELETED, 2)
     assert tombstones(store) == [PORT]
 
 

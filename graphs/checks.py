@@ -1,0 +1,200 @@
+"""Checks: which operations may be carried out. They count; they do not read.
+
+    structure   ids that exist, a section that may be written, not empty, not too long, said once
+    ownership   not pinned, not forgotten, not deleted by the owner
+    bounds      `Bounds`: how much one input vouches for, how much one dream evicts
+
+Each check gets the sheet as it stands and one operation, and returns a refusal whose figures say what would be
+accepted, or None.
+"""
+
+import re
+from functools import lru_cache
+
+from graphs.sheet import BOUNDS, SAID_ALREADY, WRITTEN_BY_CODE, Check, Sheet
+from state.document.document import SectionName, is_placeholder
+from state.document.operations import Action, Operation, Refusal, Why
+from state.text.line import LINE_CHARACTERS
+from state.text.words import content_terms, jaccard, normalise, numbers, repeat_key
+
+FORGOTTEN = "the owner had this forgotten"
+# So much of the words of a line that the owner deleted, with the same numbers, is that line.
+SAME_AS_DELETED = 0.75
+_WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE))
+_OF_POINTERS = frozenset((Action.CLOSE, Action.RECALL))
+_WORD = re.compile(r"\w+")
+_SENTENCE_END = re.compile(r"[.!?:;。！？]\W*$")
+
+
+def same_as_deleted(text: str, deleted: str) -> bool:
+    """Return whether a line is the one that the owner deleted: three quarters of its words, and its numbers."""
+    if normalise(text) == normalise(deleted):
+        return True
+    return _likeness(text, deleted) >= SAME_AS_DELETED and set(numbers(text)) == set(numbers(deleted))
+
+
+def vetoed(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse a line that the owner deleted or put right, unless it is nearer to a line of the owner's own."""
+    if operation.action not in _WRITES:
+        return None
+    text, snapshot = operation.text, sheet.snapshot
+    own = [line.text for line in snapshot.lines if line.id in snapshot.handwritten]
+    for deleted in snapshot.tombstones:
+        if same_as_deleted(text, deleted) and not any(_likeness(text, one) > _likeness(text, deleted) for one in own):
+            return Refusal("human veto", "operation", "the owner deleted this line; leave it out")
+    return None
+
+
+def _forgotten(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse a text that the owner had erased for good."""
+    if operation.action is Action.EVICT or not sheet.snapshot.forgotten.found(operation.text):
+        return None
+    return Refusal("human veto", "operation", FORGOTTEN)
+
+
+def _unknown(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse what names ids that there are none of, or lines that an earlier operation has changed."""
+    gone = {line.id for change in sheet.changes for line in change.gone}
+    missing = [name for name in operation.lines if name not in sheet.lines or sheet.lines[name].above]
+    missing += [
+        name for name in operation.cites if name not in sheet.lines and name not in sheet.inputs | dict.fromkeys(gone)
+    ]
+    if not missing:
+        return None
+    if missing[0] in gone:
+        return Refusal("shape", "operation", f"{missing[0]} is changed by an earlier operation")
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    return Refusal("citation", "operation", f"there is no {', '.join(name[:20] for name in missing[:5])}{more}")
+
+
+def _uncited(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse a new line, and an insight, that rests on no input."""
+    cited = sheet.cited_inputs(operation)
+    if operation.action is Action.ADD and not cited:
+        return Refusal("citation", "operation", "a new line cites at least one input; cite the one that says so")
+    if operation.action is Action.LEARN and len(cited) < 2:
+        return Refusal("citation", "operation", "an insight cites at least two inputs")
+    return None
+
+
+def _untouchable(sheet: Sheet, operation: Operation) -> Refusal | None:
+    lines = sheet.touched(operation)
+    if pinned := [line.id for line in lines if line.pinned]:
+        return Refusal("pinned", "operation", f"{', '.join(pinned)} is pinned by the owner; leave it as it is")
+    return None
+
+
+def _by_code(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse to a model what the program writes; pointers it may recall or close."""
+    if operation.action is Action.LEARN:
+        return None
+    lines = sheet.touched(operation)
+    theirs = {line.section for line in lines}
+    if operation.action in _OF_POINTERS:
+        theirs -= {SectionName.POINTERS}
+    if operation.action not in (Action.EVICT, Action.CLOSE):
+        theirs |= {operation.section}
+    found = sorted(theirs & WRITTEN_BY_CODE)
+    return Refusal("shape", "operation", f"{found[0]} is written by the program") if found else None
+
+
+def _shapeless(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse what does not do what its kind does, to so many lines."""
+    action, lines = operation.action, sheet.touched(operation)
+    expected = {Action.ADD: (0, 0), Action.LEARN: (0, 0), Action.MERGE: (2, 99)}.get(action, (1, 1))
+    if action is Action.CLOSE:
+        expected = (1, 99)
+    if not expected[0] <= len(lines) <= expected[1]:
+        return Refusal("shape", "operation", f"{len(lines)} lines named")
+    if action is Action.RECALL and not (lines[0].section is SectionName.POINTERS and lines[0].crystal):
+        return Refusal("shape", "operation", f"{lines[0].id} is no pointer")
+    if action is Action.MOVE and lines[0].section is operation.section:
+        return Refusal("shape", "operation", f"{lines[0].id} stands there already")
+    return None
+
+
+def _empty(_: Sheet, operation: Operation) -> Refusal | None:
+    text = operation.text
+    if operation.action not in _WRITES | {Action.LEARN}:
+        return None
+    if len(text) > LINE_CHARACTERS:
+        figures = f"{len(text):,} characters, at most {LINE_CHARACTERS}; say it shorter, or in two lines"
+        return Refusal("shape", "operation", figures)
+    if not text.strip() or is_placeholder(text):
+        return Refusal("empty synthesis", "operation", "no content")
+    return None
+
+
+def _repeated(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse a text that stands already: each line stands once."""
+    if operation.action not in _WRITES:
+        return None
+    key = repeat_key(operation.text)
+    twin = next((line for line in sheet.standing if repeat_key(line.text) == key), None)
+    if twin is None:
+        return None
+    unchanged = (
+        operation.action is Action.REVISE and twin.text == operation.text and twin.section is operation.section
+    )
+    if twin.id in operation.lines and not unchanged:
+        return None
+    return Refusal("shape", "operation", f"{twin.id} {SAID_ALREADY}")
+
+
+def _untold(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse tidying without an input that brings a number or a name that none of its lines has."""
+    if sheet.cited_inputs(operation) or operation.action not in (Action.REVISE, Action.MERGE):
+        return None
+    cited = [sheet.lines[name] for name in operation.cites if name in sheet.lines]
+    lines = [line.text for line in (*sheet.touched(operation), *cited)]
+    known = {word.casefold() for text in lines for word in _WORD.findall(text)}
+    counted = set(numbers(operation.text)).difference(*(numbers(text) for text in lines))
+    new = sorted(counted | {name for name in _names(operation.text) if name.casefold() not in known})
+    if not new:
+        return None
+    said = ", ".join(map(repr, new[:4]))
+    return Refusal("bounds", "operation", f"no line of it says {said}; cite the input that does")
+
+
+def _too_much(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse what is too much for one dream: evictions, lines fewer by merging, changes by one input."""
+    why = [change.why for change in sheet.changes]
+    if (
+        operation.action in (Action.EVICT, Action.CLOSE)
+        and why.count(Why.EVICTED) + why.count(Why.ANSWERED) >= BOUNDS.evictions
+    ):
+        return Refusal("eviction runaway", "operation", f"at most {BOUNDS.evictions} lines are evicted in one dream")
+    if operation.action is Action.MERGE:
+        fewer = sum(len(change.gone) - 1 for change in sheet.changes if change.why is Why.MERGED)
+        if fewer + len(operation.lines) - 1 > BOUNDS.evictions:
+            figures = f"merges leave at most {BOUNDS.evictions} lines fewer in one dream"
+            return Refusal("eviction runaway", "operation", figures)
+    cited = sheet.cited_inputs(operation)
+    full = [one for one in cited if sheet.vouched(one) + len(operation.lines) > BOUNDS.per_input]
+    if operation.lines and cited and len(full) == len(cited):
+        figures = f"{full[0]} is cited for more than {BOUNDS.per_input} changed lines"
+        return Refusal("bounds", "operation", figures)
+    return None
+
+
+def _names(text: str) -> set[str]:
+    """Return the words with a capital that do not begin a sentence."""
+    before = ((word.group(), text[: word.start()]) for word in _WORD.finditer(text) if word.group()[0].isupper())
+    return {word for word, head in before if head.strip() and not _SENTENCE_END.search(head)}
+
+
+def _likeness(one: str, other: str) -> float:
+    return jaccard(_terms(one), _terms(other))
+
+
+@lru_cache(maxsize=1024)
+def _terms(text: str) -> frozenset[str]:
+    return content_terms(text)
+
+
+# What not even the owner's own word sets aside; what the program wants; what a model asks.
+PROTECTING: tuple[Check, ...] = (_unknown, _forgotten, _untouchable, _empty, vetoed, _repeated)
+OF_CODE: tuple[Check, ...] = (*PROTECTING, _uncited)
+OF_MODEL: tuple[Check, ...] = (
+    _unknown, _shapeless, _forgotten, _uncited, _untouchable, _by_code, _empty, vetoed, _repeated, _untold, _too_much,
+)  # fmt: skip

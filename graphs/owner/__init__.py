@@ -1,1 +1,0 @@
-"""What the owner does to lines of MEMORY.md without an editor, as the dream that does it."""

@@ -1,0 +1,282 @@
+"""Room: who leaves a MEMORY.md that is too long, and the pointer that a line leaves behind.
+
+Whom the model did not choose leaves in one order: what is past, then what has no date and matters least, the oldest
+first. What tells of what was felt since the last dream counts up to double. A share of the file stays for what lasts,
+deadlines of the next two weeks stay, and so does what this dream wrote, until a third of the memory would leave for
+it. What the owner wrote leaves last; pinned lines, and what the program counts, stay.
+
+A line that leaves is first a crystal. Its pointer's keywords are run through the search: the crystal must be among
+the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. Every
+dream verifies the pointers in the file again and mends those that no longer resolve. Pointers beyond twenty, or a
+tenth of the room, leave: their crystals stay, found by search.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Protocol
+
+from graphs.ports import Trial
+from graphs.sheet import MAX_OLD_LINES, Sheet
+from state.crystals.crystal import Crystal
+from state.document.document import SectionName, render
+from state.document.operations import Action, Operation, Refusal, Why
+from state.document.pointer import (
+    FIRST,
+    MAX_POINTERS,
+    attempts,
+    candidates,
+    choose,
+    parse_pointer,
+    render_pointer,
+    topic_of,
+)
+from state.document.seed import split_seed
+from state.dream import Change, CurrentLine
+from state.search.query import content_words
+from state.text.words import terms
+from state.trust import Trust
+
+MAX_ROUNDS = 6
+POINTER_CHARACTERS = 80
+POINTER_SHARE = 0.1
+# Who the agent is, who its user is, and what lasts of their work may count on this share of the file.
+LASTING, LASTING_SHARE = frozenset((SectionName.PHENOTYPE, SectionName.BOND)), 0.35
+# Nor are the owner's own text and pinned lines to push every other line out.
+LEAST_SHARE = 0.25
+# So much of the budget may the owner's text from before the first dream have for as long as it stands there.
+OLD_TEXT_SHARE = 0.4
+SOON = timedelta(days=14)
+AROUND_A_LINE = 3  # its bullet, a blank, and the end of the row
+_STAY = frozenset((SectionName.POINTERS, SectionName.NICHE, SectionName.SKILLS))
+
+
+class Archive(Protocol):
+    """The port of this node: search as if some more crystals were stored."""
+
+    def trial(self, crystals: Sequence[Crystal]) -> AbstractContextManager[Trial]: ...
+
+
+def fit(sheet: Sheet, archive: Archive) -> None:
+    """Point to what the model evicted, evict until it fits, then mend the pointers that stay in the file.
+
+    What cannot be verified stays, with a refusal.
+    """
+    _point_to_evicted(sheet, archive)
+    _leave(sheet, _spare_old_text(sheet), archive)
+    room = room_for(sheet)
+    for _ in range(MAX_ROUNDS):
+        if not _leave(sheet, _enough(sheet, room), archive):
+            break
+    _mend(sheet, archive)
+    while (pointers := _pointers(sheet)) and (
+        len(pointers) > MAX_POINTERS or _pointed(sheet) > _room_of_pointers(sheet, room) or sheet.length > room
+    ):
+        uses = {one.keywords: one.uses for one in sheet.snapshot.pointers}
+        sheet.change(Change(Why.EVICTED, (min(pointers, key=lambda line: uses.get(_keywords_of(line), 0)),)))
+    if sheet.length > sheet.snapshot.budget:
+        figures = (
+            f"{sheet.length:,} characters, the budget is {sheet.snapshot.budget:,}; what is left is pinned or yours"
+        )
+        sheet.refuse(Refusal("budget", "operation", figures))
+
+
+def room_for(sheet: Sheet) -> int:
+    """Return the budget, or more when headings, pins and the owner's text leave under a quarter of it."""
+    fixed = sheet.length - sum(length_of(line) for line in sheet.standing if not line.pinned)
+    lines = max(sheet.snapshot.budget - fixed, int(LEAST_SHARE * sheet.snapshot.budget))
+    return max(sheet.snapshot.budget, fixed + lines)
+
+
+def leaving(sheet: Sheet) -> list[CurrentLine]:
+    """Return the lines that may leave, in their order."""
+    snapshot = sheet.snapshot
+    today, soon = snapshot.now.date().isoformat(), (snapshot.now + SOON).date().isoformat()
+    known, is_gutted = {line.id for line in snapshot.lines}, sheet.is_gutted()
+    lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
+    is_kept = LASTING if lasting <= LASTING_SHARE * snapshot.budget else frozenset[SectionName]()
+
+    def rank(line: CurrentLine) -> tuple[object, ...]:
+        is_open = bool(line.until) and today <= line.until <= soon
+        by_hand = line.id in snapshot.handwritten
+        # What a dream writes stays before all else, until it has pushed a third of the memory out.
+        is_new = line.id not in known
+        stays = (is_gutted and not is_new, by_hand, is_open, line.section in is_kept, is_new and not is_gutted)
+        weight = round(line.importance * snapshot.felt.weight(line.text), 2)
+        return (*stays, not is_past(line, today), weight, line.born_at, len(line.id), line.id)
+
+    free = [
+        line
+        for line in sheet.standing
+        if not line.pinned and line.section not in _STAY and line.id not in sheet.unmovable
+    ]
+    return sorted(free, key=rank)
+
+
+def is_past(line: CurrentLine, today: str) -> bool:
+    """Whether the last day on which a line holds is over."""
+    return bool(line.until) and line.until < today
+
+
+def length_of(line: CurrentLine) -> int:
+    """Return about how many characters a line takes in the file."""
+    return len(line.text) + AROUND_A_LINE
+
+
+def _enough(sheet: Sheet, room: int) -> list[CurrentLine]:
+    """Return so many lines, in their order, that the file fits when each has become a pointer; and what is past."""
+    today, excess = sheet.snapshot.now.date().isoformat(), sheet.length - room
+    free, chosen = _room_of_pointers(sheet, room) - _pointed(sheet), list[CurrentLine]()
+    for line in leaving(sheet):
+        if excess <= 0:
+            break
+        chosen.append(line)
+        excess -= len(line.text)
+        if not is_past(line, today) and free >= POINTER_CHARACTERS:
+            excess += POINTER_CHARACTERS
+            free -= POINTER_CHARACTERS
+    return chosen
+
+
+def _spare_old_text(sheet: Sheet) -> list[CurrentLine]:
+    """Return the lines that the text from before the first dream has above its share, from its end."""
+    parts = split_seed(render(sheet.document))
+    excess = len(parts[0]) - OLD_TEXT_SHARE * sheet.snapshot.budget if parts else 0.0
+    spare = list[CurrentLine]()
+    for line in reversed([line for line in sheet.lines.values() if line.above]):
+        if excess <= 0 or len(spare) + sheet.old_left >= MAX_OLD_LINES:
+            break
+        if not line.pinned:
+            spare.append(line)
+            excess -= length_of(line)
+    return spare
+
+
+def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool:
+    """Take these lines out, each with a pointer if there is room for one; return whether any could leave."""
+    if not lines:
+        return False
+    today, before = sheet.snapshot.now.date().isoformat(), len(sheet.changes)
+    past = [line for line in lines if is_past(line, today)]
+    for line in past:
+        sheet.change(Change(Why.EVICTED, (line,)))
+    others = [line for line in lines if line not in past]
+    for line, operation, keywords in _led_to(sheet, [(line, None) for line in others], archive):
+        if keywords is None:
+            _keep(sheet, line)
+            continue
+        pointer = _pointer(sheet, line, operation, keywords)
+        is_full = len(_pointers(sheet)) >= MAX_POINTERS or (
+            _pointed(sheet) + len(pointer.text) > _room_of_pointers(sheet, room_for(sheet))
+        )
+        sheet.change(Change(Why.EVICTED, (line,), () if is_full else (pointer,)))
+        sheet.old_left += line.above
+    return len(sheet.changes) > before
+
+
+def _point_to_evicted(sheet: Sheet, archive: Archive) -> None:
+    """Give the evictions that the model asked for their pointers; a line that no words lead to stays."""
+    asked = {
+        one.operation.lines[0]: one.operation
+        for one in sheet.told
+        if one.applied and one.operation.action is Action.EVICT and one.operation.pointer
+    }
+    wanted = [
+        (line, asked[line.id])
+        for change in sheet.changes
+        if change.why is Why.EVICTED and not change.come
+        for line in change.gone
+        if line.id in asked
+    ]
+    for line, operation, keywords in _led_to(sheet, wanted, archive):
+        sheet.take_back(line)
+        if keywords is None:
+            _keep(sheet, line)
+        else:
+            sheet.change(Change(Why.EVICTED, (line,), (_pointer(sheet, line, operation, keywords),)))
+
+
+def _keep(sheet: Sheet, line: CurrentLine) -> None:
+    sheet.unmovable.add(line.id)
+    figures = f"no words of {line.id} lead the search to it among {FIRST}; it stays"
+    sheet.refuse(Refusal("pointer", "operation", figures))
+
+
+def _led_to(
+    sheet: Sheet, wanted: Sequence[tuple[CurrentLine, Operation | None]], archive: Archive
+) -> list[tuple[CurrentLine, Operation | None, str | None]]:
+    """Return for each line the words that lead the search to it, those that were asked for if they do."""
+    if not wanted:
+        return []
+    crystals = [sheet.crystal_of(line) for line, _ in wanted]
+    found = list[tuple[CurrentLine, Operation | None, str | None]]()
+    with archive.trial([*sheet.snapshot.notes, *sheet.learnt, *crystals]) as trial:
+        ranked = [_ranked(crystal.text, trial) for crystal in crystals]
+        firsts = (next(attempts(words, terms(one.text)), None) for words, one in zip(ranked, crystals, strict=True))
+        trial.expect([keywords for keywords in firsts if keywords])
+        for (line, operation), words, crystal in zip(wanted, ranked, crystals, strict=True):
+            named = operation.keywords if operation is not None else ""
+            keywords = named if named and crystal.id in trial.first(named, FIRST) else None
+            found.append((line, operation, keywords or _chosen(words, crystal, trial)))
+    return found
+
+
+def _chosen(ranked: tuple[str, ...], crystal: Crystal, trial: Trial) -> str | None:
+    return choose(ranked, lambda words: crystal.id in trial.first(words, FIRST), terms(crystal.text))
+
+
+def _ranked(text: str, trial: Trial) -> tuple[str, ...]:
+    # Of stop words, which stand in most of a large store, no pointer is made: they need no counting.
+    return candidates(text, trial.frequency(content_words(text)))
+
+
+def _pointer(sheet: Sheet, line: CurrentLine, operation: Operation | None, keywords: str) -> CurrentLine:
+    """Return the pointer that a line leaves behind."""
+    topic = topic_of((operation.text if operation else "") or sheet.snapshot.redaction.of(line.text))
+    return _pointer_line(sheet, topic, keywords, sheet.crystal_of(line).id)
+
+
+def _pointer_line(sheet: Sheet, topic: str, keywords: str, crystal: str) -> CurrentLine:
+    text, now = render_pointer(topic, keywords), sheet.snapshot.now
+    return CurrentLine("", SectionName.POINTERS, text, 0.5, Trust.AGENT, now, crystal=crystal)
+
+
+def _mend(sheet: Sheet, archive: Archive) -> None:
+    """Verify the pointers that stay in the file; one that no longer resolves gets other words, or leaves.
+
+    Those that this dream made are verified already.
+    """
+    known = {line.id for line in sheet.snapshot.lines}
+    staying = [line for line in _pointers(sheet) if line.id in known and line.crystal and not line.pinned]
+    if not staying:
+        return
+    behind = {crystal.id: crystal for crystal in sheet.snapshot.pointed}
+    with archive.trial([*sheet.snapshot.notes, *sheet.learnt]) as trial:
+        for line in staying:
+            topic, keywords = parse_pointer(line.text) or ("", "")
+            if line.crystal in trial.first(keywords, FIRST):
+                continue
+            crystal = behind.get(line.crystal)
+            better = _chosen(_ranked(crystal.text, trial), crystal, trial) if crystal else None
+            come = (_pointer_line(sheet, topic, better, line.crystal),) if better else ()
+            sheet.change(Change(Why.REVISED if come else Why.EVICTED, (line,), come))
+
+
+def _pointers(sheet: Sheet) -> list[CurrentLine]:
+    found = (line for line in sheet.standing if line.section is SectionName.POINTERS and not line.pinned)
+    return [line for line in found if parse_pointer(line.text) is not None]
+
+
+def _keywords_of(line: CurrentLine) -> str:
+    parsed = parse_pointer(line.text)
+    return parsed[1] if parsed else ""
+
+
+def _pointed(sheet: Sheet) -> int:
+    return sum(length_of(line) for line in _pointers(sheet))
+
+
+def _room_of_pointers(sheet: Sheet, room: int) -> int:
+    """Return how many characters may be pointers, so that most of the file is lines."""
+    fixed = sheet.length - sum(length_of(line) for line in sheet.standing if not line.pinned)
+    return int(POINTER_SHARE * max(0, room - fixed))

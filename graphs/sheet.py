@@ -1,0 +1,402 @@
+"""Sheet: MEMORY.md while a dream changes it, and what became of each operation, in words for who asked for it.
+
+A sheet plays operations one after the other. Each applies, waits for the owner, or is refused with what would be
+accepted. What checks ask is answered from ids, sections, lengths and numbers of lines, and from equal texts
+(`graphs.checks`); what words mean is the model's and the owner's affair, for the old text stays a crystal and every
+version is kept.
+
+Playing the same operations on the same snapshot comes to the same sheet, so of a dream under way nothing but what was
+said has to be kept.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.crystals.crystal import Kind as CrystalKind
+from state.document.approval import Approval, Heard
+from state.document.document import SectionName, render, stamped
+from state.document.operations import Action, Operation, Refusal, Why
+from state.document.page import Page, kept_crystal
+from state.dream import (
+    Change,
+    CurrentLine,
+    Decision,
+    Dream,
+    EarlierChange,
+    Evidence,
+    Kind,
+    Snapshot,
+    StagedChange,
+    Usage,
+)
+from state.signals.hormones import mood, valence
+from state.text.line import as_line, without_count
+from state.text.words import normalise
+from state.trust import Trust, least_trust
+
+# Text from before the first dream leaves gradually.
+MAX_OLD_LINES = 20
+# A line takes in old lines of which it has this share of the characters.
+LEAST_TAKEN_IN = 0.25
+MOST_LEARNT = 5
+INSIGHT_IMPORTANCE = 0.6
+# So many changes of one dream are shown as applied; `dreamd history` has them all.
+MOST_SHOWN = 50
+SAID_ALREADY = "says so already"
+THIRD = "more than a third of the memory would change in one dream"
+TIDYING = "more lines are tidied in one dream than may be without asking"
+WRITTEN_BY_CODE = frozenset((SectionName.POINTERS, SectionName.SKILLS, SectionName.NICHE))
+
+_WHY = {
+    Action.ADD: Why.ADDED,
+    Action.REVISE: Why.REVISED,
+    Action.MERGE: Why.MERGED,
+    Action.MOVE: Why.MOVED,
+    Action.EVICT: Why.EVICTED,
+    Action.CLOSE: Why.ANSWERED,
+    Action.RECALL: Why.RECALLED,
+}
+_TAKES_AWAY = frozenset((Action.EVICT, Action.CLOSE))
+_READ = {"tool": "a tool's output", "web": "a page"}
+_HELD = {Decision.WAITING: "waits for the owner", Decision.DECLINED: "was declined by the owner"}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What became of an operation. `words` say it to who asked; `mend`: said otherwise it could be accepted."""
+
+    operation: Operation
+    words: str
+    applied: bool = False
+    waits: bool = False
+    mend: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much one dream may do before it is refused, or its owner is asked.
+
+    `per_input`: lines that one input may change; `tidied`: lines that are merged or reworded without an input,
+    or a tenth of the memory if that is more; `changed`: lines that may change in a small memory without asking.
+    """
+
+    per_input: int = 8
+    tidied: int = 8
+    evictions: int = 20
+    changed: int = 5
+
+
+BOUNDS = Bounds()
+
+
+Check = Callable[["Sheet", Operation], Refusal | None]
+"""What may refuse an operation on a sheet as it stands."""
+
+
+class Sheet(Page):
+    """The page of one dream.
+
+    `told` says what became of each operation, `heard` names the inputs that were taken in, `staged` what waits for
+    the owner, `refused` every refusal, `unread` what of the last answer could not be read, `learnt` the insights that
+    the model drew.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot.text, (*snapshot.lines, *snapshot.old_text), snapshot.next_line)
+        self.snapshot = snapshot
+        self.inputs = {piece.id: piece for piece in snapshot.evidence}
+        self.told: list[Told] = []
+        self.heard: set[str] = set()
+        self.staged: list[StagedChange] = []
+        self.refused: list[Refusal] = []
+        self.unread: list[Refusal] = []
+        self.learnt: list[Crystal] = []
+        self.unmovable: set[str] = set()
+        self.old_left = 0
+        self._began = frozenset(line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE)
+        self._vouched = Counter[str]()
+        self._shown = list[StagedChange]()
+        self._kept = {one.text: one for one in (*snapshot.notes, *snapshot.twins)}
+
+    @property
+    def length(self) -> int:
+        """Characters of the file as it would be written."""
+        return len(render(stamped(self.document, self.snapshot.now, mood(self.snapshot.hormones))))
+
+    @property
+    def standing(self) -> list[CurrentLine]:
+        """The lines of the seven sections."""
+        return [line for line in self.lines.values() if not line.above]
+
+    # Operations.
+
+    def play(self, operations: Iterable[Operation], checks: Sequence["Check"], *, by_model: bool = False) -> None:
+        """Carry out operations one after the other, as far as these checks let them; a model's also ask the owner."""
+        for given in operations:
+            operation = self._made_safe(given, by_model=by_model)
+            refusal = next((found for check in checks if (found := check(self, operation)) is not None), None)
+            if refusal is not None:
+                self.refuse(replace(refusal, operation=operation))
+            elif not by_model or (why := self._must_wait(operation)) is None:
+                self._carry_out(operation)
+            elif why.waits:
+                self._stage(operation, why.words)
+            else:
+                self.refuse(Refusal("approval", "operation", why.words, operation))
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Tell that something that was wanted is not done."""
+        self.refused.append(refusal)
+        if refusal.operation is None:
+            return
+        is_needless = refusal.figures.endswith(SAID_ALREADY)
+        if is_needless:
+            self.heard.update(refusal.operation.cites)
+        is_fault = not is_needless and refusal.guard != "approval"
+        self.told.append(Told(refusal.operation, refusal.figures, mend=is_fault))
+
+    def count_input(self, operation: Operation) -> None:
+        """Note for how many changed lines each input vouches."""
+        self._vouched.update({cite: len(operation.lines) for cite in self.cited_inputs(operation)})
+
+    def vouched(self, cite: str) -> int:
+        """For how many changed lines this input was cited."""
+        return self._vouched[cite]
+
+    def cited_inputs(self, operation: Operation) -> list[str]:
+        """Return the inputs that an operation cites."""
+        return [cite for cite in operation.cites if cite in self.inputs]
+
+    def touched(self, operation: Operation) -> list[CurrentLine]:
+        """Return the lines that it changes, as far as they stand."""
+        return [self.lines[name] for name in operation.lines if name in self.lines]
+
+    def gone(self) -> list[CurrentLine]:
+        """Return the lines of before this dream that have left, or were reworded without an input."""
+        return [line for change in self.changes for line in change.gone if line.id in self._began]
+
+    def is_gutted(self, more: int = 0) -> bool:
+        """Whether more than a third of what stood when the dream began is changed, with so many more lines."""
+        return len(self.gone()) + more > max(BOUNDS.changed, len(self._began) // 3)
+
+    def _made_safe(self, operation: Operation, *, by_model: bool) -> Operation:
+        """Make the text one that can be nothing but a line; the raw text must not be used."""
+        if operation.action is Action.EVICT and self.snapshot.forgotten.found(operation.text):
+            return replace(operation, text="")  # the line gives its pointer another topic
+        return replace(operation, text=as_line(without_count(operation.text) if by_model else operation.text))
+
+    def _carry_out(self, operation: Operation) -> None:
+        pieces = [self.inputs[cite] for cite in self.cited_inputs(operation)]
+        self.heard.update(operation.cites)
+        if operation.action is Action.LEARN:
+            self._learn(operation, pieces)
+            return
+        gone = tuple(self.touched(operation))
+        old = self._old_text_in(operation)
+        change = Change(_WHY[operation.action], (*gone, *old), self._come(operation, gone, pieces), _evidence(pieces))
+        done = self.change(change)
+        if done is None:
+            self.refuse(Refusal("shape", "operation", "nothing would change, or MEMORY.md cannot hold it", operation))
+            return
+        self.old_left += len(old)
+        self.count_input(operation)
+        if operation.lines:
+            self._shown.append(self.as_staged(operation, "", applied=True))
+        self.told.append(Told(operation, ", ".join(line.id for line in done.come) or "done", applied=True))
+
+    def _come(
+        self, operation: Operation, gone: Sequence[CurrentLine], pieces: Sequence[Evidence]
+    ) -> tuple[CurrentLine, ...]:
+        action, now = operation.action, self.snapshot.now
+        if action in _TAKES_AWAY:
+            return ()
+        if action is Action.MOVE:
+            return tuple(replace(line, section=operation.section) for line in gone)
+        if action is Action.RECALL:
+            behind = {crystal.id: crystal for crystal in self.snapshot.pointed}
+            return tuple(
+                CurrentLine("", operation.section, as_line(one.text), one.importance, one.trust, now)
+                for line in gone
+                if (one := behind.get(line.crystal)) is not None
+            )
+        cited = [self.lines[name] for name in operation.cites if name in self.lines and name[0] == "L"]
+        said: Sequence[Evidence | CurrentLine] = pieces or [*cited, *gone]
+        weights = [*(one.importance for one in pieces), *(one.importance for one in gone)]
+        importance = operation.importance if operation.importance is not None else max(weights, default=0.5)
+        trust = least_trust([one.trust for one in said]) if said else Trust.AGENT
+        line = CurrentLine("", operation.section, operation.text, importance, trust, now, until=operation.until)
+        return (line,)
+
+    def _old_text_in(self, operation: Operation) -> list[CurrentLine]:
+        """Return the old text that a new line takes in: it cites that and is not much shorter."""
+        cited = [self.lines[name] for name in operation.cites if name in self.lines and self.lines[name].above]
+        free = [line for line in cited if not line.pinned][: MAX_OLD_LINES - self.old_left]
+        size = sum(len(line.text) for line in cited)
+        takes_in = operation.action in (Action.ADD, Action.REVISE, Action.MERGE)
+        return free if takes_in and LEAST_TAKEN_IN * size <= len(operation.text) else []
+
+    def take_in_repeats(self) -> None:
+        """Remove old text that a line of this dream repeats."""
+        said = {normalise(line.text) for change in self.changes for line in change.come}
+        for line in [one for one in self.lines.values() if one.above]:
+            given = line.id in self.inputs and not line.pinned and self.old_left < MAX_OLD_LINES
+            if given and normalise(line.text) in said and self.change(Change(Why.MERGED, (line,))) is not None:
+                self.old_left += 1
+
+    def _learn(self, operation: Operation, pieces: Sequence[Evidence]) -> None:
+        """Keep an insight: a crystal that rests on the inputs it cites, and no line."""
+        self.learnt.append(
+            Crystal(
+                text=operation.text,
+                origin=Origin.DREAM,
+                created_at=self.snapshot.now,
+                kind=CrystalKind.INSIGHT,
+                importance=operation.importance if operation.importance is not None else INSIGHT_IMPORTANCE,
+                trust=least_trust([piece.trust for piece in pieces]),
+                parents=_evidence(pieces),
+                lifecycle=Lifecycle.GENERATED,
+                valence=valence(self.snapshot.hormones),
+            )
+        )
+        self.told.append(Told(operation, "learnt", applied=True))
+
+    # What waits for the owner.
+
+    def as_staged(self, operation: Operation, figures: str, *, applied: bool = False) -> StagedChange:
+        """Return the operation with its lines and evidence as this dream has read them."""
+        lines = {line.id: line for line in (*self.snapshot.lines, *self.lines.values())}
+        return StagedChange(
+            operation,
+            tuple(lines[name] for name in operation.lines if name in lines),
+            tuple(self.inputs[cite] for cite in self.cited_inputs(operation)),
+            tuple(lines[name] for name in operation.cites if name in lines and name not in operation.lines),
+            figures,
+            applied,
+        )
+
+    def _stage(self, operation: Operation, why: str) -> None:
+        self.heard.update(operation.cites)
+        self.staged.append(self.as_staged(operation, why))
+        self.told.append(Told(operation, f"waits for the owner: {why}", waits=True))
+
+    def _must_wait(self, operation: Operation) -> Told | None:
+        """Why an operation waits for the owner, or may not apply at all; None for most."""
+        if operation.action is Action.LEARN:
+            return None
+        old = self.touched(operation)
+        pieces = [self.inputs[cite] for cite in self.cited_inputs(operation)]
+        rule = self.snapshot.policy.rule_of(
+            operation.action,
+            (operation.section, *(line.section for line in old)),
+            by_hand=any(line.id in self.snapshot.handwritten for line in old),
+            by_owner=any(piece.trust is Trust.OWNER for piece in pieces),
+        )
+        if rule.approval is Approval.NEVER:
+            return Told(operation, f"dream.approve.{rule.name} is {rule.approval}")
+        why = self._asks(operation, pieces)
+        if rule.approval is Approval.ASK:
+            why = why or f"dream.approve.{rule.name}: {rule.approval}"
+        earlier = next((one for one in self.snapshot.earlier if self._is_same(operation, one)), None)
+        if earlier is not None and (why or earlier.decision is Decision.DECLINED):
+            return Told(operation, f"change {earlier.number} {_HELD[earlier.decision]}")
+        cited = {piece.crystal for piece in pieces if piece.crystal}
+        if why and cited and cited <= set(self.snapshot.undecided):
+            return Told(operation, "what it cites has waited before and was not decided")
+        return Told(operation, why, waits=True) if why else None
+
+    def _asks(self, operation: Operation, pieces: Sequence[Evidence]) -> str:
+        """Why this asks, whatever the owner's rules say: what was heard, a third of the memory, much tidying."""
+        heard = sorted({piece.heard for piece in pieces if piece.heard})
+        if heard and self.snapshot.policy.heard is Heard.ASK:
+            return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
+        mine = [name for name in operation.lines if name in self._began]
+        if mine and operation.action is not Action.MOVE and self.is_gutted(len(mine)):
+            return THIRD
+        if operation.lines and not pieces and operation.action in (Action.REVISE, Action.MERGE):
+            tidied = sum(
+                len(change.gone)
+                for change in self.changes
+                if change.why in (Why.REVISED, Why.MERGED) and not change.evidence
+            )
+            if tidied + len(operation.lines) > max(BOUNDS.tidied, len(self._began) // 10):
+                return TIDYING
+        return ""
+
+    def _is_same(self, operation: Operation, earlier: EarlierChange) -> bool:
+        """Whether an operation is the earlier one again: the same of the same lines, on nothing new."""
+        known = earlier.operation
+        if (known.action, set(known.lines)) != (operation.action, set(operation.lines)):
+            return False
+        if operation.action in _TAKES_AWAY or normalise(known.text) == normalise(operation.text):
+            return True
+        return bool(operation.lines) and not self.cited_inputs(operation)
+
+    # What it comes to.
+
+    def crystal_of(self, line: CurrentLine) -> Crystal:
+        """Return the crystal that keeps a line once it has left: one with its text already, else a new one."""
+        if (known := self._kept.get(line.text)) is None:
+            snapshot = self.snapshot
+            known = self._kept[line.text] = kept_crystal(line, snapshot.redaction, valence(snapshot.hormones))
+        return known
+
+    def dream(self, author: str, usage: Usage, seconds: float) -> Dream:
+        """Return the dream as it will be committed."""
+        snapshot, feeling = self.snapshot, mood(self.snapshot.hormones)
+        taken, dreamt = self._taken()
+        changes = tuple(
+            change
+            if change.why is Why.PINNED
+            else replace(
+                change,
+                gone=tuple(
+                    one if one.crystal else replace(one, crystal=self.crystal_of(one).id) for one in change.gone
+                ),
+            )
+            for change in self.changes
+        )
+        left = [self.crystal_of(line) for change in self.changes for line in change.gone if not line.crystal]
+        return Dream(
+            number=snapshot.based_on + 1,
+            id=snapshot.dream,
+            at=snapshot.now,
+            cause="dream",
+            reason=snapshot.reason.value,
+            before=snapshot.text,
+            after=self.text(snapshot.now, feeling),
+            mood=feeling,
+            changes=changes,
+            operations=tuple(one.operation for one in self.told if one.applied),
+            refused=tuple(self.refused),
+            crystals=tuple({one.id: one for one in (*snapshot.notes, *self.learnt, *left)}.values()),
+            dreamt=dreamt,
+            taken=taken,
+            usage=usage,
+            author=author,
+            notes=len(taken),
+            seconds=seconds,
+            problems=snapshot.problems,
+            staged=(*self.staged, *self._shown[:MOST_SHOWN]),
+            newest=snapshot.newest,
+            waiting=snapshot.waiting + len(snapshot.taken) - len(taken),
+            valence=valence(snapshot.hormones),
+        )
+
+    def _taken(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Return the rows of the notes that were taken in, and the crystals that are no input any more.
+
+        A note that no operation took in comes again.
+        """
+        snapshot = self.snapshot
+        left = {
+            piece.crystal for piece in snapshot.evidence if piece.kind is Kind.NOTE and piece.id not in self.heard
+        }
+        rows = tuple(row for row, crystal in snapshot.taken if crystal not in left)
+        passed = [piece.crystal for piece in snapshot.evidence if piece.crystal and piece.crystal not in left]
+        return rows, tuple(dict.fromkeys((*snapshot.seeds, *passed)))
+
+
+def _evidence(pieces: Iterable[Evidence]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(piece.crystal for piece in pieces if piece.crystal))

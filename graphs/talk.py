@@ -1,0 +1,204 @@
+"""Talk: what is said to the model: the memory and what is new, then what became of each of its operations."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from graphs.checks import OF_MODEL
+from graphs.extractive import complete, counted_operations
+from graphs.room import leaving, length_of
+from graphs.sheet import Sheet, Told
+from prompts import Prompt, load, render
+from prompts.replies import read_reply
+from state.document.document import SectionName
+from state.document.operations import Refusal
+from state.dream import CurrentLine, Evidence, Kind, Snapshot
+from state.errors import ReplyError
+from state.signals.hormones import Feeling, mood
+
+Message = dict[str, str]
+MOST_ANSWERS = 3
+MOST_REMOVED_SHOWN = 30
+_TOLD = 20
+_CAUSES = 5
+_NAMES = {
+    Kind.NOTE: "note",
+    Kind.CRYSTAL: "said in a transcript",
+    Kind.GAP: "open question",
+    Kind.SKILL: "counted pattern",
+    Kind.FEED: "economics",
+    Kind.OLD_TEXT: "text from before the first dream",
+    Kind.WORKING: "on the agent's mind in a session that is open",
+}
+_FELT = {
+    Feeling.REWARD: "rewards",
+    Feeling.ACHIEVEMENT: "wins",
+    Feeling.ERROR: "frictions",
+    Feeling.URGENCY: "urgencies",
+    Feeling.SOCIAL: "moments of closeness",
+}
+_NOT_SHOWN = frozenset((Kind.SKILL, Kind.FEED))
+
+
+def prompt() -> Prompt:
+    """Load the prompt of a dream."""
+    return load("dream")
+
+
+def opening(snapshot: Snapshot) -> list[Message]:
+    """Return the first two messages: the rules, and everything that this dream reads, as data."""
+    redaction, sheet = snapshot.redaction, begun(snapshot)
+    waiting = {line: one.number for one in snapshot.earlier if one.waits for line in one.operation.lines}
+    sections = [
+        (
+            name.value,
+            [
+                {
+                    "id": line.id,
+                    "label": _label(line, snapshot, waiting.get(line.id)),
+                    "text": redaction.of(line.text),
+                }
+                for line in snapshot.lines
+                if line.section is name
+            ],
+        )
+        for name in SectionName
+    ]
+    shown = [one for one in snapshot.evidence if one.kind not in _NOT_SHOWN and one.id not in snapshot.unasked]
+    system, user = render(
+        prompt(),
+        {
+            "now": f"{snapshot.now:%A %Y-%m-%d %H:%M} UTC",
+            "felt": _felt(snapshot),
+            "budget": f"{snapshot.budget:,}",
+            "used": f"{sheet.length:,}",
+            "sections": sections,
+            "rules": [redaction.of(text) for text in snapshot.genome],
+            "inputs": [
+                {"id": one.id, "label": label(one), "text": redaction.of(one.text)}
+                for one in sorted(shown, key=lambda one: (one.at, list(Kind).index(one.kind), len(one.id), one.id))
+            ],
+            "removed": [redaction.of(text) for text in snapshot.tombstones[-MOST_REMOVED_SHOWN:]],
+            "leaving": ", ".join(line.id for line in _next_to_leave(sheet)),
+        },
+    )
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def label(piece: Evidence) -> str:
+    """Introduce an input: when it was said, what it is, who said it, and its marks."""
+    marks = [f"replaces {', '.join(piece.replaces)}"] if piece.replaces else []
+    marks += [f"heard {piece.heard}"] if piece.heard else []
+    said = f"{piece.at:%Y-%m-%d %H:%M}, {_NAMES[piece.kind]}, importance {piece.importance:.1f}, from {piece.trust}"
+    return ", ".join((said, *marks))
+
+
+def begun(snapshot: Snapshot) -> Sheet:
+    """Return the memory before anybody has said anything: with what the program counts."""
+    sheet = Sheet(snapshot)
+    complete(sheet, counted_operations(snapshot))
+    return sheet
+
+
+def heard(snapshot: Snapshot, messages: Sequence[Message]) -> Sheet:
+    """Return the memory after everything that the model has said so far."""
+    sheet = begun(snapshot)
+    for message in messages:
+        if message["role"] == "assistant":
+            _hear(sheet, message["content"])
+    return sheet
+
+
+def _hear(sheet: Sheet, answer: str) -> None:
+    """Play an answer. What the one before it was told to mend is over: what it said again counts."""
+    sheet.told = [one for one in sheet.told if not one.mend]
+    try:
+        reply = read_reply(answer, {line.id: line.section for line in sheet.standing})
+    except ReplyError as error:
+        sheet.unread = [Refusal("schema", "dream", str(error))]
+        sheet.refused += sheet.unread
+        return
+    before = len(sheet.told)
+    known = {line.id: line.text for line in sheet.standing} | {one.id: one.text for one in sheet.snapshot.evidence}
+    redaction = sheet.snapshot.redaction
+    sheet.unread = list(reply.refused)
+    sheet.refused += reply.refused
+    for operation in reply.operations:
+        # What its lines and inputs say in the clear, as shown, is no secret.
+        clear = [redaction.of(known[name]) for name in (*operation.cites, *operation.lines) if name in known]
+        sheet.play((operation.with_text(redaction.of(operation.text, clear)),), OF_MODEL, by_model=True)
+    refused = {cite for one in sheet.told[before:] if one.mend for cite in one.operation.cites}
+    sheet.heard |= set(reply.consumed) - refused
+
+
+def reply(sheet: Sheet, answers: int) -> Message | None:
+    """Say what became of the last answer, if something is left to mend or to choose; None when the dream may end."""
+    wrong = [one for one in sheet.told if one.mend]
+    over = sheet.length - sheet.snapshot.budget
+    if answers >= MOST_ANSWERS or not (wrong or sheet.unread or over > 0):
+        return None
+    rows = [f"That was answer {answers} of {MOST_ANSWERS} at most."]
+    if stand := [one for one in sheet.told if one.applied]:
+        rows.append("These stand; do not say them again:")
+        rows += [f"- {_words(one)}: {one.words}" for one in stand[-_TOLD:]]
+    if refused := [f"- {_words(one)}: {one.words}" for one in wrong] + [f"- {one.figures}" for one in sheet.unread]:
+        rows.append("These were refused:")
+        rows += refused[:_TOLD]
+    if waits := [f"- {_words(one)}: {one.words}" for one in sheet.told if one.waits]:
+        rows += ["These wait; do not say them again:", *waits[-_TOLD:]]
+    rows.append(f"The file has {sheet.length:,} of {sheet.snapshot.budget:,} characters.")
+    if over > 0:
+        rows.append(f"That is {over:,} too many. If you choose nothing, these leave, in this order:")
+        texts = ((line.id, sheet.snapshot.redaction.of(line.text)) for line in _next_to_leave(sheet))
+        rows += [f"- {name}: {text[:80]}" for name, text in texts]
+    rows.append("Answer with the operations that mend this, and nothing else: the same JSON object.")
+    masked = sheet.snapshot.forgotten.masked if sheet.snapshot.forgotten else str
+    return {"role": "user", "content": masked("\n".join(rows))}
+
+
+def _next_to_leave(sheet: Sheet) -> list[CurrentLine]:
+    """Return who leaves if nobody chooses, as long as the file is too long."""
+    excess, found = sheet.length - sheet.snapshot.budget, list[CurrentLine]()
+    for line in leaving(sheet):
+        if excess <= 0:
+            break
+        found.append(line)
+        excess -= length_of(line)
+    return found
+
+
+def _label(line: CurrentLine, snapshot: Snapshot, waits: int | None) -> str:
+    known = [_age(line.born_at, snapshot.now), f"importance {line.importance:.1f}"]
+    known += ["by the owner" if line.id in snapshot.handwritten else f"from {line.trust}"]
+    known += [f"until {line.until}"] if _is_date(line.until) else []
+    known += ["pinned"] if line.pinned else []
+    known += [f"change {waits} of it waits for the owner"] if waits is not None else []
+    return ", ".join(known)
+
+
+def _age(at: datetime, now: datetime) -> str:
+    days = max(0, (now - at).days)
+    return "new today" if not days else "1 day old" if days == 1 else f"{days} days old"
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _felt(snapshot: Snapshot) -> str:
+    """Say in a sentence what was felt since the last dream, with its causes."""
+    felt = snapshot.felt
+    if not felt.events:
+        return "Nothing was felt since the last dream."
+    counts = Counter(feeling for feeling, _ in felt.events)
+    told = ", ".join(f"{count} {_FELT[feeling]}" for feeling, count in counts.most_common())
+    causes = "; ".join(f'"{snapshot.redaction.of(cause)[:90]}"' for _, cause in felt.events[-_CAUSES:] if cause)
+    return f"Since the last dream: {told} (at its height {mood(felt.height)})" + (f": {causes}." if causes else ".")
+
+
+def _words(told: Told) -> str:
+    one = told.operation
+    return f"{one.action} {', '.join(one.lines[:5]) or repr(one.text[:60])}"

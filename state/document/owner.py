@@ -1,0 +1,157 @@
+"""Owner: what a person did to the lines of MEMORY.md, read from the text that they left."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from state.document.document import Document, SectionName, parse
+from state.document.merge import removed_lines
+from state.document.operations import Why
+from state.dream import Change, CurrentLine
+from state.text.words import content_terms, jaccard, normalise, numbers
+from state.trust import Trust
+
+IMPORTANCE = 0.8
+CORRECTED = 0.5
+# So many lines gone at once, and more than half of all: an editor's accident rather than a wish.
+LEAST_ACCIDENT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OwnersText:
+    """What became of the lines in a text that a person left.
+
+    `deleted` are the texts that they do not want again, `lifted` those of before that stand again.
+    """
+
+    changes: tuple[Change, ...]
+    deleted: tuple[str, ...] = ()
+    lifted: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:
+    """For each line of a document return the ledger's line, each used once.
+
+    Of the same text and section, else of the same text (a person moved it); None for a new line.
+    """
+    free, lines = list(current), list(texts)
+    found: list[CurrentLine | None] = [None] * len(lines)
+    for same_section in (True, False):
+        by_key: dict[tuple[str, str], list[CurrentLine]] = {}
+        for line in free:
+            by_key.setdefault((normalise(line.text), line.section.value if same_section else ""), []).append(line)
+        for at, (section, text) in enumerate(lines):
+            candidates = by_key.get((normalise(text), section.value if same_section else ""))
+            if found[at] is None and candidates:
+                found[at] = candidates.pop(0)
+        used = {line.id for line in found if line is not None}
+        free = [line for line in free if line.id not in used]
+    return found
+
+
+def lines_in(document: Document, known: Iterable[CurrentLine]) -> tuple[CurrentLine, ...]:
+    """Return the lines of a document that the ledger knows, as they stand there."""
+    blocks = list(document.lines())
+    found = match(known, [(name, block.text) for name, block in blocks])
+    return tuple(
+        replace(line, section=name, text=block.text, pinned=block.pinned)
+        for (name, block), line in zip(blocks, found, strict=True)
+        if line is not None
+    )
+
+
+def owners_text(
+    standing: Sequence[CurrentLine],
+    text: str,
+    now: datetime,
+    *,
+    seen: str | None = None,
+    unwanted: Iterable[str] = (),
+) -> OwnersText:
+    """Compare a text with the lines that stand; `unwanted` are the texts that were deleted before.
+
+    `seen` is the text that the person had before them, where it is not that of the standing lines: they did not
+    delete what they never saw, nor keep what they took out of it.
+    """
+    document = parse(text)
+    blocks = list(document.lines())
+    known = match(standing, [(name, block.text) for name, block in blocks])
+    kept = {line.id for line in known if line is not None}
+    gone = [line for line in standing if line.id not in kept]
+    come = [
+        CurrentLine("", name, block.text, IMPORTANCE, Trust.OWNER, now, pinned=block.pinned)
+        for (name, block), line in zip(blocks, known, strict=True)
+        if line is None
+    ]
+    seen_before = None if seen is None else {block.key for _, block in parse(seen).lines()}
+    changes = [_said_otherwise(line, come) for line in gone]
+    changes += [Change(Why.ADDED, (), (line,)) for line in come]
+    if seen_before is not None:
+        changes = [
+            replace(one, why=Why.EVICTED)
+            if one.why is Why.DELETED and normalise(one.gone[0].text) not in seen_before
+            else one
+            for one in changes
+        ]
+    anywhere = {block.key for part in document.parts for block in part.lines}
+    deleted = [_unwanted(one) for one in changes]
+    texts = [line for line in (*deleted, *(removed_lines(seen, text) if seen else ())) if line]
+    texts = [one for one in dict.fromkeys(texts) if normalise(one) not in anywhere]
+    lifted = tuple(one for one in unwanted if normalise(one) in anywhere)
+    if len(texts) >= LEAST_ACCIDENT and 2 * len(texts) > len(standing):
+        problem = (
+            f"{len(texts)} of {len(standing)} lines are gone from MEMORY.md: taken as an accident, they may be "
+            "written again ('dreamd restore' brings them back)"
+        )
+        return OwnersText(tuple(changes), (), lifted, (problem,))
+    return OwnersText(tuple(changes), tuple(texts), lifted)
+
+
+def restored_text(
+    standing: Sequence[CurrentLine],
+    text: str,
+    now: datetime,
+    earlier: Callable[[str], tuple[Trust, tuple[str, ...]]],
+    importance: float,
+) -> tuple[Change, ...]:
+    """Return the changes by which an older text stands again.
+
+    `earlier` tells whose word a line of it was, and the crystals that it rested on.
+    """
+    changes = list[Change]()
+    for one in owners_text(standing, text, now).changes:
+        if one.gone:
+            changes.append(Change(Why.EVICTED, one.gone))
+        for line in one.come:
+            trust, evidence = earlier(line.text)
+            changes.append(Change(Why.ADDED, (), (replace(line, trust=trust, importance=importance),), evidence))
+    return tuple(changes)
+
+
+def _said_otherwise(gone: CurrentLine, come: list[CurrentLine]) -> Change:
+    """Return the change of a line that went: into the one of its section that has half of its terms, if there is one.
+
+    That is taken out of `come`.
+    """
+    alike = [
+        (jaccard(content_terms(gone.text), content_terms(line.text)), at)
+        for at, line in enumerate(come)
+        if line.section is gone.section
+    ]
+    best = max(alike, default=(0.0, -1))
+    if best[0] < CORRECTED:
+        return Change(Why.DELETED, (gone,))
+    return Change(Why.REVISED, (gone,), (come.pop(best[1]),))
+
+
+def _unwanted(change: Change) -> str:
+    """Return the text that its owner does not want again.
+
+    A line that was only worded otherwise may be worded so again; one of which a number was corrected may not.
+    """
+    if change.why is Why.DELETED:
+        return change.gone[0].text
+    if change.why is Why.REVISED and set(numbers(change.gone[0].text)) != set(numbers(change.come[0].text)):
+        return change.gone[0].text
+    return ""

@@ -1,0 +1,107 @@
+"""Page: MEMORY.md while it is changed: its text, its lines, and the changes so far."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
+from state.document.document import Document, Edit, render, stamped
+from state.document.editing import edited
+from state.document.merge import working
+from state.document.operations import Why
+from state.dream import Change, CurrentLine
+from state.secrets.policy import Redaction
+from state.text.words import normalise
+
+
+class Page:
+    """Text and lines stay one: a change applies to both, or to neither."""
+
+    def __init__(self, text: str, lines: Iterable[CurrentLine], next_line: int) -> None:
+        self.document: Document = working(text)
+        self.lines = {line.id: line for line in lines}
+        self.changes: list[Change] = []
+        self._next = next_line
+
+    def find(self, text: str) -> CurrentLine | None:
+        """Return the line of this text, wherever it stands."""
+        key = normalise(text)
+        return next((line for line in self.lines.values() if normalise(line.text) == key), None)
+
+    def stands(self, line: CurrentLine) -> CurrentLine | None:
+        """Return the line that this one still is: of the same text, by its id and its section if it can be.
+
+        A restore gives a line that comes back another id.
+        """
+        same = [one for one in self.lines.values() if normalise(one.text) == normalise(line.text)]
+        ranked = sorted(same, key=lambda one: (one.id != line.id, one.section is not line.section))
+        return ranked[0] if ranked else None
+
+    def change(self, change: Change) -> Change | None:
+        """Carry out a change without the lines that stand in their sections already; the others get their ids.
+
+        None: nothing is changed, since a line of it no longer stands, or nothing would come of it.
+        """
+        gone = {line.id for line in change.gone}
+        if not gone <= self.lines.keys():
+            return None
+        named = change if change.why is Why.PINNED else self._named(change, gone)
+        if not (named.gone or named.come):
+            return None
+        document, left_out = edited(self.document, named.edits)
+        if left_out:
+            return None
+        if any(line.above for line in change.gone):  # the rule and the comment below the last line there
+            document, _ = edited(document, [Edit(None)])
+        self.document = document
+        self.lines = {name: line for name, line in self.lines.items() if name not in gone}
+        self.lines |= {line.id: line for line in named.come}
+        self.changes.append(named)
+        return named
+
+    def take_back(self, line: CurrentLine) -> None:
+        """Let a line stand again, as it did, that a change of this page has taken out alone."""
+        change = next(one for one in self.changes if one.gone == (line,) and not one.come)
+        self.changes.remove(change)
+        self.document, _ = edited(self.document, change.undone.edits)
+        self.lines[line.id] = line
+
+    def text(self, at: datetime, mood: str) -> str:
+        """Return MEMORY.md as it would be written."""
+        return render(stamped(self.document, at, mood))
+
+    def _named(self, change: Change, gone: set[str]) -> Change:
+        """Return the change with ids for the lines that come, and for those that no version has known."""
+        standing = {(line.place, normalise(line.text)) for name, line in self.lines.items() if name not in gone}
+        come = list[CurrentLine]()
+        for line in change.come:
+            key = (line.place, normalise(line.text))
+            if key not in standing:
+                standing.add(key)
+                come.append(replace(line, id=self._new_id(), said_at=None))
+        left = tuple(replace(line, id=self._new_id()) if line.above else line for line in change.gone)
+        return replace(change, gone=left, come=tuple(come))
+
+    def _new_id(self) -> str:
+        self._next += 1
+        return f"L{self._next - 1}"
+
+
+def kept_crystal(line: CurrentLine, redaction: Redaction, valence: float = 0.0) -> Crystal:
+    """Return the crystal that keeps the text of a line which leaves."""
+    return Crystal(
+        text=redaction.of(line.text),
+        origin=Origin.EVICTED,
+        created_at=line.said_at or line.born_at,
+        kind=Kind.GENERAL,
+        importance=line.importance,
+        trust=line.trust,
+        context="" if line.above else line.section.value,
+        lifecycle=Lifecycle.CONSOLIDATED,
+        valence=valence,
+    )
+
+
+def owners_words(line: CurrentLine, redaction: Redaction, at: datetime) -> Crystal:
+    """Return the crystal of a line that its owner put in the place of another, which a search shows in that place."""
+    return replace(kept_crystal(line, redaction), origin=Origin.SEED, created_at=at, context="")
