@@ -131,18 +131,17 @@ WHERE = {
 
 
 def false_rejections() -> None:
-    """Honest updates that the guards refuse."""
-    from graphs.guard import judge
-
-    from state.dream import Draft
+    """Honest updates that the checks refuse."""
+    from graphs import talk
+    from graphs.checks import OF_MODEL
     from tests.graphs.honest_corpus import HONEST
 
     operations = refused = 0
     for honest in HONEST:
-        read = tuple(piece.id for piece in honest.snapshot.evidence)
-        verdict = judge(honest.snapshot, Draft(tuple(honest.operations), read, author="scripted"))
+        sheet = talk.begun(honest.snapshot)
+        sheet.play(honest.operations, OF_MODEL, by_model=True)
         operations += len(honest.operations)
-        for one in (*((verdict.refusal,) if verdict.refusal else ()), *verdict.refused):
+        for one in sheet.refused:
             refused += 1
             print(f"   refused: {one.guard}: {one.figures}")
     print(f"false rejections: {refused} of {operations} operations in {len(HONEST)} honest updates")

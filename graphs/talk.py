@@ -11,10 +11,11 @@ from graphs.sheet import Sheet, Told
 from prompts import Prompt, load, render
 from prompts.replies import read_reply
 from state.document.document import SectionName
-from state.document.operations import Refusal
-from state.dream import CurrentLine, Evidence, Kind, Snapshot
+from state.document.operations import Refusal, Why
+from state.dream import Change, CurrentLine, Evidence, Kind, Snapshot
 from state.errors import ReplyError
 from state.signals.hormones import Feeling, mood
+from state.trust import Trust
 
 Message = dict[str, str]
 MOST_ANSWERS = 3
@@ -94,8 +95,14 @@ def label(piece: Evidence) -> str:
 
 
 def begun(snapshot: Snapshot) -> Sheet:
-    """Return the memory before anybody has said anything: with what the program counts."""
+    """Return the memory before anybody has said anything: with what the program counts.
+
+    Lines that a former release quoted from a page or a tool leave; search still shows them.
+    """
     sheet = Sheet(snapshot)
+    for line in snapshot.lines:
+        if line.trust.rank < Trust.AGENT.rank and not line.pinned and line.id not in snapshot.handwritten:
+            sheet.change(Change(Why.EVICTED, (line,)))
     complete(sheet, counted_operations(snapshot))
     return sheet
 
@@ -141,7 +148,9 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
     if stand := [one for one in sheet.told if one.applied]:
         rows.append("These stand; do not say them again:")
         rows += [f"- {_words(one)}: {one.words}" for one in stand[-_TOLD:]]
-    if refused := [f"- {_words(one)}: {one.words}" for one in wrong] + [f"- {one.figures}" for one in sheet.unread]:
+    if refused := [f"- {_words(one)}: {one.words}" for one in wrong] + [
+        f"- {sheet.snapshot.redaction.of(one.figures)}" for one in sheet.unread
+    ]:
         rows.append("These were refused:")
         rows += refused[:_TOLD]
     if waits := [f"- {_words(one)}: {one.words}" for one in sheet.told if one.waits]:

@@ -13,7 +13,7 @@ from daemon.dream.answers import settle_answers
 from daemon.dream.changes import settle
 from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
 from daemon.dream.consolidation import merge_duplicates
-from daemon.dream.forgotten import unforget_written, withheld_lately
+from daemon.dream.forgotten import withheld_lately
 from daemon.dream.lines.agreements import propose_agreements
 from daemon.dream.lines.brought_back import bring_back
 from daemon.dream.memory import DryMemory, ProposingMemory, Upto, WorkspaceMemory
@@ -36,7 +36,6 @@ from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
 from state.stores.backup.archive import remove_unmoved
 from state.stores.database.tables import Run
-from state.stores.database.tombstones_copy import keep_copy
 from state.stores.history.refused_inputs import RefusedInputs
 
 if TYPE_CHECKING:
@@ -110,9 +109,6 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     """Take in everything new before a dream: the owner's lines, transcripts, notes, sessions; then clean up."""
     settle_document(store)
     write_blocks(store)
-    if lines := unforget_written(store):
-        keep_copy(store.crystals.connection, store.disk, store.workspace.state)
-        on_step(Step("forget", f"{lines} new lines of MEMORY.md hold what was forgotten: it is learnt again"))
     migrate(store, now)
     if settled := settle(store, now):
         on_step(Step("review", f"{settled} changes that nobody decided, or whose lines are gone, wait no longer"))
@@ -265,6 +261,8 @@ def _dreamt(
     dreamer = Dreamer(Ports(memory, model, utc_now, store.config.model.on_failure), snapshot)
     if model is None or not has_news(snapshot):
         dreamer.ended = dreamer.without_model()
+        if (made := dreamer.ended.dream) is not None:
+            on_step(Step("synthesize", f"{len(made.operations)} operations by {made.author}"))
         _report_end(dreamer.ended, on_step)
         dreamer.commit()
     elif mode is Mode.DRY:
@@ -273,7 +271,7 @@ def _dreamt(
         with checkpoints(store, dream) as connection:
             _streamed(dreamer, saver_of(connection), dream, on_step, resumed=resumed)
     assert dreamer.ended is not None
-    if dreamer.ended.dream is not None:
+    if dreamer.ended.dream is not None and mode is not Mode.DRY:
         on_step(_committed(dreamer.ended.dream, mode))
     return dreamer.snapshot, dreamer.ended
 
@@ -294,7 +292,11 @@ def _streamed(
     for update in graph.stream(start, _thread(dream), stream_mode="updates", **durability):
         for node, step in update.items():
             messages += step.get("messages", ()) if isinstance(step, dict) else ()
-            if node == "guard":
+            if node == "synthesize":
+                on_step(
+                    Step(node, f"{len(messages[-1]['content']):,} characters" if step.get("messages") else "failed")
+                )
+            elif node == "guard":
                 on_step(answered(node, talk.heard(dreamer.snapshot, messages)))
             elif node == "evict" and dreamer.ended is not None:
                 _report_end(dreamer.ended, on_step)
@@ -311,7 +313,7 @@ def _report_end(ended: Ended, on_step: Callable[[Step], None]) -> None:
 def _committed(dream: Dream, mode: Mode) -> Step:
     if mode is Mode.AUTO:
         return Step("commit", f"version {dream.number}")
-    return Step("propose", "it waits for 'dreamd review'" if mode is Mode.PROPOSE else "nothing is written")
+    return Step("propose", "it waits for 'dreamd review'")
 
 
 def _count_refused(store: Store, snapshot: Snapshot, dream: Dream | None) -> None:
@@ -335,10 +337,19 @@ def _count_refused(store: Store, snapshot: Snapshot, dream: Dream | None) -> Non
         RefusedInputs(store.crystals.connection).count(pieces)
 
 
+def _not_asked(store: Store, snapshot: Snapshot) -> tuple[Refusal, ...]:
+    count = len(snapshot.unasked)
+    if not count or store.config.model.name is None:
+        return ()
+    what = "1 input counts" if count == 1 else f"{count} inputs count"
+    figures = f"{what} as taken in without the model, which left them out of three dreams"
+    return (Refusal("refused before", "inputs", figures),)
+
+
 def _conclude(store: Store, dream: str, snapshot: Snapshot, ended: Ended, mode: Mode, *, resumed: bool) -> Outcome:
     record = ended.dream
     if mode is not Mode.DRY:
-        store.ledger.reject(dream, ended.refused, utc_now())
+        store.ledger.reject(dream, (*_not_asked(store, snapshot), *ended.refused), utc_now())
         _count_refused(store, snapshot, record)
     if record is None:
         if mode is not Mode.DRY:

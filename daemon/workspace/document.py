@@ -15,6 +15,7 @@ from state.document.pointer import parse_pointer
 from state.dream import Dream
 from state.errors import DocumentError, NotFoundError, StorageError
 from state.stores.database.meta import Meta
+from state.stores.database.tombstones_copy import keep_copy
 from state.stores.disk.swap import change_text
 from state.stores.git.reading import Found, Reading, note_git, reading
 from state.stores.history.bootstraps import BootstrapReceipt
@@ -63,8 +64,13 @@ def settle_document(store: Store) -> None:
         meta.remove(HELD)
     elif meta.get(HELD) is None:
         meta.put(HELD, str(read.version))
-    for problem in store.memory.take_in():
+    taken = store.memory.take_in()
+    for problem in taken.problems:
         store.notice(problem)
+    if taken.unforgotten:
+        keep_copy(connection, store.disk, store.workspace.state)
+        lines = "1 new line" if taken.unforgotten == 1 else f"{taken.unforgotten} new lines"
+        store.notice(f"{lines} of MEMORY.md hold what was forgotten: it is learnt again")
     note_git(store.workspace, connection)
 
 

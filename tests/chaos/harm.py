@@ -14,7 +14,7 @@ from typing import Any
 from tests.chaos import sqlite_disk
 from tests.support.forked import unprivileged
 
-NODES = ("gather", "reflect", "synthesize", "guard", "evict", "commit")
+NODES = ("gather", "synthesize", "guard", "evict", "commit")
 _CALLS = ("open", "write", "pwrite", "fsync", "rename", "exchange", "link", "rename_new", "unlink", "mkdir")
 # The modules that read the clock.
 _CLOCKS = (
@@ -100,16 +100,16 @@ def _nothing() -> None:
 
 
 def _at_node(name: str, entering: Callable[[], None] = _nothing, leaving: Callable[[], None] = _nothing) -> None:
-    nodes = importlib.import_module("graphs.nodes")
-    node: Callable[..., Any] = getattr(nodes, name)
+    dreamer = importlib.import_module("graphs.dream").Dreamer
+    node: Callable[..., Any] = getattr(dreamer, name)
 
-    def mortal(state: Any, *, ports: Any) -> Any:
+    def mortal(self: Any, state: Any = None) -> Any:
         entering()
-        step = node(state, ports=ports)
+        step = node(self, state)
         leaving()
         return step
 
-    setattr(nodes, name, mortal)
+    setattr(dreamer, name, mortal)
 
 
 @dataclass(slots=True)

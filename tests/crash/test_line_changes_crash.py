@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from graphs.owner.lines import LineAction
 
 from daemon.dream.lines.change import LineWish, change
 from daemon.dream.lines.standing import standing_lines
 from daemon.workspace.stores import Store, utc_now
+from graphs.review import LineAction
 from state.document.document import SectionName
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, contained, init_workspace

@@ -4,15 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from graphs.guard import apply, judge
-from graphs.working_copy import WorkingCopy
 
 from daemon.config.settings import Config
 from daemon.dream.memory import DryMemory
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
-from graphs import reflection, synthesis
-from graphs.extractive import extract
+from graphs import extractive, talk
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import SectionName, render
 from state.dream import CurrentLine, Reason, Usage
@@ -58,9 +55,10 @@ def test_no_strangers_words_are_in_a_prompt_or_a_line(tmp_path: Path) -> None:
         own = "The weekly report goes out on Friday at noon."
         store.crystals.upsert([Crystal(own, Origin.SESSION, now, Kind.FACT, 0.9, Trust.AGENT, session="s1")])
         read = DryMemory(store).read("d", Reason.MANUAL, now)
-        asked = synthesis.request(read, ())
-        shown = asked.user + reflection.request(read, reflection.groups(read)).user
-        after = render(apply(read, judge(read, extract(read)).operations)[0])
+        shown = talk.opening(read)[1]["content"]
+        sheet = talk.begun(read)
+        extractive.extract(sheet)
+        after = render(sheet.document)
         assert own in shown
         assert own in after
         known = runs(shown) | runs(after)
@@ -76,6 +74,6 @@ def test_no_strangers_words_are_in_a_prompt_or_a_line(tmp_path: Path) -> None:
 def test_an_earlier_quotation_leaves_the_file_and_stays_in_search(tmp_path: Path, trust: Trust) -> None:
     said = f'"Parcels go to the courier Zentrix." (from {"the web" if trust is Trust.WEB else "a tool"})'
     line = CurrentLine("L1", SectionName.CONTEXT, said, 0.5, trust, NOW)
-    dream = WorkingCopy(snapshot(memory(context=[said]), lines=(line,)), (), ()).dream((), "m", Usage(), 0.0)
+    dream = talk.begun(snapshot(memory(context=[said]), lines=(line,))).dream("m", Usage(), 0.0)
     assert "Zentrix" not in dream.after
     assert [one.text for one in dream.crystals] == [said]

@@ -5,29 +5,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from graphs.guard import Verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
 from state.codec import decode, encode, plain
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
-from state.document.document import Edit, SectionName
-from state.document.operations import Action, Birth, Death, Operation, Refusal, Why
-from state.dream import (
-    CurrentLine,
-    Draft,
-    Dream,
-    Evidence,
-    PastLine,
-    PointerLine,
-    Reason,
-    Remark,
-    Snapshot,
-    Usage,
-)
+from state.document.document import SectionName
+from state.document.operations import Action, Operation, Refusal, Why
+from state.dream import Change, CurrentLine, Dream, Evidence, Remark, StagedChange, Usage
 from state.dream import Kind as EvidenceKind
 from state.errors import StorageError
-from state.signals.hormones import Hormones
 from state.trust import Trust
 from tests.support.long_variants import examples
 
@@ -66,43 +53,10 @@ standing = st.builds(CurrentLine, names, sections, texts, levels, trusts, moment
 evidence = st.builds(
     Evidence, names, st.sampled_from(EvidenceKind), texts, levels, trusts, moments, names, texts, tuples(names), texts
 )
-pointers = st.builds(PointerLine, texts, texts, names, names, counts)
 marks = st.builds(Remark, counts, st.none() | counts, st.none() | counts)
-drafts = st.builds(
-    Draft,
-    operations=tuples(operations),
-    consumed=tuples(names),
-    refused=tuples(refusals),
-    author=texts,
-    complete=st.booleans(),
-    whole=st.booleans(),
-    missing=tuples(sections),
-)
-verdicts = st.builds(
-    Verdict,
-    tuples(operations),
-    tuples(refusals),
-    tuples(names),
-    texts,
-    st.none() | refusals,
-    tuples(st.tuples(operations, texts)),
-)
-snapshots = st.builds(
-    Snapshot,
-    dream=names,
-    now=moments,
-    reason=st.sampled_from(Reason),
-    text=texts,
-    based_on=counts,
-    budget=counts,
-    next_line=counts,
-    hormones=st.builds(Hormones, levels, levels, levels, moments),
-    lines=tuples(standing),
-    evidence=tuples(evidence),
-    notes=tuples(crystals),
-    taken=tuples(counts),
-    pointers=tuples(pointers),
-    best=tuples(st.builds(PastLine, texts, texts, names, st.booleans(), st.booleans())),
+changes = st.builds(Change, st.sampled_from(Why), tuples(standing), tuples(standing), tuples(names))
+staged = st.builds(
+    StagedChange, operations, tuples(standing), tuples(evidence), tuples(standing), texts, st.booleans()
 )
 dreams = st.builds(
     Dream,
@@ -114,21 +68,20 @@ dreams = st.builds(
     before=texts,
     after=texts,
     mood=texts,
-    edits=tuples(st.builds(Edit, st.none() | sections, tuples(texts), st.none() | texts)),
+    changes=tuples(changes),
     operations=tuples(operations),
     refused=tuples(refusals),
-    births=tuples(st.builds(Birth, names, sections, texts, levels, trusts, tuples(names), tuples(names))),
-    deaths=tuples(st.builds(Death, names, sections, texts, st.sampled_from(Why), names, names)),
     crystals=tuples(crystals),
     taken=tuples(counts),
     remarks=tuples(marks),
     usage=st.builds(Usage, texts, counts, counts, levels, tuples(texts)),
-    merged=st.none() | texts,
+    joined=st.booleans(),
+    staged=tuples(staged),
 )
 
 
 @examples(60)
-@given(st.one_of(snapshots, dreams, drafts, verdicts, crystals))
+@given(st.one_of(dreams, staged, crystals))
 def test_decode_undoes_encode(value: object) -> None:
     assert decode(type(value), encode(value)) == value
     assert decode(type(value), encode(value).encode()) == value

@@ -15,7 +15,7 @@ from state.errors import ModelError
 from tests.support.scripted_model import Script, ScriptedModel
 
 KEY = "sk-proj-abcDEF0123456789"
-REQUEST = Request(system="You keep a memory.", user="N1: the user likes tea")
+REQUEST = Request((("system", "You keep a memory."), ("user", "N1: the user likes tea")))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
 ASKING = replace(REQUEST, schema=SCHEMA, schema_name="operations")
 Serve = Callable[[Script], ScriptedModel]

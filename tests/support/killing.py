@@ -96,23 +96,23 @@ def until(happened: Callable[[], bool]) -> None:
 def wrap(fields: Mapping[str, Any]) -> None:
     """In the process that is to die: let it happen at the place of these fields."""
     place = Place(**fields)
-    nodes = importlib.import_module("graphs.nodes")
-    node: Callable[..., Any] = getattr(nodes, place.node)
+    dreamer = importlib.import_module("graphs.dream").Dreamer
+    node: Callable[..., Any] = getattr(dreamer, place.node)
 
     def happen() -> None:
         os.kill(os.getpid(), place.signal)
 
-    def mortal(state: Any, *, ports: Any) -> Any:
+    def mortal(self: Any, state: Any = None) -> Any:
         if place.call is not None:
             _count_down(place.call, happen)
         elif not place.leaving:
             happen()
-        step = node(state, ports=ports)
+        step = node(self, state)
         if place.leaving:
             happen()
         return step
 
-    setattr(nodes, place.node, mortal)
+    setattr(dreamer, place.node, mortal)
 
 
 def _count_down(calls: int, happen: Callable[[], None]) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 from tests.support.scripted_model import Reply, tool_call
 
 _INPUT = re.compile(r'^([NCIGT]\d+) \(([^)]*)\): (".*")$', re.MULTILINE)
-_LINE = re.compile(r'^(L\d+)( \(pinned\))?: (".*")$', re.MULTILINE)
+_LINE = re.compile(r'^(L\d+) \(([^)]*)\): (".*")$', re.MULTILINE)
 
 
 def prompt_of(request: dict[str, Any]) -> str:
-    """The user message."""
-    return str(request["messages"][-1]["content"])
+    """What the dream reads; what became of earlier answers comes after it."""
+    return str(request["messages"][1]["content"])
 
 
 def inputs_of(request: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -25,13 +25,11 @@ def inputs_of(request: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 def lines_of(request: dict[str, Any]) -> list[tuple[str, bool, str]]:
     """(id, pinned, text) of every standing line in the prompt."""
-    return [(name, bool(pin), json.loads(text)) for name, pin, text in _LINE.findall(prompt_of(request))]
+    return [(name, "pinned" in label, json.loads(text)) for name, label, text in _LINE.findall(prompt_of(request))]
 
 
 def good(request: dict[str, Any], _number: int) -> str:
     """Adds a line for each note that no line says yet, and names every note."""
-    if '"insights"' in str(request["messages"][0]["content"]):
-        return json.dumps({"insights": []})
     known = {text for _, _, text in lines_of(request)}
     notes = [(name, text) for name, _, text in inputs_of(request) if name.startswith("N")]
     operations = [
@@ -45,7 +43,7 @@ def good(request: dict[str, Any], _number: int) -> str:
 def markdown(request: dict[str, Any], number: int) -> str:
     """A model that can only write Markdown: the whole document, with the notes as new lines."""
     prompt = prompt_of(request)
-    sections = re.split(r"^## ", prompt.split("Inputs:")[0], flags=re.MULTILINE)[1:]
+    sections = re.split(r"^## ", prompt.split("Inputs, in the order")[0], flags=re.MULTILINE)[1:]
     rows = ["# Working Memory State", ""]
     for section in sections:
         name = section.split("\n", 1)[0]

@@ -4,12 +4,15 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from state.document.document import SectionName
-from state.document.merge import difference
-from state.dream import Dream
+from state.document.document import SectionName, parse, render
+from state.document.operations import Why
+from state.document.owner import lines_in
+from state.document.page import Page
+from state.dream import Change, CurrentLine, Dream
 from state.scratch import Note, parse_notes
 from state.stores.disk.workspace import Workspace
 from state.stores.history.notes import look
+from state.trust import Trust
 
 if TYPE_CHECKING:
     from daemon.workspace.stores import Store
@@ -33,21 +36,14 @@ def consumed(store: "Store", most: int | None = None) -> int:
     """Commit a version that takes in the oldest pending rows (None: all), as a dream does; return its number."""
     path, number = store.workspace.document, store.lineage.last_version() + 1
     before = path.read_text(encoding="utf-8") if path.exists() else ""
-    heading = f"## {SectionName.CONTEXT.value}\n"
-    after = (before or EMPTY_MEMORY).replace(heading, f"{heading}- line of version {number}\n")
-    keys = tuple(one.key for one in store.notes.pending()[:most])
-    done = Dream(
-        number,
-        f"D{number}",
-        AT,
-        "dream",
-        "manual",
-        before,
-        after,
-        "calm",
-        edits=difference(before, after),
-        taken=keys,
+    line = CurrentLine("", SectionName.CONTEXT, f"line of version {number}", 0.5, Trust.AGENT, AT)
+    page = Page(
+        before or EMPTY_MEMORY, lines_in(parse(before), store.lineage.current_lines()), store.lineage.next_line()
     )
+    page.change(Change(Why.ADDED, (), (line,)))
+    keys = tuple(one.key for one in store.notes.pending()[:most])
+    after, changes = render(page.document), tuple(page.changes)
+    done = Dream(number, f"D{number}", AT, "dream", "manual", before, after, "calm", changes, taken=keys)
     return store.memory.commit(done).number
 
 

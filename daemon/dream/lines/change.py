@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from daemon.dream.forgotten import unforget_written
 from daemon.dream.lines.standing import shown
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import standing
@@ -15,7 +14,6 @@ from graphs.review import LineAction, LineChange, change_lines
 from state.document.document import SectionName
 from state.dream import EDIT, CurrentLine, Decided, Decision, Dream
 from state.errors import ConflictError, DreamdError, RejectedError
-from state.stores.database.tombstones_copy import keep_copy
 from state.text.words import normalise
 
 _UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
@@ -56,9 +54,6 @@ def change(store: Store, wishes: Sequence[LineWish], digest: str = "") -> Change
     content = store.disk.read_optional(store.workspace.document) or b""
     if digest and hashlib.sha256(content).hexdigest() != digest:
         raise ConflictError("MEMORY.md is not what it was when you looked at it", _UNCHANGED)
-    # What the owner wrote is learnt again, if it was forgotten: this version makes it known.
-    if unforget_written(store):
-        keep_copy(store.crystals.connection, store.disk, store.workspace.state)
     done, now = _changed(store, wishes)
     return Changed(_committed(store, done.dream, now), done.texts)
 

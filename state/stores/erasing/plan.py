@@ -27,7 +27,7 @@ WORDS = frozenset(
     " system user".split()
 )
 # Said beside a text: erased as a whole. And versions of MEMORY.md; JSON of which the names are the owner's too.
-_BESIDE, _DOCUMENTS = frozenset({"context", "speaker", "session"}), frozenset({"before", "after", "merged"})
+_BESIDE, _DOCUMENTS = frozenset({"context", "speaker", "session"}), frozenset({"before", "after"})
 _TABLES = frozenset({"metadata", "relations", "tags"})
 # Of these the texts are prose; all others are lines of MEMORY.md, which go as a whole.
 _PROSE = frozenset({"crystals", "evidence", "figures", "problems"})
@@ -159,11 +159,9 @@ class Erasure:
 
     def _leaves(self, name: str, old: Any, new: Any) -> bool:  # noqa: ANN401
         """Whether nothing of this part of a record is left."""
-        if name == "edits":  # it names lines by their text
-            return bool(old != new)
         if name == "corrections":
             return not new["crystal"]
-        if isinstance(old, dict) and "keywords" in old:
+        if isinstance(old, dict) and "topic" in old:
             is_led = old["keywords"] not in self.keywords and self.id(old["crystal"])
             return not is_led or any(old[key] != new[key] for key in ("keywords", "topic"))
         return _lacks(new, old)

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from state.stores.database.tables import Document
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
+from state.stores.erasing.intent import is_unfinished
 from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.notes import Notes
@@ -52,6 +53,14 @@ _REPAIRED_IMPORTANCE = 0.7
 # Of `consumed`: scratch.md is to be written anew, however many notes wait.
 _EVERY_NOTE = 1 << 40
 _HISTORY = "'dreamd history' lists them"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """What came of a text that a person saved: what looks like an accident, and how many lines unforget something."""
+
+    problems: tuple[str, ...] = ()
+    unforgotten: int = 0
 
 
 class Memory:
@@ -219,31 +228,30 @@ class Memory:
 
     # What a person saved.
 
-    def take_in(self) -> tuple[str, ...]:
-        """Make what a person saved in MEMORY.md a version of theirs; return what looks like an accident."""
+    def take_in(self) -> "TakenIn":
+        """Make what a person saved in MEMORY.md a version of theirs."""
         with self.alone:
             self.reconcile()
             row, found = self._document(), self._found()
-            if row.rendered != row.wanted or not found.strip() or is_conflicted(found):
-                return ()
-            if self.is_checkout(row.rendered):
-                return ()
+            is_theirs = row.rendered == row.wanted and found.strip() and not is_conflicted(found)
+            if not is_theirs or self.is_checkout(row.rendered):
+                return TakenIn()
             with transaction(self._connection):
                 self._check()
-                problems = self._keep_by_owner(found)
+                taken = self._keep_by_owner(found)
                 if found != row.wanted:
                     self._want(replace(self._document(), rendered=found, wanted=found, edits=()))
-            return problems
+            return taken
 
-    def _keep_by_owner(self, text: str, seen: str | None = None, cause: str = HUMAN) -> tuple[str, ...]:
+    def _keep_by_owner(self, text: str, seen: str | None = None, cause: str = HUMAN) -> "TakenIn":
         """Record a text as a version by its owner, if it is not the one that stands. In a transaction.
 
-        Before the first dream it is version 0.
+        Before the first dream it is version 0. What its owner writes may be learnt again, if it was forgotten.
         """
         standing = self._lineage.standing()[0]
         if text == self._lineage.text(standing) and (standing or self._lineage.has(0)):
-            return ()
-        now = datetime.now(UTC)
+            return TakenIn()
+        now, before = datetime.now(UTC), self._lineage.text(standing)
         unwanted = self._lineage.tombstones()
         said = owners_text(self._lineage.current_lines(), text, now, seen=seen, unwanted=unwanted)
         changes, first = list[Change](), self._lineage.next_line()
@@ -259,7 +267,7 @@ class Memory:
                 now,
                 cause,
                 "",
-                self._lineage.text(standing),
+                before,
                 text,
                 "",
                 tuple(changes),
@@ -268,7 +276,19 @@ class Memory:
                 problems=said.problems,
             )
         )
-        return said.problems
+        return TakenIn(said.problems, self._unforget(before, text))
+
+    def _unforget(self, before: str, text: str) -> int:
+        """Unforget what the owner wrote into a text, in its sections or beside them; return how many lines held some.
+
+        Nothing is unforgotten while a forgetting is unfinished: the line may be one that is still to be erased.
+        """
+        forgotten = self._crystals.forgotten
+        if not forgotten.any() or is_unfinished(self._connection):
+            return 0
+        known = {block.key for part in parse(before).parts for block in part.lines}
+        written = [block for part in parse(text).parts for block in part.lines if block.key not in known]
+        return sum(forgotten.unblock_all_of(block.text) for block in written)
 
     def consume(self, dream: Dream) -> Dream:
         """Take in the input of a dream that changes nothing and makes no version; return it with the last number."""

@@ -227,7 +227,7 @@ def test_what_a_model_says_of_what_is_forgotten_is_not_kept_of_a_dream_that_is_o
         assert found.calls[0].reply
         assert HERON not in repr(found)
         now, answer = utc_now(), Answer("{}", "m", 1, 1, 0.0, "stop", 1.0, estimated=False)
-        asking = messages_of(Request("Be brief.", f"N1: {json.dumps(HERON)}"))
+        asking = messages_of(Request((("system", "Be brief."), ("user", f"N1: {json.dumps(HERON)}"))))
         store.ledger.begin("another", "manual", now)
         store.ledger.record_call("another", Call("d", "m", encode(answer), True, 2, 0.0, asking), now)  # noqa: FBT003
         store.steps.add("another", [Finished("ingest", now, 0.0, f"{HERON}.md: 2 turns")])

@@ -1,6 +1,7 @@
 """Every line can say where it comes from, and every line that left where it went."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName
-from state.document.operations import Action, Birth, Death, Operation, Why
-from state.dream import Dream, PointerLine, Reason
+from state.document.operations import Action, Operation, Why
+from state.dream import Change, Dream, Reason
 from state.errors import NotFoundError
 from state.scratch import Note
 from state.stores.database.connection import memory_database, to_text
@@ -25,6 +26,7 @@ from state.stores.history.lineage import Lineage
 from state.text.words import normalise
 from state.trust import Trust
 from tests.support.running import Caller
+from tests.support.versions import added, line, pointer
 
 AT = datetime(2026, 3, 12, tzinfo=UTC)
 
@@ -87,27 +89,25 @@ def lived(store: Store) -> Store:
     kept = Crystal("Ada drinks tea daily", Origin.EVICTED, AT)
     section = SectionName.BOND
     store.crystals.upsert(turns)
+    drinks, daily = line("L1", section, "Ada drinks tea"), line("L2", section, "Ada drinks tea daily", Trust.WEB)
     first = version(
         1,
         operations=(Operation(Action.ADD, section, "Ada drinks tea", cites=("N1",)),),
-        births=(Birth("L1", section, "Ada drinks tea", 0.5, Trust.AGENT, ("0" * 32,)),),
+        changes=added(line("L1", section, "Ada drinks tea"), evidence=("0" * 32,)),
     )
     second = version(
         2,
         before=first.after,
         crystals=(insight,),
         operations=(Operation(Action.REVISE, section, "Ada drinks tea daily", ("L1",), ("I1",)),),
-        births=(Birth("L2", section, "Ada drinks tea daily", 0.5, Trust.WEB, (insight.id,), ("L1",)),),
-        deaths=(Death("L1", section, "Ada drinks tea", Why.REVISED, "", "L2"),),
+        changes=(Change(Why.REVISED, (drinks,), (daily,), (insight.id,)),),
     )
-    pointer = PointerLine("tea", "ada tea daily", kept.id, "L2")
+    left = replace(daily, crystal=kept.id)
     third = version(
         3,
         before=second.after,
         crystals=(kept,),
-        births=(Birth("L3", SectionName.POINTERS, "tea → search: `ada tea daily`", 0.5, Trust.AGENT, (kept.id,)),),
-        deaths=(Death("L2", section, "Ada drinks tea daily", Why.EVICTED, kept.id),),
-        pointers=(pointer,),
+        changes=(Change(Why.EVICTED, (left,), (pointer("L3", "tea", "ada tea daily", kept.id),)),),
     )
     for dream in (first, second, third):
         store.memory.commit(dream)

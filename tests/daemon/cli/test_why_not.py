@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,15 @@ from daemon.workspace.stores import Store, open_exclusive
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
-from state.document.operations import Action, Birth, Death, Operation, Refusal, Why
-from state.dream import Dream, PointerLine, StagedChange
+from state.document.operations import Action, Operation, Refusal, Why
+from state.dream import Change, Dream, StagedChange
 from state.errors import NotFoundError
 from state.scratch import Note, render_note
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.bootstraps import path_of, receipts
 from state.trust import Trust
 from tests.support.running import Caller, process
+from tests.support.versions import added, line, pointer
 
 SESSION = "0193f2a1-77aa-7bbb-8ccc-0123456789ab"
 BOND = SectionName.BOND
@@ -174,26 +176,26 @@ def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here:
     tea = Operation(Action.ADD, BOND, "Ada drinks tea")
     staged = StagedChange(Operation(Action.ADD, BOND, "Ada owns a heron"), (), (), (), "dream.approve")
     refused = Refusal("numbers", "operation", "7 is not said", Operation(Action.ADD, BOND, "Ada has 7 kites"))
-    kites, evicted = Crystal("Ada has 7 kites", Origin.SCRATCH, datetime.now(UTC)), Why.EVICTED
+    kites = Crystal("Ada has 7 kites", Origin.SCRATCH, datetime.now(UTC))
     desk = Crystal("Ada keeps the old desk", Origin.EVICTED, datetime.now(UTC))
+    led = pointer("L5", "Ada's desk", "old desk keeps", desk.id)
     with open_exclusive(open_workspace(here), Config(), "test") as store:
         texts = ("Ada drinks tea", "Ada keeps the old desk", "Ada has a bicycle")
-        born = [Birth(f"L{at}", BOND, text, 0.5, Trust.AGENT) for at, text in enumerate(texts, 1)]
-        committed(store, 1, "## The Bond\n\n- Ada drinks tea\n", operations=(tea,), births=tuple(born))
+        drinks, keeps, has = (line(f"L{at}", BOND, text) for at, text in enumerate(texts, 1))
+        born = added(drinks, keeps, has)
+        committed(store, 1, "## The Bond\n\n- Ada drinks tea\n", operations=(tea,), changes=born)
         committed(
             store,
             2,
             "## The Bond\n\n- Ada drinks coffee\n",
             before="## The Bond\n\n- Ada drinks tea\n",
-            births=(Birth("L4", BOND, "Ada drinks coffee", 0.5, Trust.AGENT),),
-            deaths=(
-                Death("L1", BOND, "Ada drinks tea", Why.REVISED, "", successor="L4"),
-                Death("L2", BOND, "Ada keeps the old desk", evicted, desk.id),
-                Death("L3", BOND, "Ada has a bicycle", Why.DELETED, ""),
+            changes=(
+                Change(Why.REVISED, (drinks,), (line("L4", BOND, "Ada drinks coffee"),)),
+                Change(Why.EVICTED, (replace(keeps, crystal=desk.id),), (led,)),
+                Change(Why.DELETED, (has,)),
             ),
             crystals=(desk, kites),
             dreamt=(kites.id,),
-            pointers=(PointerLine("Ada's desk", "old desk keeps", desk.id, "L2"),),
             staged=(staged,),
             refused=(refused,),
         )

@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from graphs.guard import THIRD
 
 from daemon.config.settings import ApproveSection, Config, DreamSection, load
 from daemon.dream.changes import decide_changes, open_changes, settle
@@ -17,6 +16,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
+from graphs.sheet import THIRD
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Why

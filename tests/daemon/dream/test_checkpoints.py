@@ -6,23 +6,19 @@ from pathlib import Path
 
 import ormsgpack
 import pytest
-from graphs.graph_state import Dreaming, Step
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config.settings import Config
-from daemon.dream.checkpoints import JsonValues, Reached, based_on, checkpoints, save
+from daemon.dream.checkpoints import JsonValues, checkpoints, has_begun
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
-from graphs import nodes
-from graphs.ports import Ports
 from state.dream import Reason
-from state.errors import StoppedError, StorageError
+from state.errors import StorageError
 from state.scratch import Note
 
 DREAM = "20260101T000000000000Z"
-_NODES = ["gather", "reflect", "synthesize", "guard", "evict", "commit"]
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -62,50 +58,23 @@ def test_a_checkpoint_that_names_a_function_does_not_call_it(tmp_path: Path, cod
             pass
         store.ledger.begin(DREAM, "manual", utc_now())
         _plant(workspace.checkpoints / "dreams.db", _calling(code, f"touch {called}"))
-        assert based_on(store, DREAM) is None
+        assert not has_begun(store, DREAM)
         store.notes.inbox.append(Note("Ada prefers tea", utc_now(), 0.8))
         assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
     assert not called.exists()
 
 
-@pytest.mark.parametrize("node", _NODES)
-def test_a_dream_without_a_model_goes_on_at_the_node_that_was_running(
-    tmp_path: Path, node: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = init_workspace(tmp_path / "here")
-    entered: list[str] = []
-    real = getattr(nodes, node)
-
-    def killed(state: Dreaming, *, ports: Ports) -> Step:
-        raise StoppedError("the process is gone")
-
-    with open_exclusive(workspace, Config(), "a test") as store, monkeypatch.context() as patch:
-        store.notes.inbox.append(Note("Ada prefers tea", utc_now(), 0.8))
-        patch.setattr(nodes, node, killed)
-        with pytest.raises(StoppedError):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
-    with open_exclusive(workspace, Config(), "a test") as store:
-        outcome = dream_now(store, Reason.MANUAL, Mode.AUTO, lambda step: entered.append(step.node))
-        assert (outcome.resumed, outcome.dream.number) == (node != "gather", 1)
-        assert "Ada prefers tea" in workspace.document.read_text()
-        assert tuple(store.notes.each_pending()) == ()
-    assert getattr(nodes, node) is real
-    assert [name for name in entered if name in _NODES] == _NODES[_NODES.index(node) :]
-
-
-@pytest.mark.parametrize(
-    "saved", [b"[]", b'{"channel_values": 5, "next": "evict"}', b'{"next": []}', b'{"channel_values"']
-)
-def test_whatever_is_saved_of_a_walked_dream_the_next_dream_has_every_note(tmp_path: Path, saved: bytes) -> None:
+@pytest.mark.parametrize("saved", [b"[]", b'{"channel_values": 5}', b'{"channel_values": {"messages": [1]}}', b"{"])
+def test_whatever_is_saved_of_a_dream_the_next_one_has_every_note(tmp_path: Path, saved: bytes) -> None:
     workspace = init_workspace(tmp_path / "here")
     with open_exclusive(workspace, Config(), "a test") as store:
         store.notes.inbox.append(Note("Ada prefers tea", utc_now(), 0.8))
         store.ledger.begin(DREAM, "manual", utc_now())
-        with checkpoints(store) as connection:
-            save(connection, DREAM, Reached({}, "evict"))
-            with connection:
-                connection.execute("UPDATE checkpoints SET checkpoint = ?", (saved,))
-        assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
+        with checkpoints(store):
+            pass
+        _plant(workspace.checkpoints / "dreams.db", saved, "json")
+        outcome = dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert outcome.dream.number == 1
         assert tuple(store.notes.each_pending()) == ()
 
 
@@ -114,11 +83,11 @@ def _calling(code: int, command: str) -> bytes:
     return ormsgpack.packb({"v": 4, "channel_values": {"snapshot": ormsgpack.Ext(code, inner)}})
 
 
-def _plant(path: Path, checkpoint: bytes) -> None:
+def _plant(path: Path, checkpoint: bytes, form: str = "msgpack") -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(
             "INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, type, checkpoint, metadata)"
-            " VALUES (?, '', '1ef', 'msgpack', ?, '{}')",
-            (DREAM, checkpoint),
+            " VALUES (?, '', '1ef', ?, ?, '{}')",
+            (DREAM, form, checkpoint),
         )
         connection.commit()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphs.working_copy import WorkingCopy
 
 from daemon.api.provenance import why
 from daemon.config.settings import Config, SecretsSection
@@ -14,10 +13,11 @@ from daemon.dream.snapshot import snapshot
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
-from graphs import reflection, synthesis
-from state.codec import decode, encode
+from graphs import talk
+from graphs.sheet import Sheet
 from state.document.document import SectionName
 from state.document.operations import Refusal
 from state.document.pointer import topic_of
@@ -39,49 +39,53 @@ def opened(root: Path, secrets: SecretsSection) -> Any:
 def read(store: Store) -> Snapshot:
     """As a dream would, the owner's lines in it, and GENOME.md."""
     store.workspace.document.write_text(MEMORY, encoding="utf-8")
+    settle_document(store)
     store.workspace.genome.write_text(f"- Never print {SECRET}\n", encoding="utf-8")
     return snapshot(store, (), (), "20260101T000000Z", Reason.MANUAL, utc_now())
 
 
-def test_a_prompt_has_no_secret_of_the_file_of_the_genome_or_of_what_a_guard_said(tmp_path: Path) -> None:
+def said(snapshot: Snapshot, text: str) -> list[dict[str, str]]:
+    """A conversation in which the model says this, and is told what became of it."""
+    operation = {"op": "add", "section": SectionName.CONTEXT.value, "text": text, "cites": ["N1"]}
+    answer = json.dumps({"operations": [operation, {"op": text, "text": text}]})
+    messages = [*talk.opening(snapshot), {"role": "assistant", "content": answer}]
+    further = talk.reply(talk.heard(snapshot, messages), 1)
+    assert further is not None
+    return [*messages[:2], further]
+
+
+def test_a_prompt_has_no_secret_of_the_file_of_the_genome_or_of_what_was_answered(tmp_path: Path) -> None:
     with opened(tmp_path, SecretsSection()) as store:
-        asked = synthesis.request(read(store), [f"it contradicts GENOME.md: {SECRET}"])
-    assert SECRET not in asked.system + asked.user
-    assert asked.user.count(HIDDEN) >= 2
+        asked = "".join(one["content"] for one in said(read(store), f"Use {SECRET}"))
+    assert SECRET not in asked
+    assert asked.count(HIDDEN) >= 3
 
 
 @pytest.mark.parametrize("secrets", [SecretsSection(redact=False), SecretsSection(allow=(SECRET,))])
 def test_the_owner_s_word_on_secrets_counts_in_prompts_too(tmp_path: Path, secrets: SecretsSection) -> None:
     with opened(tmp_path, secrets) as store:
-        made = decode(Snapshot, encode(read(store)))  # as it goes through a checkpoint
-    asked = synthesis.request(made, [])
-    assert SECRET in asked.user
-    assert "[redacted" not in asked.user
-    assert any(SECRET in WorkingCopy(made, (), ()).crystal_of(line).text for line in (*made.lines, *made.old_text))
+        made = read(store)
+    asked = "".join(one["content"] for one in talk.opening(made))
+    assert SECRET in asked
+    assert "[redacted" not in asked
+    assert any(SECRET in Sheet(made).crystal_of(line).text for line in (*made.lines, *made.old_text))
 
 
 def test_a_line_that_leaves_leaves_without_its_secret(tmp_path: Path) -> None:
     with opened(tmp_path, SecretsSection()) as store:
         made = read(store)
+    assert made.lines
     for line in (*made.lines, *made.old_text):
-        assert SECRET not in WorkingCopy(made, (), ()).crystal_of(line).text
+        assert SECRET not in Sheet(made).crystal_of(line).text
         assert SECRET not in topic_of(made.redaction.of(line.text))
-
-
-def test_a_document_that_a_model_gives_back_as_it_was_shown_changes_nothing(tmp_path: Path) -> None:
-    with opened(tmp_path, SecretsSection()) as store:
-        made = read(store)
-    draft = synthesis.read(MEMORY.replace(SECRET, HIDDEN), made, "model", complete=True)
-    assert draft.operations == ()
 
 
 def test_what_a_model_says_is_no_secret_either(tmp_path: Path) -> None:
     with opened(tmp_path, SecretsSection()) as store:
         made = read(store)
-    said = {"op": "add", "section": SectionName.CONTEXT.value, "text": f"Use {SECRET}", "cites": ["L1"]}
-    draft = synthesis.read(json.dumps({"operations": [said]}), made, "model", complete=True)
-    assert [one.text for one in draft.operations] == [f"Use {HIDDEN}"]
-    assert reflection.read(json.dumps({"insights": []}), made) == ((), ())
+    operation = {"op": "revise", "lines": ["L1"], "text": f"Use {SECRET}", "cites": ["L1"]}
+    sheet = talk.heard(made, [{"role": "assistant", "content": json.dumps({"operations": [operation]})}])
+    assert [one.operation.text for one in sheet.told] == [f"Use {HIDDEN}"]
 
 
 def test_old_text_becomes_crystals_without_it(tmp_path: Path) -> None:

@@ -28,10 +28,7 @@ def test_an_answer_has_its_text_and_what_it_cost(serve: Serve) -> None:
     assert (answer.text, answer.model, answer.finish_reason) == ("tea it is", "openai/gpt-4o-mini", "stop")
     assert (answer.tokens_in, answer.tokens_out, answer.estimated) == (1000, 500, False)
     assert answer.usd == pytest.approx(1000 * 0.15e-6 + 500 * 0.60e-6)
-    assert server.requests[0]["messages"] == [
-        {"role": "system", "content": REQUEST.system},
-        {"role": "user", "content": REQUEST.user},
-    ]
+    assert server.requests[0]["messages"] == [{"role": role, "content": text} for role, text in REQUEST.messages]
     assert server.requests[0]["max_tokens"] == 400
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
@@ -62,7 +59,7 @@ def test_tokens_that_the_provider_does_not_name_are_estimated(serve: Serve) -> N
     answer = model_at(server, "openai/gpt-4o-mini").ask(REQUEST)
     assert answer.estimated
     assert answer.tokens_out == 3
-    assert answer.tokens_in >= estimate_tokens(REQUEST.system + REQUEST.user)
+    assert answer.tokens_in >= estimate_tokens("".join(text for _, text in REQUEST.messages))
     assert answer.usd == pytest.approx(answer.tokens_in * 0.15e-6 + answer.tokens_out * 0.60e-6)
 
 

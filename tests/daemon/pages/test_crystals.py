@@ -12,14 +12,14 @@ from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Kind, Origin, Source
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
-from state.document.operations import Birth
-from state.dream import Dream, PointerLine
+from state.dream import Dream
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.history.acts import Acts
 from state.trust import Trust
 from tests.daemon.http.running import Answer, Running
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
+from tests.support.versions import added, line, pointer
 
 NOW = datetime.now(UTC)
 HOSTILE = '<img src="https://a.test/x"> \u202e{{ 7 * 7 }}'
@@ -108,10 +108,10 @@ def test_the_parts_of_the_table_follow_each_other(served: Running, browser: Brow
 
 
 def test_a_crystal_shows_all_that_is_known_of_it(served: Running, browser: Browser, name: str, root: str) -> None:
-    birth = Birth("L1", SectionName.BOND, "A cat is there", 0.5, Trust.OWNER, (CAT.id,))
+    cat = added(line("L1", SectionName.BOND, "A cat is there", Trust.OWNER), evidence=(CAT.id,))
     dream = Dream(
         number=1, id="d1", at=NOW, cause="dream", reason="manual", mood="calm", before="", after="",
-        births=(birth,), pointers=(PointerLine("pets", "ada cat", CAT.id),),
+        changes=cat + added(pointer("L2", "pets", "ada cat", CAT.id)),
     )  # fmt: skip
     with writing(served, name) as store:
         store.lineage.record(dream)

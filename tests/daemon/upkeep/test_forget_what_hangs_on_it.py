@@ -19,17 +19,17 @@ from daemon.upkeep.forget_plan import ForgetRequest, Said
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
-from state.document.document import Edit, SectionName
-from state.document.merge import merged
-from state.document.operations import Birth
-from state.document.pointer import render_pointer
-from state.dream import Dream, PointerLine, Reason
+from state.document.document import SectionName, parse
+from state.document.operations import Why
+from state.document.owner import lines_in
+from state.document.page import Page
+from state.dream import Change, Dream, Reason
 from state.errors import BusyError, ConfirmRequiredError, UsageError
 from state.forgetting.cutting import Cut
 from state.stores.disk.workspace import Workspace
-from state.trust import Trust
 from tests.support.faults import PowerCut
 from tests.support.forgettable import KEPT, MODEL, SECRET, bytes_with, copied, finds, little, note, quick
+from tests.support.versions import line, pointer
 
 
 @pytest.fixture(scope="module")
@@ -48,24 +48,19 @@ def listed(workspace: Workspace, text: str) -> dict[str, Said]:
         return {said.text: said for said in preview_forget(store, ForgetRequest(text), utc_now()).texts}
 
 
-def remembered(store: Store, crystal: Crystal, line: str, pointer: PointerLine | None = None) -> None:
-    """A version with this line, resting on the crystal, and with this pointer."""
-    before = store.disk.read_optional(store.workspace.document) or b""
-    edits = [Edit(SectionName.CONTEXT, (), line)]
-    number = store.lineage.next_line()
-    births = [Birth(f"L{number}", SectionName.CONTEXT, line, 0.5, Trust.AGENT, (crystal.id,))]
-    if pointer is not None:
-        text = render_pointer(pointer.topic, pointer.keywords)
-        edits.append(Edit(SectionName.POINTERS, (), text))
-        births.append(Birth(f"L{number + 1}", SectionName.POINTERS, text, 0.5, Trust.AGENT, (crystal.id,)))
+def remembered(store: Store, crystal: Crystal, text: str, led: tuple[str, str] | None = None) -> None:
+    """A version with this line, resting on the crystal, and with this pointer (its topic and keywords)."""
+    before = (store.disk.read_optional(store.workspace.document) or b"").decode()
+    page = Page(before, lines_in(parse(before), store.lineage.current_lines()), store.lineage.next_line())
+    page.change(Change(Why.ADDED, (), (line("", SectionName.CONTEXT, text),), (crystal.id,)))
+    if led is not None:
+        page.change(Change(Why.ADDED, (), (pointer("", *led, crystal.id),)))
     now = utc_now()
-    after, _ = merged(before.decode(), before.decode(), edits, now, "calm")
     store.memory.commit(
         Dream(
             number=store.lineage.last_version() + 1, id=f"{now:%Y%m%dT%H%M%S%f}Z", at=now, cause="dream",
-            reason="manual",
-            before=before.decode(), after=after, mood="calm", edits=tuple(edits), births=tuple(births),
-            crystals=(crystal,), pointers=(pointer,) if pointer else (),
+            reason="manual", before=before, after=page.text(now, "calm"), mood="calm", changes=tuple(page.changes),
+            crystals=(crystal,),
         )
     )  # fmt: skip
 
@@ -81,8 +76,8 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
         crystal("Quentin polishes brass. Zebulon rides the falcon."),
     )
     with quick(workspace) as store:
-        remembered(store, gone, "One line", PointerLine("Night things", "night zebulon", gone.id, "L1"))
-        remembered(store, left, "Two lines", PointerLine("Metal", "quentin polishes brass", left.id, "L3"))
+        remembered(store, gone, "One line", ("Night things", "night zebulon"))
+        remembered(store, left, "Two lines", ("Metal", "quentin polishes brass"))
     receipt = forget_quickly(workspace, "rides the falcon")
     assert (receipt.crystals, receipt.pointers) == (2, 1)
     text = workspace.document.read_text(encoding="utf-8")
@@ -95,8 +90,7 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
         (now,) = store.crystals.get([pointer.crystal])
         assert now.text == "Quentin polishes brass."
         assert [one for one in check_stores(store) if one.level is not Level.OK and one.about == "pointers"] == []
-        assert [one.keywords for one in store.memory.version(2).pointers] == ["quentin polishes brass"]
-        assert store.memory.version(2).pointers[0].crystal == now.id
+        assert [one.crystal for one in store.memory.version(2).came if one.crystal] == [now.id]
 
 
 def test_what_was_made_of_it_in_other_words_is_listed_and_erased_unless_it_is_kept(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.document import SectionName
-from state.document.operations import Birth, Death, Why
-from state.dream import Dream
+from state.document.operations import Why
+from state.dream import Change, Dream
 from state.search.ranking import Filters
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
@@ -21,6 +21,7 @@ from state.stores.database.connection import transaction
 from state.stores.history.lineage import Lineage
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords
+from tests.support.versions import added, line
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 PORTS = ["The cache listens on port 5433", "Port 6000 is the one of the cache since Monday", "Now it is 7000 there"]
@@ -205,15 +206,15 @@ def test_what_a_model_s_operation_names_is_superseded_and_nothing_else(
     news, own = said(changes.get("news", new), 1), Crystal(LINE, Origin.EVICTED, NOW - timedelta(days=9))
     crystals.upsert([*notes, news, own])
     lineage, supersessions = Lineage(crystals.connection), Supersessions(crystals)
-    birth = Birth("L1", SectionName.NICHE, LINE, 0.5, Trust.AGENT, tuple(one.id for one in notes))
-    before = Dream(number=1, id="a", at=NOW, cause="dream", reason="", before="", after="", mood="", births=(birth,))
-    death = Death("L1", SectionName.NICHE, LINE, changes.get("fate", Why.REVISED), own.id, "L2")
+    rests = tuple(one.id for one in notes)
+    born = added(line("L1", SectionName.NICHE, LINE), evidence=rests)
+    before = Dream(number=1, id="a", at=NOW, cause="dream", reason="", before="", after="", mood="", changes=born)
+    gone, come = line("L1", SectionName.NICHE, LINE, crystal=own.id), line("L2", SectionName.NICHE, new)
     dream = replace(
         before,
         number=2,
         id="b",
-        births=(replace(birth, id="L2", text=new, evidence=(*birth.evidence, news.id), replaces=("L1",)),),
-        deaths=(death,),
+        changes=(Change(changes.get("fate", Why.REVISED), (gone,), (come,), (*rests, news.id)),),
         author=changes.get("author", "openai/gpt"),
     )
     with transaction(crystals.connection):

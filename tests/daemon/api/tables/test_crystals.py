@@ -23,8 +23,7 @@ from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.crystals.lifecycle import fades_at
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
-from state.document.operations import Birth
-from state.dream import Dream, PointerLine
+from state.dream import Dream
 from state.errors import NotFoundError, UsageError
 from state.forgetting.known import Target
 from state.stores.crystals.listing import Sort
@@ -35,6 +34,7 @@ from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords
 from tests.support.long_variants import examples, spread
+from tests.support.versions import added, line, pointer
 
 NOW = datetime.now(UTC)
 KEY = "sk-ant-api03-" + "Zk3vQ9xW" * 11 + "AA"
@@ -256,12 +256,12 @@ def test_a_crystal_tells_all_that_it_has_to_do_with(store: Store) -> None:
         )
         Supersessions(store.crystals).undo(keys[turns[3].id], keys[turns[6].id], NOW)
         connection.execute("UPDATE crystals SET merged_into = ? WHERE id = ?", (keys[turns[3].id], turns[0].id))
-        birth = Birth("L1", SectionName.BOND, "Ada takes turns", 0.5, Trust.OWNER, (turns[3].id,))
-        pointer = PointerLine("turns", "ada turns", turns[3].id)
+        turn = added(line("L1", SectionName.BOND, "Ada takes turns", Trust.OWNER), evidence=(turns[3].id,))
+        led = added(pointer("L2", "turns", "ada turns", turns[3].id))
         store.lineage.record(
             Dream(
                 number=1, id="d1", at=NOW, cause="dream", reason="manual", mood="calm", before="", after="",
-                births=(birth,), pointers=(pointer,),
+                changes=turn + led,
             )
         )  # fmt: skip
     store.crystals.vectors.embed_pending(BagOfWords())

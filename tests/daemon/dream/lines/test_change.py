@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphs.owner.lines import LineAction
 
 from daemon.dream.lines.change import Changed, LineWish, change
 from daemon.dream.lines.standing import Line, standing_lines
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store, utc_now
+from graphs.review import LineAction
 from state.document.document import SectionName, parse
 from state.document.operations import Why
 from state.dream import Reason
@@ -209,7 +209,7 @@ def test_a_line_that_no_version_knows_is_named_by_its_text(store: Store) -> None
     )
     version = done(store, wanted).dream
     assert texts(store) == ["Grace is her niece", WALL, PORT, TEA]
-    assert ("Grace is her niece", Trust.OWNER) in [(one.text, one.trust) for one in version.births]
+    assert ("Grace is her niece", Trust.OWNER) in [(one.text, one.trust) for one in version.came]
     # What was written into the file is a version of its own: the one before the change holds it.
     assert version.number == 3
     restore(store, 2)
@@ -243,7 +243,7 @@ def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed
         wish(store, LineAction.DELETE, PORT),
         wish(store, LineAction.PIN, WALL),
     )
-    assert changed.dream.merged is not None
+    assert changed.dream.joined
     assert texts(store) == ["Grace is her sister", WALL, "Ada drinks water"]
     assert f"{WALL} 📌" in document(store)
     assert not store.crystals.connection.execute("SELECT 1 FROM supersessions").fetchall()

@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from graphs.owner.lines import LineAction
 
 from daemon.config.settings import load
 from daemon.dream.changes import open_changes
@@ -15,6 +14,7 @@ from daemon.dream.lines.standing import SHOWN_CHARACTERS, Line, StandingLines, s
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.stores import Store, utc_now
+from graphs.review import LineAction
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
 from state.document.pointer import render_pointer

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphs.owner.lines import NOT_TRUE, LineAction
 
 from daemon.api.search import recall
 from daemon.config.settings import Config
@@ -22,6 +21,7 @@ from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
+from graphs.review import NOT_TRUE, LineAction
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
 from state.dream import Decision, Reason

@@ -1,0 +1,26 @@
+"""Lines and changes of versions, to order."""
+
+from datetime import UTC, datetime
+
+from state.document.document import SectionName
+from state.document.operations import Why
+from state.document.pointer import render_pointer
+from state.dream import Change, CurrentLine
+from state.trust import Trust
+
+AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+
+
+def line(name: str, section: SectionName, text: str, trust: Trust = Trust.AGENT, crystal: str = "") -> CurrentLine:
+    """A line; `crystal` keeps its text, or is the one that a pointer leads to."""
+    return CurrentLine(name, section, text, 0.5, trust, AT, crystal=crystal)
+
+
+def pointer(name: str, topic: str, keywords: str, crystal: str) -> CurrentLine:
+    """A pointer's line."""
+    return line(name, SectionName.POINTERS, render_pointer(topic, keywords), crystal=crystal)
+
+
+def added(*lines: CurrentLine, evidence: tuple[str, ...] = ()) -> tuple[Change, ...]:
+    """A change for each of these lines, which come."""
+    return tuple(Change(Why.ADDED, (), (one,), evidence) for one in lines)
