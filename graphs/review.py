@@ -81,41 +81,44 @@ def carry_out(
 ) -> Carried:
     """Carry these wishes out. `evidence` are the crystals on which lines rested that come back, by their ids."""
     snapshot, wishes = _with_evidence(snapshot, wishes)
-    sheet = Sheet(snapshot)
-    done, outdated, refused, unwanted = list[int](), list[int](), list[tuple[int, Refusal]](), list[str]()
+    sheet, unwanted = Sheet(snapshot), list[str]()
+    done, outdated, refused = list[Wish](), list[int](), list[tuple[int, Refusal]]()
     for wish in wishes:
-        if wish.undo:
-            is_done = _undo(sheet, wish.change, evidence, unwanted)
-            (done if is_done else outdated).append(wish.number)
-            continue
-        operation = _today(sheet, wish)
-        if operation is None:
-            outdated.append(wish.number)
-            continue
-        before = len(sheet.refused)
-        sheet.play((operation,), PROTECTING)
-        refusal = next(iter(sheet.refused[before:]), None)
-        if refusal is None:
-            done.append(wish.number)
-            if wish.text:
-                _by_owner(sheet)
-        elif refusal.figures.endswith(SAID_ALREADY):
-            outdated.append(wish.number)
+        fate = _undo(sheet, wish.change, evidence, unwanted) if wish.undo else _approve(sheet, wish)
+        if isinstance(fate, Refusal):
+            refused.append((wish.number, fate))
+        elif fate:
+            done.append(wish)
         else:
-            refused.append((wish.number, refusal))
+            outdated.append(wish.number)
     before = len(sheet.refused)
     if sheet.changes:
         fit(sheet, archive)
     stayed = {line for line in sheet.unmovable if line in sheet.lines}
-    for wish in wishes:
-        if wish.number in done and not wish.undo and set(_lines_today(sheet, wish)) & stayed:
-            done.remove(wish.number)
-            refused.append((wish.number, next(iter(sheet.refused[before:]))))
+    for wish in [one for one in done if not one.undo and set(_lines_today(sheet, one)) & stayed]:
+        done.remove(wish)
+        refused.append((wish.number, sheet.refused[before]))
     if not done:
         return Carried(None, (), tuple(outdated), tuple(refused))
-    reason = f"change{'s' if len(done) > 1 else ''} {', '.join(map(str, done))}"
+    numbers = tuple(wish.number for wish in done)
+    reason = f"change{'s' if len(done) > 1 else ''} {', '.join(map(str, numbers))}"
     dream = _version(sheet, REVIEW, reason, tombstones=unwanted)
-    return Carried(dream, tuple(done), tuple(outdated), tuple(refused))
+    return Carried(dream, numbers, tuple(outdated), tuple(refused))
+
+
+def _approve(sheet: Sheet, wish: Wish) -> Refusal | bool:
+    """Carry a staged change out on the lines of today; False when it is outdated."""
+    operation = _today(sheet, wish)
+    if operation is None:
+        return False
+    before = len(sheet.refused)
+    sheet.play((operation,), PROTECTING)
+    refusal = next(iter(sheet.refused[before:]), None)
+    if refusal is not None:
+        return False if refusal.figures.endswith(SAID_ALREADY) else refusal
+    if wish.text:
+        _by_owner(sheet)
+    return True
 
 
 def is_outdated(staged: StagedChange, lines: Sequence[CurrentLine]) -> bool:

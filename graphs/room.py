@@ -169,7 +169,7 @@ def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool
         is_full = len(_pointers(sheet)) >= MAX_POINTERS or (
             _pointed(sheet) + len(pointer.text) > _room_of_pointers(sheet, room_for(sheet))
         )
-        sheet.change(Change(Why.EVICTED, (line,), () if is_full else (pointer,)))
+        sheet.change(_led_away(line, None if is_full else pointer))
         sheet.old_left += line.above
     return len(sheet.changes) > before
 
@@ -193,7 +193,12 @@ def _point_to_evicted(sheet: Sheet, archive: Archive) -> None:
         if keywords is None:
             _keep(sheet, line)
         else:
-            sheet.change(Change(Why.EVICTED, (line,), (_pointer(sheet, line, operation, keywords),)))
+            sheet.change(_led_away(line, _pointer(sheet, line, operation, keywords)))
+
+
+def _led_away(line: CurrentLine, pointer: CurrentLine | None) -> Change:
+    """Return the change of a line that leaves; the pointer in its place rests on the crystal to which it leads."""
+    return Change(Why.EVICTED, (line,), (pointer,) if pointer else (), (pointer.crystal,) if pointer else ())
 
 
 def _keep(sheet: Sheet, line: CurrentLine) -> None:
@@ -259,7 +264,7 @@ def _mend(sheet: Sheet, archive: Archive) -> None:
             crystal = behind.get(line.crystal)
             better = _chosen(_ranked(crystal.text, trial), crystal, trial) if crystal else None
             come = (_pointer_line(sheet, topic, better, line.crystal),) if better else ()
-            sheet.change(Change(Why.REVISED if come else Why.EVICTED, (line,), come))
+            sheet.change(Change(Why.REVISED if come else Why.EVICTED, (line,), come, (line.crystal,) if come else ()))
 
 
 def _pointers(sheet: Sheet) -> list[CurrentLine]:

@@ -1,6 +1,7 @@
 """A workspace in which a text stands everywhere where dreamd can have put it, and a search for it of its own."""
 
 import json
+import os
 import sqlite3
 import unicodedata
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from daemon import sessions
-from daemon.config.settings import Config
+from daemon.config.settings import Config, ModelSection
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
@@ -32,6 +33,8 @@ from tests.support.committing import added
 from tests.support.copies import all_files, copy_of
 from tests.support.faults import PowerCut, Unsynced
 from tests.support.in_memory import BagOfWords
+from tests.support.model_characters import good
+from tests.support.scripted_model import ScriptedModel
 
 SECRET = "the launch crew of project Falconer is 7731 blue"
 KEPT = (
@@ -84,8 +87,15 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         dream_now(store, Reason.MANUAL, Mode.PROPOSE)
         store.crystals.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
         note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
-        with patch.object(store.memory, "commit", side_effect=PowerCut), pytest.raises(PowerCut):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        with (
+            ScriptedModel(good) as model,
+            patch.dict(os.environ, OPENAI_API_KEY="sk-scripted", NO_PROXY="127.0.0.1"),
+            patch.object(store.memory, "commit", side_effect=PowerCut),
+        ):
+            store.config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
+            with pytest.raises(PowerCut):
+                dream_now(store, Reason.MANUAL, Mode.AUTO)
+        store.config = Config()
         note(store, f"{KEPT[0]}. Waiting is what {secret} does. The lamp of house 2 is new.", f"plainly {secret}")
     hand = workspace.document.read_text(encoding="utf-8")
     workspace.document.write_text(

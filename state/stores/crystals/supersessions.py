@@ -100,7 +100,7 @@ class Supersessions:
         found = [
             self._replacements(line, change, dream)
             for change in dream.changes
-            if change.why is Why.REVISED and change.come
+            if change.why is Why.REVISED and change.come and change.come[0].section is not SectionName.POINTERS
             for line in change.gone
         ]
         found += [self._corrected(left[one.line], one, dream) for one in dream.corrections if one.line in left]
@@ -124,6 +124,11 @@ class Supersessions:
         return self.record(
             Supersession(row["newer"], row["older"], dream.at, Trust.OWNER, Cause.OWNER, dream.number) for row in mine
         )
+
+    def amend(self, dream: Dream) -> None:
+        """Learn anew what follows from a dream of which lines gave way. In the caller's transaction."""
+        self._connection.execute("DELETE FROM supersessions WHERE version = ?", (dream.number,))
+        self.learn(dream)
 
     def _corrected(self, left: CurrentLine, correction: Correction, dream: Dream) -> list[Supersession]:
         """Return what said what a line said, with what the owner says instead."""

@@ -433,7 +433,18 @@ class Memory:
         if new != theirs:
             self._save(self._lineage.last_version() + 1, HUMAN, theirs)
         self._keep_by_owner(new, row.rendered, HUMAN if new == theirs else MERGED)
+        if self.has(row.version) and row.version:
+            self._let_give_way(self.version(row.version), new)
         return new
+
+    def _let_give_way(self, dream: Dream, text: str) -> None:
+        """Take back what follows from changes of a dream of which no line came to stand. In a transaction."""
+        standing = {block.key for _, block in parse(text).lines()}
+        kept = tuple(
+            one for one in dream.changes if not one.come or any(normalise(line.text) in standing for line in one.come)
+        )
+        if kept != dream.changes:
+            Supersessions(self._crystals).amend(replace(dream, changes=kept))
 
     def _put_back_if_fenced(self, row: Document, taken: bytes | None) -> None:
         """Undo the swap if this process was stopped before it and lost the workspace meanwhile."""

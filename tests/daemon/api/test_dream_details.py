@@ -193,7 +193,7 @@ def test_runs_are_listed_page_by_page_each_once(tmp_path: Path) -> None:
 def test_lists_are_bounded_and_say_how_many_more_there_are(tmp_path: Path) -> None:
     with opened(tmp_path / "here") as store:
         found = asked(store, dreamt(store, TEA, HERON), limit=1)
-        assert found.more == {"steps": 6, "operations": 1}
+        assert found.more == {"steps": 5, "operations": 1}
         assert (len(found.steps), len(found.operations)) == (1, 1)
 
 
@@ -241,7 +241,7 @@ def test_where_no_answers_are_to_be_kept_none_is_once_the_dream_is_over(tmp_path
     with opened(tmp_path / "here", answers_days=0) as store:
         found = asked(store, dreamt(store, TEA))
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
-        assert (found.run.calls, found.steps[3].calls) == (1, 1)
+        assert (found.run.calls, sum(one.calls for one in found.steps)) == (1, 1)
         assert found.run.tokens > 0
 
 

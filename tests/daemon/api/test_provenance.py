@@ -107,7 +107,7 @@ def lived(store: Store) -> Store:
         3,
         before=second.after,
         crystals=(kept,),
-        changes=(Change(Why.EVICTED, (left,), (pointer("L3", "tea", "ada tea daily", kept.id),)),),
+        changes=(Change(Why.EVICTED, (left,), (pointer("L3", "tea", "ada tea daily", kept.id),), (kept.id,)),),
     )
     for dream in (first, second, third):
         store.memory.commit(dream)

@@ -36,7 +36,7 @@ def test_a_dream_shows_its_steps_on_stderr_and_what_it_did_on_stdout(dreamd: Cal
     ended = dreamd("dream", here)
     assert ended.status == 0
     steps = [row.split()[0] for row in ended.err.splitlines()]
-    assert steps == ["absorb", "embed", "gather", "reflect", "synthesize", "guard", "evict", "commit"]
+    assert steps == ["absorb", "embed", "gather", "synthesize", "evict", "commit"]
     assert ended.out.startswith("version 1, ")
     assert f"  + Active Context: {NOTES[0]}" in ended.out
     assert "extractive (no model configured), 6 notes" in ended.out
@@ -154,7 +154,7 @@ def test_a_dream_by_a_model_says_what_it_cost_and_why_says_who_wrote(
     assert "$0.0" in ended.out
     (story,) = dreamd("why", "Ada drinks tea", "-w", here, "--json").json
     assert "gpt-4o" in story["writing"]["model"]
-    assert story["writing"]["prompts"][0].startswith("synthesize")
+    assert story["writing"]["prompts"][0].startswith("dream@")
     last = dreamd("status", here, "--json").json
     assert last["last_dream"]["tokens"] == last["spending"]["tokens"] > 0
 

@@ -63,6 +63,8 @@ def test_a_dream_without_a_model_that_is_killed_after_a_step_is_run_again(tmp_pa
         with suppress(NothingToDoError):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         latest, *others = store.ledger.runs(9)
+        if at == "commit":  # there was nothing left to do
+            latest, *others = others
         assert [one.outcome for one in others] == ([] if at == "commit" else ["failed"])
         assert (latest.outcome, steps_of(store, latest.id)[-4:]) == ("committed", NODES)
         assert store.lineage.last_version() == 1

@@ -18,7 +18,7 @@ from daemon.upkeep.forget_proof import searched
 from daemon.workspace.adoption import init_workspace, vouched
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
-from prompts.replies import read_synthesis
+from prompts.replies import read_reply
 from state.codec import decode, encode
 from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal
@@ -58,7 +58,7 @@ _CARELESS = json.dumps(
 
 
 def test_where_a_model_puts_it_it_is_found(workspace: Workspace) -> None:
-    read = read_synthesis(_CARELESS, {})
+    read = read_reply(_CARELESS, {})
     assert [one.cites for one in read.operations] == [("N1", "N2"), ("?",)]
     assert read.operations[1].lines == ()
     reply = encode(Answer(_CARELESS, "scripted-1", 1, 1, 0.0, "stop", 1.0, estimated=True))

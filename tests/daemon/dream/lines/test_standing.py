@@ -17,13 +17,14 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
-from state.document.pointer import render_pointer
-from state.dream import Decision, PointerLine, Reason
+from state.document.operations import Why
+from state.dream import Change, Decision, Reason
 from state.scratch import Note
 from state.stores.crystals.supersessions import Supersessions
 from state.trust import Trust
 from tests.support.committing import added
 from tests.support.revising import revises
+from tests.support.versions import pointer
 from tests.support.working import SECRET, working
 
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
@@ -123,12 +124,12 @@ def test_a_line_that_waits_to_be_changed_or_can_be_undone_says_which_change(stor
 
 def test_a_pointer_leads_to_its_crystal(store: Store) -> None:
     (crystal,) = store.lineage.evidence()["L1"]
-    text = render_pointer("Tea", "tea morning")
+    led = pointer("L9", "Tea", "tea morning", crystal)
     record = store.memory.version(1)
-    store.lineage.record(replace(record, pointers=(PointerLine("Tea", "tea morning", crystal),)))
-    write(store, added(document(store), text, SectionName.POINTERS))
-    pointer = lines(store)[text]
-    assert (pointer.keywords, pointer.crystal) == ("tea morning", crystal)
+    store.lineage.record(replace(record, changes=(*record.changes, Change(Why.ADDED, (), (led,)))))
+    write(store, added(document(store), led.text, SectionName.POINTERS))
+    found = lines(store)[led.text]
+    assert (found.keywords, found.crystal) == ("tea morning", crystal)
 
 
 def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None:
