@@ -32,7 +32,7 @@ from state.dream import (
     Usage,
 )
 from state.signals.hormones import mood, valence
-from state.text.line import as_line, without_count
+from state.text.line import LINE_CHARACTERS, as_line, without_count
 from state.text.words import normalise
 from state.trust import Trust, least_trust
 
@@ -183,9 +183,13 @@ class Sheet(Page):
 
     def _made_safe(self, operation: Operation, *, by_model: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
-        if operation.action is Action.EVICT and self.snapshot.forgotten.found(operation.text):
+        text = operation.text
+        if operation.action is Action.EVICT and self.snapshot.forgotten.found(text):
             return replace(operation, text="")  # the line gives its pointer another topic
-        return replace(operation, text=as_line(without_count(operation.text) if by_model else operation.text))
+        # Too long a text is refused, not cut: who said it can say it shorter.
+        return replace(
+            operation, text=as_line(without_count(text) if by_model else text, max(LINE_CHARACTERS, len(text)))
+        )
 
     def _carry_out(self, operation: Operation) -> None:
         pieces = [self.inputs[cite] for cite in self.cited_inputs(operation)]
