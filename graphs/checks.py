@@ -20,7 +20,7 @@ from state.text.words import content_terms, jaccard, normalise, numbers, repeat_
 FORGOTTEN = "the owner had this forgotten"
 # So much of the words of a line that the owner deleted, with the same numbers, is that line.
 SAME_AS_DELETED = 0.75
-_WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE))
+_WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
 _OF_POINTERS = frozenset((Action.CLOSE, Action.RECALL))
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?:;。！？]\W*$")
@@ -115,6 +115,8 @@ def _shapeless(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 def _empty(_: Sheet, operation: Operation) -> Refusal | None:
     text = operation.text
+    if operation.action is Action.RECALL and not text:
+        return Refusal("shape", "operation", "what it leads to is no longer there")
     if operation.action not in _WRITES | {Action.LEARN}:
         return None
     if len(text) > LINE_CHARACTERS:

@@ -184,6 +184,10 @@ class Sheet(Page):
     def _made_safe(self, operation: Operation, *, by_model: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
         text = operation.text
+        if operation.action is Action.RECALL and by_model:
+            behind = {crystal.id: crystal.text for crystal in self.snapshot.pointed}
+            text = next((behind[line.crystal] for line in self.touched(operation) if line.crystal in behind), "")
+            return replace(operation, text=as_line(text))
         if operation.action is Action.EVICT and self.snapshot.forgotten.found(text):
             return replace(operation, text="")  # the line gives its pointer another topic
         # Too long a text is refused, not cut: who said it can say it shorter.
@@ -219,12 +223,9 @@ class Sheet(Page):
         if action is Action.MOVE:
             return tuple(replace(line, section=operation.section) for line in gone)
         if action is Action.RECALL:
-            behind = {crystal.id: crystal for crystal in self.snapshot.pointed}
-            return tuple(
-                CurrentLine("", operation.section, as_line(one.text), one.importance, one.trust, now)
-                for line in gone
-                if (one := behind.get(line.crystal)) is not None
-            )
+            known = {crystal.id: crystal for crystal in self.snapshot.pointed}
+            behind = known.get(gone[0].crystal, gone[0])
+            return (CurrentLine("", operation.section, operation.text, behind.importance, behind.trust, now),)
         cited = [self.lines[name] for name in operation.cites if name in self.lines and name[0] == "L"]
         said: Sequence[Evidence | CurrentLine] = pieces or [*cited, *gone]
         weights = [*(one.importance for one in pieces), *(one.importance for one in gone)]
