@@ -115,7 +115,8 @@ class Sheet(Page):
         self.learnt: list[Crystal] = []
         self.unmovable: set[str] = set()
         self.old_left = 0
-        self._began = frozenset(line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE)
+        self._began = {line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE}
+        self._size = len(self._began)
         self._vouched = Counter[str]()
         self._shown = list[StagedChange]()
         self._kept = {one.text: one for one in (*snapshot.notes, *snapshot.twins)}
@@ -174,12 +175,13 @@ class Sheet(Page):
         return [self.lines[name] for name in operation.lines if name in self.lines]
 
     def gone(self) -> list[CurrentLine]:
-        """Return the lines of before this dream that have left, or were reworded without an input."""
-        return [line for change in self.changes for line in change.gone if line.id in self._began]
+        """Return the lines of before this dream that have left or were reworded; one that only moved is none."""
+        changes = (change for change in self.changes if change.why is not Why.MOVED)
+        return [line for change in changes for line in change.gone if line.id in self._began]
 
     def is_gutted(self, more: int = 0) -> bool:
         """Whether more than a third of what stood when the dream began is changed, with so many more lines."""
-        return len(self.gone()) + more > max(BOUNDS.changed, len(self._began) // 3)
+        return len(self.gone()) + more > max(BOUNDS.changed, self._size // 3)
 
     def _made_safe(self, operation: Operation, *, by_model: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
@@ -208,6 +210,8 @@ class Sheet(Page):
         if done is None:
             self.refuse(Refusal("shape", "operation", "nothing would change, or MEMORY.md cannot hold it", operation))
             return
+        if operation.action is Action.MOVE and not self._began.isdisjoint(operation.lines):
+            self._began.update(line.id for line in done.come)  # the same line under another id
         self.old_left += len(old)
         self.count_input(operation)
         if operation.lines:
@@ -325,7 +329,7 @@ class Sheet(Page):
                 for change in self.changes
                 if change.why in (Why.REVISED, Why.MERGED) and not change.evidence
             )
-            if tidied + len(operation.lines) > max(BOUNDS.tidied, len(self._began) // 10):
+            if tidied + len(operation.lines) > max(BOUNDS.tidied, self._size // 10):
                 return TIDYING
         return ""
 
