@@ -139,7 +139,8 @@ class Sheet(Page):
             operation = self._made_safe(given, by_model=by_model)
             refusal = next((found for check in checks if (found := check(self, operation)) is not None), None)
             if refusal is not None:
-                self.refuse(replace(refusal, operation=operation))
+                masked = self.snapshot.forgotten.masked if self.snapshot.forgotten else str
+                self.refuse(replace(refusal, operation=replace(operation, text=masked(operation.text))))
             elif not by_model or (why := self._must_wait(operation)) is None:
                 self._carry_out(operation)
             elif why.waits:
@@ -185,6 +186,7 @@ class Sheet(Page):
 
     def _made_safe(self, operation: Operation, *, by_model: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
+        operation = replace(operation, keywords=as_line(operation.keywords.replace("`", " ")))
         text = operation.text
         if operation.action is Action.RECALL and by_model:
             behind = {crystal.id: crystal.text for crystal in self.snapshot.pointed}

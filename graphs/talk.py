@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 
 from graphs.checks import OF_MODEL
@@ -119,21 +120,26 @@ def heard(snapshot: Snapshot, messages: Sequence[Message]) -> Sheet:
 def _hear(sheet: Sheet, answer: str) -> None:
     """Play an answer. What the one before it was told to mend is over: what it said again counts."""
     sheet.told = [one for one in sheet.told if not one.mend]
+    redaction, forgotten = sheet.snapshot.redaction, sheet.snapshot.forgotten
+
+    def clean(text: str) -> str:
+        return forgotten.masked(redaction.of(text)) if forgotten else redaction.of(text)
+
     try:
-        reply = read_reply(answer, {line.id: line.section for line in sheet.standing})
+        reply = read_reply(answer, {line.id: line.section for line in sheet.standing}, clean)
     except ReplyError as error:
         sheet.unread = [Refusal("schema", "dream", str(error))]
         sheet.refused += sheet.unread
         return
     before = len(sheet.told)
     known = {line.id: line.text for line in sheet.standing} | {one.id: one.text for one in sheet.snapshot.evidence}
-    redaction = sheet.snapshot.redaction
     sheet.unread = list(reply.refused)
     sheet.refused += reply.refused
     for operation in reply.operations:
         # What its lines and inputs say in the clear, as shown, is no secret.
         clear = [redaction.of(known[name]) for name in (*operation.cites, *operation.lines) if name in known]
-        sheet.play((operation.with_text(redaction.of(operation.text, clear)),), OF_MODEL, by_model=True)
+        text, keywords = redaction.of(operation.text, clear), clean(operation.keywords)
+        sheet.play((replace(operation, text=text, keywords=keywords),), OF_MODEL, by_model=True)
     refused = {cite for one in sheet.told[before:] if one.mend for cite in one.operation.cites}
     sheet.heard |= set(reply.consumed) - refused
 
