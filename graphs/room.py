@@ -186,10 +186,10 @@ def _point_to_evicted(sheet: Sheet, archive: Archive) -> None:
         for change in sheet.changes
         if change.why is Why.EVICTED and not change.come
         for line in change.gone
-        if line.id in asked
+        if line.id in asked and sheet.find(line.text) is None
     ]
+    sheet.take_back(line for line, _ in wanted)
     for line, operation, keywords in _led_to(sheet, wanted, archive):
-        sheet.take_back(line)
         if keywords is None:
             _keep(sheet, line)
         else:
