@@ -100,7 +100,7 @@ class Sheet(Page):
 
     `told` says what became of each operation, `heard` names the inputs that were taken in, `staged` what waits for
     the owner, `refused` every refusal, `unread` what of the last answer could not be read, `learnt` the insights that
-    the model drew.
+    the model drew, `began` the ids of the lines of before.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -115,8 +115,8 @@ class Sheet(Page):
         self.learnt: list[Crystal] = []
         self.unmovable: set[str] = set()
         self.old_left = 0
-        self._began = {line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE}
-        self._size = len(self._began)
+        self.began = {line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE}
+        self._size = len(self.began)
         self._vouched = Counter[str]()
         self._shown = list[StagedChange]()
         self._kept = {one.text: one for one in (*snapshot.notes, *snapshot.twins)}
@@ -178,11 +178,12 @@ class Sheet(Page):
     def gone(self) -> list[CurrentLine]:
         """Return the lines of before this dream that have left or were reworded; one that only moved is none."""
         changes = (change for change in self.changes if change.why is not Why.MOVED)
-        return [line for change in changes for line in change.gone if line.id in self._began]
+        return [line for change in changes for line in change.gone if line.id in self.began]
 
-    def is_gutted(self, more: int = 0) -> bool:
-        """Whether more than a third of what stood when the dream began is changed, with so many more lines."""
-        return len(self.gone()) + more > max(BOUNDS.changed, self._size // 3)
+    @property
+    def spare(self) -> int:
+        """How many more lines of before may change without asking: a third of them, or a few."""
+        return max(BOUNDS.changed, self._size // 3) - len(self.gone())
 
     def _made_safe(self, operation: Operation, *, by_model: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
@@ -212,8 +213,8 @@ class Sheet(Page):
         if done is None:
             self.refuse(Refusal("shape", "operation", "nothing would change, or MEMORY.md cannot hold it", operation))
             return
-        if operation.action is Action.MOVE and not self._began.isdisjoint(operation.lines):
-            self._began.update(line.id for line in done.come)  # the same line under another id
+        if operation.action is Action.MOVE and not self.began.isdisjoint(operation.lines):
+            self.began.update(line.id for line in done.come)  # the same line under another id
         self.old_left += len(old)
         self.count_input(operation)
         if operation.lines:
@@ -322,8 +323,8 @@ class Sheet(Page):
         heard = sorted({piece.heard for piece in pieces if piece.heard})
         if heard and self.snapshot.policy.heard is Heard.ASK:
             return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
-        mine = [name for name in operation.lines if name in self._began]
-        if mine and operation.action is not Action.MOVE and self.is_gutted(len(mine)):
+        mine = [name for name in operation.lines if name in self.began]
+        if mine and operation.action is not Action.MOVE and len(mine) > self.spare:
             return THIRD
         if operation.lines and not pieces and operation.action in (Action.REVISE, Action.MERGE):
             tidied = sum(
