@@ -66,6 +66,7 @@ def _unknown(sheet: Sheet, operation: Operation) -> Refusal | None:
     missing += [
         name for name in operation.cites if name not in sheet.lines and name not in sheet.inputs | dict.fromkeys(gone)
     ]
+    missing = list(dict.fromkeys(missing))
     if not missing:
         return None
     if missing[0] in gone:

@@ -9,7 +9,7 @@ from graphs.checks import OF_MODEL
 from graphs.extractive import complete, counted_operations
 from graphs.room import leaving, length_of
 from graphs.sheet import Sheet, Told
-from prompts import Prompt, load, render
+from prompts import Prompt, load, quoted, render
 from prompts.replies import read_reply
 from state.document.document import SectionName
 from state.document.operations import Refusal, Why
@@ -39,6 +39,7 @@ _FELT = {
     Feeling.URGENCY: "urgencies",
     Feeling.SOCIAL: "moments of closeness",
 }
+_COUNTED = frozenset((SectionName.NICHE, SectionName.SKILLS))
 _NOT_SHOWN = frozenset((Kind.SKILL, Kind.FEED))
 
 
@@ -151,7 +152,8 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
     if answers >= MOST_ANSWERS or not (wrong or sheet.unread or over > 0):
         return None
     rows = [f"That was answer {answers} of {MOST_ANSWERS} at most."]
-    if stand := [one for one in sheet.told if one.applied]:
+    # Of what the program counts a model was told nothing.
+    if stand := [one for one in sheet.told if one.applied and one.operation.section not in _COUNTED]:
         rows.append("These stand; do not say them again:")
         rows += [f"- {_words(one)}: {one.words}" for one in stand[-_TOLD:]]
     if refused := [f"- {_words(one)}: {one.words}" for one in wrong] + [
@@ -165,7 +167,7 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
     if over > 0:
         rows.append(f"That is {over:,} too many. If you choose nothing, these leave, in this order:")
         texts = ((line.id, sheet.snapshot.redaction.of(line.text)) for line in _next_to_leave(sheet))
-        rows += [f"- {name}: {text[:80]}" for name, text in texts]
+        rows += [f"- {name}: {quoted(text[:80])}" for name, text in texts]
     rows.append("Answer with the operations that mend this, and nothing else: the same JSON object.")
     masked = sheet.snapshot.forgotten.masked if sheet.snapshot.forgotten else str
     return {"role": "user", "content": masked("\n".join(rows))}
@@ -216,4 +218,4 @@ def _felt(snapshot: Snapshot) -> str:
 
 def _words(told: Told) -> str:
     one = told.operation
-    return f"{one.action} {', '.join(one.lines[:5]) or repr(one.text[:60])}"
+    return f"{one.action} {', '.join(one.lines[:5]) or quoted(one.text[:60])}"

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from prompts import quoted
 from state.codec import first_problem
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Operation, Refusal
@@ -166,7 +167,7 @@ def _sound(text: str) -> str:
 def _shown(raw: object, clean: Callable[[str], str]) -> str:
     """Return the beginning of what was said, for a refusal."""
     try:
-        return clean(_sound(json.dumps(raw, ensure_ascii=False)[:MAX_QUOTED]))[:160]
+        return clean(quoted(raw)[:MAX_QUOTED])[:160]
     except RecursionError:
         return "an operation of a thousand brackets"
 
