@@ -144,12 +144,14 @@ def test_a_refused_answer_is_asked_for_again_with_the_reason(bad: str) -> None:
 
 @pytest.mark.parametrize("bad", [CUT_OFF, "I am sorry.", spoken("", "stop")])
 def test_after_three_answers_that_cannot_be_read_the_old_state_stands_or_code_dreams(bad: str) -> None:
+    skill = Evidence("S1", Kind.SKILL, "Testing → Confidence: 90% | Occurrences: 9", 0.9, Trust.AGENT, NOW)
+    read = replace(READ, evidence=(*READ.evidence, skill))
     here, model = World(), Scripted([bad])
-    ended = run(READ, model, world=here)
+    ended = run(read, model, world=here)
     assert (ended.dream, here.committed, len(model.requests)) == (None, [], talk.MOST_ANSWERS)
     assert ended.why
     assert len({request.messages[-1][1] for request in model.requests}) == 3
-    other = run(READ, Scripted([bad]), "extractive")
+    other = run(read, Scripted([bad]), "extractive")
     assert other.dream is not None
     assert (other.dream.author, other.dream.usage.calls) == (AUTHOR, 3)
     assert "Anna plays chess." in other.dream.after
@@ -166,7 +168,7 @@ def test_a_model_that_has_to_choose_who_leaves_is_asked_again_and_its_choice_cou
 
 @pytest.mark.parametrize("calls", [0, 1])
 def test_a_model_that_fails_ends_the_dream_or_is_replaced(calls: int) -> None:
-    answers = [*[CUT_OFF] * calls, ModelError("not there")]
+    answers: list[str | Exception | Answer] = [*[CUT_OFF] * calls, ModelError("not there")]
     here = World()
     with pytest.raises(ModelError, match="not there"):
         run(READ, Scripted(answers), world=here)

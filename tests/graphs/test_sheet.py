@@ -296,7 +296,7 @@ def test_what_an_agent_noted_after_reading_a_page_may_ask() -> None:
 
 
 def test_lines_that_the_program_counts_ask_nobody_and_are_not_told() -> None:
-    never = Policy(*[Approval.NEVER] * 4)
+    never = Policy(Approval.NEVER, Approval.NEVER, Approval.NEVER, Approval.NEVER)
     skill = Evidence("S1", Kind.SKILL, "Refactoring → Confidence: 85% | Occurrences: 5", 0.8, Trust.AGENT, NOW)
     sheet = talk.begun(read(TEXT, skill, policy=never))
     assert texts(render(sheet.document), SKILLS) == [skill.text]
