@@ -133,15 +133,25 @@ class Sheet(Page):
 
     # Operations.
 
-    def play(self, operations: Iterable[Operation], checks: Sequence["Check"], *, by_model: bool = False) -> None:
-        """Carry out operations one after the other, as far as these checks let them; a model's also ask the owner."""
+    def play(
+        self,
+        operations: Iterable[Operation],
+        checks: Sequence["Check"],
+        *,
+        by_model: bool = False,
+        asks: bool = False,
+    ) -> None:
+        """Carry out operations one after the other, as far as these checks let them.
+
+        A model's ask the owner where the policy says so, and the others that `asks` is said of.
+        """
         for given in operations:
             operation = self._made_safe(given, by_model=by_model)
             refusal = next((found for check in checks if (found := check(self, operation)) is not None), None)
             if refusal is not None:
                 masked = self.snapshot.forgotten.masked if self.snapshot.forgotten else str
                 self.refuse(replace(refusal, operation=replace(operation, text=masked(operation.text))))
-            elif not by_model or (why := self._must_wait(operation)) is None:
+            elif not (by_model or asks) or (why := self._must_wait(operation)) is None:
                 self._carry_out(operation)
             elif why.waits:
                 self._stage(operation, why.words)

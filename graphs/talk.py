@@ -105,7 +105,7 @@ def begun(snapshot: Snapshot) -> Sheet:
     for line in snapshot.lines:
         if line.trust.rank < Trust.AGENT.rank and not line.pinned and line.id not in snapshot.handwritten:
             sheet.change(Change(Why.EVICTED, (line,)))
-    complete(sheet, counted_operations(snapshot))
+    complete(sheet, counted_operations(snapshot), asks=False)
     return sheet
 
 

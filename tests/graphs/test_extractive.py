@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from graphs import talk
 from graphs.extractive import condensed, counted_operations, extract, section_for
 from graphs.sheet import Sheet
+from state.document.approval import Approval, Policy
 from state.document.document import render
 from state.document.operations import Action, Why
 from state.dream import Evidence, Kind, Snapshot
@@ -132,6 +133,17 @@ def test_a_note_that_names_a_line_takes_its_place_with_or_without_a_model() -> N
     assert [(one.why, one.come[0].section) for one in gone.changes] == [(Why.ADDED, CONTEXT)]
     pinned = extracted(snapshot(text, replace(moved, replaces=("L2",))))
     assert [one.why for one in pinned.changes] == [Why.ADDED]
+
+
+def test_what_it_does_waits_for_the_owner_as_a_models_operations_do() -> None:
+    text, moved = memory(bond=["Anna lives in Bonn."]), replace(note(1, "Anna lives in Cologne."), replaces=("L1",))
+    by_hand = extracted(snapshot(text, moved, handwritten=("L1",), policy=Policy(by_hand=Approval.ASK)))
+    assert (by_hand.changes, [one.operation.lines for one in by_hand.staged]) == ([], [("L1",)])
+    asked = extracted(snapshot(text, "Anna sails.", policy=Policy(Approval.ASK)))
+    assert (asked.changes, [one.operation.text for one in asked.staged]) == ([], ["Anna sails."])
+    never = extracted(snapshot(text, "Anna sails.", policy=Policy(Approval.NEVER)))
+    assert [one.figures for one in never.refused] == ["dream.approve.add is never"]
+    assert by_hand.heard == asked.heard == never.heard == {"N1"}
 
 
 def test_an_automatic_note_is_a_mood_and_no_line() -> None:
