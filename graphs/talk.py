@@ -135,7 +135,7 @@ def _hear(sheet: Sheet, answer: str) -> None:
         clear = [redaction.of(known[name]) for name in (*operation.cites, *operation.lines) if name in known]
         sheet.play((operation.with_text(redaction.of(operation.text, clear)),), OF_MODEL, by_model=True)
     refused = {cite for one in sheet.told[before:] if one.mend for cite in one.operation.cites}
-    sheet.heard |= set(reply.consumed) - refused
+    sheet.heard |= sheet.inputs.keys() & set(reply.consumed) - refused
 
 
 def reply(sheet: Sheet, answers: int) -> Message | None:
