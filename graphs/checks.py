@@ -20,8 +20,15 @@ from state.text.words import content_terms, jaccard, normalise, numbers, repeat_
 FORGOTTEN = "the owner had this forgotten"
 # So much of the words of a line that the owner deleted, with the same numbers, is that line.
 SAME_AS_DELETED = 0.75
-_WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE))
+_WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
 _OF_POINTERS = frozenset((Action.CLOSE, Action.RECALL))
+# How many lines an operation names.
+_NAMES = {
+    Action.ADD: (0, 0, "no line"),
+    Action.LEARN: (0, 0, "no line"),
+    Action.MERGE: (2, 99, "two lines or more"),
+    Action.CLOSE: (1, 99, "one line or more"),
+}
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?:;。！？]\W*$")
 
@@ -59,10 +66,18 @@ def _unknown(sheet: Sheet, operation: Operation) -> Refusal | None:
     missing += [
         name for name in operation.cites if name not in sheet.lines and name not in sheet.inputs | dict.fromkeys(gone)
     ]
+    missing = list(dict.fromkeys(missing))
     if not missing:
         return None
     if missing[0] in gone:
-        return Refusal("shape", "operation", f"{missing[0]} is changed by an earlier operation")
+        later = [
+            line.id
+            for change in sheet.changes
+            if missing[0] in {one.id for one in change.gone}
+            for line in change.come
+        ]
+        instead = f"; {', '.join(later)} stands in its place" if later else ""
+        return Refusal("shape", "operation", f"{missing[0]} is changed by an earlier operation{instead}")
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     return Refusal("citation", "operation", f"there is no {', '.join(name[:20] for name in missing[:5])}{more}")
 
@@ -95,19 +110,18 @@ def _by_code(sheet: Sheet, operation: Operation) -> Refusal | None:
     if operation.action not in (Action.EVICT, Action.CLOSE):
         theirs |= {operation.section}
     found = sorted(theirs & WRITTEN_BY_CODE)
-    return Refusal("shape", "operation", f"{found[0]} is written by the program") if found else None
+    return Refusal("shape", "operation", f"{found[0]} is written by the program; leave it") if found else None
 
 
 def _shapeless(sheet: Sheet, operation: Operation) -> Refusal | None:
     """Refuse what does not do what its kind does, to so many lines."""
     action, lines = operation.action, sheet.touched(operation)
-    expected = {Action.ADD: (0, 0), Action.LEARN: (0, 0), Action.MERGE: (2, 99)}.get(action, (1, 1))
-    if action is Action.CLOSE:
-        expected = (1, 99)
-    if not expected[0] <= len(lines) <= expected[1]:
-        return Refusal("shape", "operation", f"{len(lines)} lines named")
+    least, most, said = _NAMES.get(action, (1, 1, "one line"))
+    if not least <= len(lines) <= most:
+        return Refusal("shape", "operation", f"{action} names {said}, not {len(lines)}")
     if action is Action.RECALL and not (lines[0].section is SectionName.POINTERS and lines[0].crystal):
-        return Refusal("shape", "operation", f"{lines[0].id} is no pointer")
+        figures = f"{lines[0].id} is no pointer; recall names a line of Crystal Pointers"
+        return Refusal("shape", "operation", figures)
     if action is Action.MOVE and lines[0].section is operation.section:
         return Refusal("shape", "operation", f"{lines[0].id} stands there already")
     return None
@@ -115,13 +129,15 @@ def _shapeless(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 def _empty(_: Sheet, operation: Operation) -> Refusal | None:
     text = operation.text
+    if operation.action is Action.RECALL and not text:
+        return Refusal("shape", "operation", "what it leads to is no longer there")
     if operation.action not in _WRITES | {Action.LEARN}:
         return None
     if len(text) > LINE_CHARACTERS:
         figures = f"{len(text):,} characters, at most {LINE_CHARACTERS}; say it shorter, or in two lines"
         return Refusal("shape", "operation", figures)
     if not text.strip() or is_placeholder(text):
-        return Refusal("empty synthesis", "operation", "no content")
+        return Refusal("empty synthesis", "operation", "no content; say something or leave it out")
     return None
 
 

@@ -119,7 +119,8 @@ class Dreamer:
         for paid in state["usage"]:
             usage = usage.plus(Usage(**paid))
         sheet = talk.heard(self.snapshot, state["messages"])
-        is_heard = bool(sheet.heard) or bool(sheet.told)
+        began = talk.begun(self.snapshot)  # what the program counts is no answer of the model's
+        is_heard = len(sheet.heard) > len(began.heard) or len(sheet.told) > len(began.told)
         if not state["failure"] and answers and sheet.unread and not is_heard and self.ports.on_failure != EXTRACTIVE:
             return Ended(None, tuple(sheet.refused), f"{sheet.unread[0].guard}: {sheet.unread[0].figures}")
         if state["failure"] or not answers or (sheet.unread and not is_heard):

@@ -51,12 +51,13 @@ def finish(sheet: Sheet) -> None:
     sheet.take_in_repeats()
 
 
-def complete(sheet: Sheet, operations: Iterable[Operation]) -> None:
-    """Carry out what the program wants; nobody asked for it, so nobody is told what became of it."""
+def complete(sheet: Sheet, operations: Iterable[Operation], *, asks: bool = True) -> None:
+    """Carry out what the program wants, as far as its owner lets it; no model asked for it, so none is told of it."""
     told, refused = list(sheet.told), list(sheet.refused)
-    sheet.play(operations, OF_CODE)
+    sheet.play(operations, OF_CODE, asks=asks)
     applied = [one for one in sheet.told[len(told) :] if one.applied]
-    sheet.told, sheet.refused = [*told, *applied], refused
+    denied = [one for one in sheet.refused[len(refused) :] if one.guard == "approval"]
+    sheet.told, sheet.refused = [*told, *applied], [*refused, *denied]
 
 
 def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]:

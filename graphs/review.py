@@ -154,7 +154,8 @@ def _inverse(page: Page, staged: StagedChange) -> Change | None:
     """Return the inverse of an applied change on the lines of today; None when they are no longer what it left."""
     back = change_of(staged).undone
     gone = [page.stands(line) for line in back.gone]
-    found = tuple(line for line in gone if line is not None)
+    is_move = staged.operation.action is Action.MOVE
+    found = tuple(one for one in gone if one and (not is_move or one.section is staged.operation.section))
     if len(found) < len(gone) or (not found and any(page.stands(line) is not None for line in back.come)):
         return None
     leaving = {line.id for line in found}

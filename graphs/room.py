@@ -92,25 +92,28 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     """Return the lines that may leave, in their order."""
     snapshot = sheet.snapshot
     today, soon = snapshot.now.date().isoformat(), (snapshot.now + SOON).date().isoformat()
-    known, is_gutted = {line.id for line in snapshot.lines}, sheet.is_gutted()
     lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
     is_kept = LASTING if lasting <= LASTING_SHARE * snapshot.budget else frozenset[SectionName]()
 
     def rank(line: CurrentLine) -> tuple[object, ...]:
         is_open = bool(line.until) and today <= line.until <= soon
         by_hand = line.id in snapshot.handwritten
-        # What a dream writes stays before all else, until it has pushed a third of the memory out.
-        is_new = line.id not in known
-        stays = (is_gutted and not is_new, by_hand, is_open, line.section in is_kept, is_new and not is_gutted)
+        stays = (by_hand, is_open, line.section in is_kept, line.id not in sheet.began)
         weight = round(line.importance * snapshot.felt.weight(line.text), 2)
         return (*stays, not is_past(line, today), weight, line.born_at, len(line.id), line.id)
 
-    free = [
-        line
-        for line in sheet.standing
-        if not line.pinned and line.section not in _STAY and line.id not in sheet.unmovable
-    ]
-    return sorted(free, key=rank)
+    order = sorted(
+        (
+            line
+            for line in sheet.standing
+            if not line.pinned and line.section not in _STAY and line.id not in sheet.unmovable
+        ),
+        key=rank,
+    )
+    # What a dream writes stays before all else, until it has pushed a third of the memory out.
+    old = [line for line in order if line.id in sheet.began and not is_past(line, today)]
+    late = old[max(0, sheet.spare) :]
+    return [*(line for line in order if line not in late), *late]
 
 
 def is_past(line: CurrentLine, today: str) -> bool:
@@ -186,10 +189,10 @@ def _point_to_evicted(sheet: Sheet, archive: Archive) -> None:
         for change in sheet.changes
         if change.why is Why.EVICTED and not change.come
         for line in change.gone
-        if line.id in asked
+        if line.id in asked and sheet.find(line.text) is None
     ]
+    sheet.take_back(line for line, _ in wanted)
     for line, operation, keywords in _led_to(sheet, wanted, archive):
-        sheet.take_back(line)
         if keywords is None:
             _keep(sheet, line)
         else:

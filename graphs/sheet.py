@@ -32,7 +32,7 @@ from state.dream import (
     Usage,
 )
 from state.signals.hormones import mood, valence
-from state.text.line import as_line, without_count
+from state.text.line import LINE_CHARACTERS, as_line, without_count
 from state.text.words import normalise
 from state.trust import Trust, least_trust
 
@@ -100,7 +100,7 @@ class Sheet(Page):
 
     `told` says what became of each operation, `heard` names the inputs that were taken in, `staged` what waits for
     the owner, `refused` every refusal, `unread` what of the last answer could not be read, `learnt` the insights that
-    the model drew.
+    the model drew, `began` the ids of the lines of before.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -115,7 +115,8 @@ class Sheet(Page):
         self.learnt: list[Crystal] = []
         self.unmovable: set[str] = set()
         self.old_left = 0
-        self._began = frozenset(line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE)
+        self.began = {line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE}
+        self._size = len(self.began)
         self._vouched = Counter[str]()
         self._shown = list[StagedChange]()
         self._kept = {one.text: one for one in (*snapshot.notes, *snapshot.twins)}
@@ -132,14 +133,25 @@ class Sheet(Page):
 
     # Operations.
 
-    def play(self, operations: Iterable[Operation], checks: Sequence["Check"], *, by_model: bool = False) -> None:
-        """Carry out operations one after the other, as far as these checks let them; a model's also ask the owner."""
+    def play(
+        self,
+        operations: Iterable[Operation],
+        checks: Sequence["Check"],
+        *,
+        by_model: bool = False,
+        asks: bool = False,
+    ) -> None:
+        """Carry out operations one after the other, as far as these checks let them.
+
+        A model's ask the owner where the policy says so, and the others that `asks` is said of.
+        """
         for given in operations:
             operation = self._made_safe(given, by_model=by_model)
             refusal = next((found for check in checks if (found := check(self, operation)) is not None), None)
             if refusal is not None:
-                self.refuse(replace(refusal, operation=operation))
-            elif not by_model or (why := self._must_wait(operation)) is None:
+                masked = self.snapshot.forgotten.masked if self.snapshot.forgotten else str
+                self.refuse(replace(refusal, operation=replace(operation, text=masked(operation.text))))
+            elif not (by_model or asks) or (why := self._must_wait(operation)) is None:
                 self._carry_out(operation)
             elif why.waits:
                 self._stage(operation, why.words)
@@ -174,18 +186,29 @@ class Sheet(Page):
         return [self.lines[name] for name in operation.lines if name in self.lines]
 
     def gone(self) -> list[CurrentLine]:
-        """Return the lines of before this dream that have left, or were reworded without an input."""
-        return [line for change in self.changes for line in change.gone if line.id in self._began]
+        """Return the lines of before this dream that have left or were reworded; one that only moved is none."""
+        changes = (change for change in self.changes if change.why is not Why.MOVED)
+        return [line for change in changes for line in change.gone if line.id in self.began]
 
-    def is_gutted(self, more: int = 0) -> bool:
-        """Whether more than a third of what stood when the dream began is changed, with so many more lines."""
-        return len(self.gone()) + more > max(BOUNDS.changed, len(self._began) // 3)
+    @property
+    def spare(self) -> int:
+        """How many more lines of before may change without asking: a third of them, or a few."""
+        return max(BOUNDS.changed, self._size // 3) - len(self.gone())
 
     def _made_safe(self, operation: Operation, *, by_model: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
-        if operation.action is Action.EVICT and self.snapshot.forgotten.found(operation.text):
+        operation = replace(operation, keywords=as_line(operation.keywords.replace("`", " ")))
+        text = operation.text
+        if operation.action is Action.RECALL and by_model:
+            behind = {crystal.id: crystal.text for crystal in self.snapshot.pointed}
+            text = next((behind[line.crystal] for line in self.touched(operation) if line.crystal in behind), "")
+            return replace(operation, text=as_line(text))
+        if operation.action is Action.EVICT and self.snapshot.forgotten.found(text):
             return replace(operation, text="")  # the line gives its pointer another topic
-        return replace(operation, text=as_line(without_count(operation.text) if by_model else operation.text))
+        # Too long a text is refused, not cut: who said it can say it shorter.
+        return replace(
+            operation, text=as_line(without_count(text) if by_model else text, max(LINE_CHARACTERS, len(text)))
+        )
 
     def _carry_out(self, operation: Operation) -> None:
         pieces = [self.inputs[cite] for cite in self.cited_inputs(operation)]
@@ -200,6 +223,8 @@ class Sheet(Page):
         if done is None:
             self.refuse(Refusal("shape", "operation", "nothing would change, or MEMORY.md cannot hold it", operation))
             return
+        if operation.action is Action.MOVE and not self.began.isdisjoint(operation.lines):
+            self.began.update(line.id for line in done.come)  # the same line under another id
         self.old_left += len(old)
         self.count_input(operation)
         if operation.lines:
@@ -215,12 +240,9 @@ class Sheet(Page):
         if action is Action.MOVE:
             return tuple(replace(line, section=operation.section) for line in gone)
         if action is Action.RECALL:
-            behind = {crystal.id: crystal for crystal in self.snapshot.pointed}
-            return tuple(
-                CurrentLine("", operation.section, as_line(one.text), one.importance, one.trust, now)
-                for line in gone
-                if (one := behind.get(line.crystal)) is not None
-            )
+            known = {crystal.id: crystal for crystal in self.snapshot.pointed}
+            behind = known.get(gone[0].crystal, gone[0])
+            return (CurrentLine("", operation.section, operation.text, behind.importance, behind.trust, now),)
         cited = [self.lines[name] for name in operation.cites if name in self.lines and name[0] == "L"]
         said: Sequence[Evidence | CurrentLine] = pieces or [*cited, *gone]
         weights = [*(one.importance for one in pieces), *(one.importance for one in gone)]
@@ -311,8 +333,8 @@ class Sheet(Page):
         heard = sorted({piece.heard for piece in pieces if piece.heard})
         if heard and self.snapshot.policy.heard is Heard.ASK:
             return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
-        mine = [name for name in operation.lines if name in self._began]
-        if mine and operation.action is not Action.MOVE and self.is_gutted(len(mine)):
+        mine = [name for name in operation.lines if name in self.began]
+        if mine and operation.action is not Action.MOVE and len(mine) > self.spare:
             return THIRD
         if operation.lines and not pieces and operation.action in (Action.REVISE, Action.MERGE):
             tidied = sum(
@@ -320,7 +342,7 @@ class Sheet(Page):
                 for change in self.changes
                 if change.why in (Why.REVISED, Why.MERGED) and not change.evidence
             )
-            if tidied + len(operation.lines) > max(BOUNDS.tidied, len(self._began) // 10):
+            if tidied + len(operation.lines) > max(BOUNDS.tidied, self._size // 10):
                 return TIDYING
         return ""
 

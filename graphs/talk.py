@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 
 from graphs.checks import OF_MODEL
 from graphs.extractive import complete, counted_operations
 from graphs.room import leaving, length_of
 from graphs.sheet import Sheet, Told
-from prompts import Prompt, load, render
+from prompts import Prompt, load, quoted, render
 from prompts.replies import read_reply
 from state.document.document import SectionName
 from state.document.operations import Refusal, Why
@@ -38,6 +39,7 @@ _FELT = {
     Feeling.URGENCY: "urgencies",
     Feeling.SOCIAL: "moments of closeness",
 }
+_COUNTED = frozenset((SectionName.NICHE, SectionName.SKILLS))
 _NOT_SHOWN = frozenset((Kind.SKILL, Kind.FEED))
 
 
@@ -103,7 +105,7 @@ def begun(snapshot: Snapshot) -> Sheet:
     for line in snapshot.lines:
         if line.trust.rank < Trust.AGENT.rank and not line.pinned and line.id not in snapshot.handwritten:
             sheet.change(Change(Why.EVICTED, (line,)))
-    complete(sheet, counted_operations(snapshot))
+    complete(sheet, counted_operations(snapshot), asks=False)
     return sheet
 
 
@@ -119,21 +121,26 @@ def heard(snapshot: Snapshot, messages: Sequence[Message]) -> Sheet:
 def _hear(sheet: Sheet, answer: str) -> None:
     """Play an answer. What the one before it was told to mend is over: what it said again counts."""
     sheet.told = [one for one in sheet.told if not one.mend]
+    redaction, forgotten = sheet.snapshot.redaction, sheet.snapshot.forgotten
+
+    def clean(text: str) -> str:
+        return forgotten.masked(redaction.of(text)) if forgotten else redaction.of(text)
+
     try:
-        reply = read_reply(answer, {line.id: line.section for line in sheet.standing})
+        reply = read_reply(answer, {line.id: line.section for line in sheet.standing}, clean)
     except ReplyError as error:
         sheet.unread = [Refusal("schema", "dream", str(error))]
         sheet.refused += sheet.unread
         return
     before = len(sheet.told)
     known = {line.id: line.text for line in sheet.standing} | {one.id: one.text for one in sheet.snapshot.evidence}
-    redaction = sheet.snapshot.redaction
     sheet.unread = list(reply.refused)
     sheet.refused += reply.refused
     for operation in reply.operations:
         # What its lines and inputs say in the clear, as shown, is no secret.
         clear = [redaction.of(known[name]) for name in (*operation.cites, *operation.lines) if name in known]
-        sheet.play((operation.with_text(redaction.of(operation.text, clear)),), OF_MODEL, by_model=True)
+        text, keywords = redaction.of(operation.text, clear), clean(operation.keywords)
+        sheet.play((replace(operation, text=text, keywords=keywords),), OF_MODEL, by_model=True)
     refused = {cite for one in sheet.told[before:] if one.mend for cite in one.operation.cites}
     sheet.heard |= sheet.inputs.keys() & set(reply.consumed) - refused
 
@@ -145,7 +152,8 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
     if answers >= MOST_ANSWERS or not (wrong or sheet.unread or over > 0):
         return None
     rows = [f"That was answer {answers} of {MOST_ANSWERS} at most."]
-    if stand := [one for one in sheet.told if one.applied]:
+    # Of what the program counts a model was told nothing.
+    if stand := [one for one in sheet.told if one.applied and one.operation.section not in _COUNTED]:
         rows.append("These stand; do not say them again:")
         rows += [f"- {_words(one)}: {one.words}" for one in stand[-_TOLD:]]
     if refused := [f"- {_words(one)}: {one.words}" for one in wrong] + [
@@ -159,7 +167,7 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
     if over > 0:
         rows.append(f"That is {over:,} too many. If you choose nothing, these leave, in this order:")
         texts = ((line.id, sheet.snapshot.redaction.of(line.text)) for line in _next_to_leave(sheet))
-        rows += [f"- {name}: {text[:80]}" for name, text in texts]
+        rows += [f"- {name}: {quoted(text[:80])}" for name, text in texts]
     rows.append("Answer with the operations that mend this, and nothing else: the same JSON object.")
     masked = sheet.snapshot.forgotten.masked if sheet.snapshot.forgotten else str
     return {"role": "user", "content": masked("\n".join(rows))}
@@ -210,4 +218,4 @@ def _felt(snapshot: Snapshot) -> str:
 
 def _words(told: Told) -> str:
     one = told.operation
-    return f"{one.action} {', '.join(one.lines[:5]) or repr(one.text[:60])}"
+    return f"{one.action} {', '.join(one.lines[:5]) or quoted(one.text[:60])}"

@@ -72,8 +72,8 @@ def render(prompt: Prompt, variables: dict[str, object]) -> tuple[str, str]:
     return messages[0], messages[1]
 
 
-def quoted(text: str) -> str:
-    """Quote a text as a JSON string on one line.
+def quoted(text: object) -> str:
+    """Quote a text, or any JSON, on one line.
 
     Angle brackets are escaped, so that no tag can be forged in it, and so is what ends a line or is not seen.
     """

@@ -6,7 +6,7 @@ A reply of which nothing can be read is a ReplyError.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from prompts import quoted
 from state.codec import first_problem
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Operation, Refusal
@@ -22,6 +23,7 @@ from state.errors import ReplyError
 MAX_ANSWER_CHARACTERS = 200_000
 MAX_OPERATIONS = 200
 MAX_KEYWORDS = 120
+MAX_QUOTED = 2_000
 MAX_KEYS = 5
 MAX_STARTS = 20
 
@@ -75,9 +77,10 @@ class Reply:
     refused: tuple[Refusal, ...] = ()
 
 
-def read_reply(answer: str, sections: dict[str, SectionName]) -> Reply:
+def read_reply(answer: str, sections: dict[str, SectionName], clean: Callable[[str], str] = str) -> Reply:
     """Read an answer to `dream.md`. `sections` gives the section of every standing line's id.
 
+    `clean` makes of what a refusal quotes a text that may be kept.
     Raises ReplyError when the answer holds no operations.
     """
     if len(answer) > MAX_ANSWER_CHARACTERS:
@@ -89,13 +92,15 @@ def read_reply(answer: str, sections: dict[str, SectionName]) -> Reply:
     if found is None:
         raise ReplyError(
             "the answer holds no JSON object with 'operations'; answer with that object and nothing else",
-            f"it begins {answer.strip()[:40]!r}",
+            f"it begins {clean(answer.strip()[:MAX_QUOTED])[:40]!r}",
         )
     said, complete = found
-    return _read_operations(said, sections, complete=complete)
+    return _read_operations(said, sections, clean, complete=complete)
 
 
-def _read_operations(said: dict[str, Any], sections: dict[str, SectionName], *, complete: bool) -> Reply:
+def _read_operations(
+    said: dict[str, Any], sections: dict[str, SectionName], clean: Callable[[str], str], *, complete: bool
+) -> Reply:
     operations, refused = [], []
     raw_operations = said["operations"]
     for raw in raw_operations[:MAX_OPERATIONS]:
@@ -103,7 +108,7 @@ def _read_operations(said: dict[str, Any], sections: dict[str, SectionName], *, 
             operations.append(_operation(SaidOperation.model_validate(raw), sections))
         except (ValidationError, ValueError) as error:
             reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
-            refused.append(Refusal("shape", "operation", f"{_shown(raw)}: {reason}"))
+            refused.append(Refusal("shape", "operation", f"{_shown(raw, clean)}: {clean(reason)}"))
     if len(raw_operations) > MAX_OPERATIONS:
         figures = f"{len(raw_operations)} operations, the first {MAX_OPERATIONS} are read; say the others now"
         refused.append(Refusal("shape", "operation", figures))
@@ -159,10 +164,10 @@ def _sound(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _shown(raw: object) -> str:
+def _shown(raw: object, clean: Callable[[str], str]) -> str:
     """Return the beginning of what was said, for a refusal."""
     try:
-        return _sound(json.dumps(raw, ensure_ascii=False)[:160])
+        return clean(quoted(raw)[:MAX_QUOTED])[:160]
     except RecursionError:
         return "an operation of a thousand brackets"
 

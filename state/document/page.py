@@ -19,6 +19,7 @@ class Page:
 
     def __init__(self, text: str, lines: Iterable[CurrentLine], next_line: int) -> None:
         self.document: Document = working(text)
+        self._as_read = self.document
         self.lines = {line.id: line for line in lines}
         self.changes: list[Change] = []
         self._next = next_line
@@ -48,23 +49,23 @@ class Page:
         named = change if change.why is Why.PINNED else self._named(change, gone)
         if not (named.gone or named.come):
             return None
-        document, left_out = edited(self.document, named.edits)
+        document, left_out = _applied(self.document, named)
         if left_out:
             return None
-        if any(line.above for line in change.gone):  # the rule and the comment below the last line there
-            document, _ = edited(document, [Edit(None)])
         self.document = document
         self.lines = {name: line for name, line in self.lines.items() if name not in gone}
         self.lines |= {line.id: line for line in named.come}
         self.changes.append(named)
         return named
 
-    def take_back(self, line: CurrentLine) -> None:
-        """Let a line stand again, as it did, that a change of this page has taken out alone."""
-        change = next(one for one in self.changes if one.gone == (line,) and not one.come)
-        self.changes.remove(change)
-        self.document, _ = edited(self.document, change.undone.edits)
-        self.lines[line.id] = line
+    def take_back(self, lines: Iterable[CurrentLine]) -> None:
+        """Let lines stand again where they stood that changes of this page have taken out alone."""
+        back = {(line,) for line in lines}
+        self.changes = [one for one in self.changes if one.come or one.gone not in back]
+        self.lines |= {line.id: line for (line,) in back}
+        self.document = self._as_read
+        for change in self.changes:
+            self.document, _ = _applied(self.document, change)
 
     def text(self, at: datetime, mood: str) -> str:
         """Return MEMORY.md as it would be written."""
@@ -85,6 +86,13 @@ class Page:
     def _new_id(self) -> str:
         self._next += 1
         return f"L{self._next - 1}"
+
+
+def _applied(document: Document, change: Change) -> tuple[Document, tuple[Edit, ...]]:
+    document, left_out = edited(document, change.edits)
+    if any(line.above for line in change.gone):  # the rule and the comment below the last line there
+        document, _ = edited(document, [Edit(None)])
+    return document, left_out
 
 
 def kept_crystal(line: CurrentLine, redaction: Redaction, valence: float = 0.0) -> Crystal:

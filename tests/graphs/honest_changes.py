@@ -6,7 +6,6 @@ from tests.graphs.world import (
     BOND,
     CONTEXT,
     GAPS,
-    NICHE,
     add,
     evict,
     merge,
@@ -19,6 +18,7 @@ _TEAM = {
         "Anna leads the payments team and reads every pull request herself.",
         "Ben is the on-call engineer this week.",
         "Carla joined in March and looks after the mobile app.",
+        "The linter skill has 12 buyers and a rating of 4.6.",
     ],
     "context": [
         "The checkout service runs on version 4.2.1 in staging and 4.1.7 in production.",
@@ -28,7 +28,6 @@ _TEAM = {
         "The staging database has 80 GB and grows by 2 GB a week.",
         "Open tasks: release notes, load test, screenshots.",
     ],
-    "niche": ["The linter skill has 12 buyers and a rating of 4.6."],
     "gaps": ["Who owns the DNS zone of the shop?"],
 }
 _PRODUCT = {
@@ -75,7 +74,7 @@ DENSE = (
         revise(BOND, "L1", "Anna leads the payments team and no longer reads every pull request herself.", "N1")
     ], _TEAM),
     Honest(["14 buyers now; rating went to 4.7"], [
-        revise(NICHE, "L4", "The linter skill has 14 buyers and a rating of 4.7.", "N1")
+        revise(BOND, "L4", "The linter skill has 14 buyers and a rating of 4.7.", "N1")
     ], _TEAM),
     Honest(["DNS zone: it is Ben's."], [
         revise(GAPS, "L11", "The DNS zone of the shop is Ben's; should somebody else own it?", "N1")
@@ -101,7 +100,7 @@ DENSE = (
             revise(CONTEXT, "L7", "The budget for the quarter is 40,000 euros; 15,500 are spent.", "N3"),
             revise(CONTEXT, "L8", "The invoice export to DATEV is planned for April 22.", "N4"),
             revise(BOND, "L2", "Carla is on call; Ben's week is over.", "N5"),
-            revise(NICHE, "L4", "The linter skill has 14 buyers and a rating of 4.6.", "N6"),
+            revise(BOND, "L4", "The linter skill has 14 buyers and a rating of 4.6.", "N6"),
         ],
         _TEAM,
     ),

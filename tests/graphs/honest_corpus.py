@@ -7,7 +7,6 @@ from tests.graphs.world import (
     BOND,
     CONTEXT,
     GAPS,
-    NICHE,
     PHENOTYPE,
     add,
     evict,
@@ -41,7 +40,7 @@ ADDITIONS = (
         add(PHENOTYPE, "The agent writes better tests when it starts small.", "N1")
     ]),
     Honest(["Sold 3 copies of the linter skill for 4.50 USDC each."], [
-        add(NICHE, "The linter skill sold 3 copies at 4.50 USDC.", "N1")
+        add(CONTEXT, "The linter skill sold 3 copies at 4.50 USDC.", "N1")
     ]),
     Honest(["Never deploy on Fridays, said Anna"], [
         add(BOND, "Anna does not want deployments on Fridays, never.", "N1")
@@ -139,8 +138,8 @@ REVISIONS = (
 
 MERGES_AND_EVICTIONS = (
     Honest(["x"], [
-        merge(NICHE, ["L1", "L2"], "The linter skill and the importer skill are published and used daily.")
-    ], {"niche": ["The linter skill is published.", "The importer skill is published and used daily."]}),
+        merge(CONTEXT, ["L1", "L2"], "The linter skill and the importer skill are published and used daily.")
+    ], {"context": ["The linter skill is published.", "The importer skill is published and used daily."]}),
     Honest(["nothing new"], [
         merge(CONTEXT, ["L1", "L2"], "The importer fails on empty rows and on rows with tabs since 2.3.")
     ], {"context": ["The importer fails on empty rows since 2.3.", "The importer fails on rows with tabs."]}),

@@ -9,7 +9,6 @@ from tests.graphs.world import (
     BOND,
     CONTEXT,
     GAPS,
-    NICHE,
     NOW,
     PHENOTYPE,
     add,
@@ -125,7 +124,7 @@ MANY_AT_ONCE = (
         ],
         [
             add(PHENOTYPE, "The agent learned that pairing works and estimates do not.", "N1"),
-            add(NICHE, "2 linter licenses were sold for 9 USDC.", "N2"),
+            add(CONTEXT, "2 linter licenses were sold for 9 USDC.", "N2"),
             add(GAPS, "Why is DNS slow at night?", "N3"),
             merge(CONTEXT, ["L1", "L2"], "The report and the slides are due on Friday."),
             evict(CONTEXT, "L3", "The cake for Ben"),

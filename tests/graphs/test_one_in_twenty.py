@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from graphs.guard import judge
-from graphs.synthesis import read
 
+from graphs import talk
+from graphs.sheet import Sheet
 from state.dream import Snapshot
 from tests.graphs.world import memory, note, snapshot
 
@@ -69,6 +69,11 @@ BAD: dict[str, Any] = {
     "a merge of one line": merge(["L4"], "The importer fails on empty rows."),
     "several lines in a revision": {"op": "revise", "lines": ["L4", "L5"], "text": "x", "cites": ["N1"]},
     "half characters": add("\ud83d", "N1"),
+    "an insight on one input": {"op": "learn", "text": "Green is good.", "cites": ["N1"]},
+    "closing what is pinned": {"op": "close", "lines": ["L3"], "cites": ["N1"]},
+    "recalling what is no pointer": {"op": "recall", "lines": ["L2"], "section": "The Bond"},
+    "moving to where it stands": {"op": "move", "lines": ["L2"], "section": "The Bond"},
+    "too long": add("project00 is green " * 50, "N1"),
 }
 
 
@@ -80,6 +85,17 @@ def read_by(count: int = 20) -> Snapshot:
     return snapshot(TEXT, *notes, tombstones=(VETOED,))
 
 
+def heard(operations: list[Any]) -> Sheet:
+    answer = json.dumps({"operations": operations})
+    return talk.heard(read_by(), [{"role": "assistant", "content": answer}])
+
+
+def good(first: int) -> list[Any]:
+    return [add(f"The {name} is green.", f"N{at}", section="Active Context") for at, name in enumerate(NAMES, 1)][
+        first:
+    ]
+
+
 @pytest.mark.parametrize(
     "at",
     [
@@ -89,26 +105,23 @@ def read_by(count: int = 20) -> Snapshot:
     ],
 )
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-def test_nineteen_apply(bad: object, at: int) -> None:
-    operations: list[Any] = [
-        add(f"The {name} is green.", f"N{number}", section="Active Context")
-        for number, name in enumerate(NAMES, 1)
-        if number != 1
-    ]
+def test_nineteen_apply_and_the_one_is_told_why(bad: object, at: int) -> None:
+    operations = good(1)
     operations.insert(at, bad)
-    assert len(operations) == 20
-    before = read_by()
-    verdict = judge(before, read(json.dumps({"operations": operations}), before, "scripted-1", complete=True))
-    assert verdict.refusal is None
-    assert [one.text for one in verdict.operations] == [f"The {name} is green." for name in NAMES[1:]]
-    assert len(verdict.refused) == 1
-    assert verdict.refused[0].scope == "operation"
+    sheet = heard(operations)
+    assert [one.operation.text for one in sheet.told if one.applied] == [
+        f"The {name} is green." for name in NAMES[1:]
+    ]
+    wrong = [one.words for one in sheet.told if not one.applied] + [one.figures for one in sheet.unread]
+    assert len(wrong) == len(sheet.refused) == 1
+    further = talk.reply(sheet, 1)
+    if wrong[0].endswith("says so already"):  # that is no fault
+        assert further is None
+        return
+    assert further is not None
+    assert wrong[0] in further["content"]
 
 
 def test_without_the_bad_one_nothing_is_refused() -> None:
-    operations = [
-        add(f"The {name} is green.", f"N{at}", section="Active Context") for at, name in enumerate(NAMES, 1)
-    ]
-    before = read_by()
-    verdict = judge(before, read(json.dumps({"operations": operations}), before, "scripted-1", complete=True))
-    assert (len(verdict.operations), verdict.refused, verdict.refusal) == (20, (), None)
+    sheet = heard(good(0))
+    assert ([one.applied for one in sheet.told], sheet.refused) == ([True] * 20, [])

@@ -1,77 +1,105 @@
-"""Whatever the owner approves and undoes, in whatever order: no line is lost, none stands twice."""
+"""Whatever the owner approves, undoes, or wants of single lines: nothing is lost or doubled, and each is told."""
 
 from collections import Counter
 from dataclasses import replace
 
-from graphs.approval import AUTHOR, Wish, carry_out, is_outdated, sort_by_policy, staged_change
-from graphs.eviction import evict as fade
-from graphs.guard import judge
-from graphs.working_copy import WorkingCopy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs import extractive, talk
+from graphs.review import (
+    AUTHOR,
+    Carried,
+    ChangedLines,
+    LineAction,
+    LineChange,
+    Wish,
+    carry_out,
+    change_lines,
+    is_outdated,
+)
+from graphs.room import fit
 from state.document.approval import Approval, Policy
-from state.document.document import parse
+from state.document.document import SectionName, parse
 from state.document.operations import Action, Operation, Why
-from state.dream import REVIEW, CurrentLine, Draft, Dream, Snapshot, StagedChange, Usage
+from state.dream import EDIT, REVIEW, CurrentLine, Dream, Snapshot, StagedChange, Usage
 from state.text.words import normalise
 from state.trust import Trust
-from tests.graphs.test_working_copy import proposals
-from tests.graphs.world import BOND, NOW, World, add, evict, memory, merge, revise, snapshot, texts
+from tests.graphs.lives import Life, lives, sentences, snapshots
+from tests.graphs.world import (
+    BOND,
+    CONTEXT,
+    NOW,
+    POINTERS,
+    World,
+    add,
+    evict,
+    memory,
+    merge,
+    revise,
+    said,
+    snapshot,
+    texts,
+)
 from tests.support.long_variants import examples
 
 ASK = Policy(Approval.ASK, Approval.ASK, Approval.ASK, Approval.ASK)
-TEXT = memory(bond=["Anna prefers tea.", "Anna lives in Bonn.", "Anna plays chess. 📌"])
+TEA, BONN, CHESS = "Anna prefers tea.", "Anna lives in Bonn.", "Anna plays chess."
+TEXT = memory(bond=[TEA, BONN, f"{CHESS} 📌"], pointers=["Go → search: `anna go`"])
 
 
 def after(read: Snapshot, dream: Dream) -> Snapshot:
     """What the next dream reads."""
-    dead = {death.id for death in dream.deaths}
-    born = [CurrentLine(one.id, one.section, one.text, one.importance, one.trust, NOW) for one in dream.births]
-    pinned = {block.key for _, block in parse(dream.after).lines() if block.pinned}
-    lines = tuple(
-        replace(line, pinned=normalise(line.text) in pinned) for line in (*read.lines, *born) if line.id not in dead
-    )
+    lines = {line.id: line for line in (*read.lines, *read.old_text)}
+    for change in dream.changes:
+        above = {line.text for line in change.gone if line.above}
+        gone = {line.id for line in change.gone} | {
+            line.id for line in lines.values() if line.above and line.text in above
+        }
+        lines = {name: line for name, line in lines.items() if name not in gone}
+        lines |= {line.id: line for line in change.come}
+    ids = [int(line.id[1:]) for line in lines.values()]
     return replace(
-        read,
-        text=dream.after,
-        lines=lines,
-        based_on=dream.number,
-        next_line=read.next_line + len(dream.births),
-        pointers=dream.pointers,
-        evidence=(),
-        notes=(),
-        tombstones=(*read.tombstones, *dream.tombstones),
-    )
+        read, text=dream.after, based_on=dream.number, next_line=max([read.next_line, *ids]) + 100,
+        lines=tuple(line for line in lines.values() if not line.above),
+        old_text=tuple(line for line in lines.values() if line.above),
+        evidence=(), notes=(), taken=(), tombstones=(*read.tombstones, *dream.tombstones),
+    )  # fmt: skip
 
 
-def staged_by(read: Snapshot, draft: Draft, world: World) -> tuple[Snapshot, Dream]:
-    """The dream that stages all that it may, and what the next one reads."""
-    asking = replace(read, policy=ASK)
-    done = sort_by_policy(asking, judge(asking, draft))
-    copy = WorkingCopy(asking, done.verdict.operations, ())
-    fade(asking, copy, done.verdict.operations, world)
-    dream = replace(copy.dream((), draft.author, Usage(), 0.0), staged=done.staged)
-    world.commit(dream)
-    return after(asking, dream), dream
+def dreamt(read: Snapshot, world: World, *answers: str) -> Dream:
+    """A dream with a model, committed."""
+    sheet = talk.heard(read, [{"role": "assistant", "content": one} for one in answers])
+    extractive.finish(sheet)
+    fit(sheet, world)
+    return world.commit(sheet.dream("scripted", Usage(), 0.0))
 
 
-@examples(100)
-@given(proposals(), st.data())
-def test_in_whatever_order_nothing_is_lost_or_doubled(case: tuple[Snapshot, Draft], data: st.DataObject) -> None:
-    world = World()
-    read, dream = staged_by(*case, world)
-    world.upsert(case[0].notes)
+def carried(read: Snapshot, *wishes: Wish, world: World | None = None) -> Carried:
+    return carry_out(read, wishes, world or World(), {})
+
+
+# Staged changes
+
+
+@examples(150)
+@given(lives(), st.data())
+def test_in_whatever_order_nothing_is_lost_or_doubled(life: Life, data: st.DataObject) -> None:
+    world, read = World(), replace(life.read, policy=data.draw(st.sampled_from([ASK, life.read.policy])))
+    dream = dreamt(read, world, *life.answers)
+    known = {line.text for line in read.lines if line.section is not POINTERS}
+    world.upsert([*read.notes, *read.pointed])
+    read = after(read, dream)
     left = list(enumerate(data.draw(st.permutations(dream.staged)), 1))
-    known = {line.text for line in (*case[0].lines, *read.lines)}
     while left:
         batch = [left.pop() for _ in range(min(len(left), data.draw(st.integers(1, 3))))]
-        carried = carry_out(read, [Wish(number, change) for number, change in batch], world)
-        told = [*carried.done, *carried.outdated, *(number for number, _ in carried.refused)]
+        wishes = [Wish(number, one, undo=one.applied) for number, one in batch]
+        result = carried(read, *wishes, world=world)
+        told = [*result.done, *result.outdated, *(number for number, _ in result.refused)]
         assert sorted(told) == sorted(number for number, _ in batch)
-        if carried.dream is None:
+        if result.dream is None:
             continue
-        done = world.commit(carried.dream)
+        done = world.commit(result.dream)
         assert (done.cause, done.author, done.dreamt, done.taken) == (REVIEW, AUTHOR, (), ())
         read = after(read, done)
         written = Counter((name, block.key) for name, block in parse(done.after).lines())
@@ -79,98 +107,227 @@ def test_in_whatever_order_nothing_is_lost_or_doubled(case: tuple[Snapshot, Draf
         assert parse(done.after).missing == parse(done.after).doubled == ()
         standing = {normalise(line.text) for line in read.lines}
         kept = {normalise(crystal.text) for crystal in world.crystals.values()}
-        known |= {line.text for line in read.lines if parse_is_line(line)}
-        assert {normalise(text) for text in known} <= standing | kept
-        for number, change in batch:
-            if number in carried.done and change.operation.action is not Action.EVICT:
-                assert normalise(change.operation.text) in standing | kept
+        known |= {line.text for line in read.lines if line.section is not POINTERS}
+        assert {normalise(text) for text in known if read.redaction.of(text) == text} <= standing | kept
 
 
-def parse_is_line(line: CurrentLine) -> bool:
-    """Whether it is content: a pointer to a crystal retires into it."""
-    return line.section.value != "Crystal Pointers"
+def waiting(operation: Operation, *notes: str) -> tuple[Snapshot, StagedChange]:
+    """What a dream staged since its owner is asked about everything."""
+    read = snapshot(TEXT, *notes, policy=ASK)
+    (staged,) = talk.heard(read, [{"role": "assistant", "content": said(operation)}]).staged
+    return replace(read, evidence=(), notes=(), taken=(), policy=Policy()), staged
 
 
-def waiting(operation: Operation, *notes: str, text: str = TEXT) -> tuple[Snapshot, StagedChange]:
-    read = snapshot(text, *notes)
-    return read, staged_change(read, operation, "asked")
+COFFEE = revise(BOND, "L1", "Anna prefers coffee.", "N1")
 
 
 def test_an_approved_change_keeps_its_evidence_and_its_trust() -> None:
-    read, change = waiting(revise(BOND, "L1", "Anna prefers coffee.", "N1"), "Anna prefers coffee now.")
-    carried = carry_out(replace(read, evidence=()), [Wish(7, change)], World())
-    assert carried.dream is not None
-    (birth,) = carried.dream.births
-    assert (birth.text, birth.trust, birth.replaces) == ("Anna prefers coffee.", Trust.AGENT, ("L1",))
-    assert birth.evidence == (read.evidence[0].crystal,)
-    assert carried.dream.reason == "change 7"
+    read, change = waiting(COFFEE, "Anna prefers coffee now.")
+    result = carried(read, Wish(7, change))
+    assert result.dream is not None
+    (made,) = result.dream.changes
+    (line,) = made.come
+    assert (line.text, line.trust, [one.text for one in made.gone]) == ("Anna prefers coffee.", Trust.AGENT, [TEA])
+    assert made.evidence == (change.evidence[0].crystal,)
+    assert (result.done, result.dream.reason) == ((7,), "change 7")
+    assert is_outdated(change, after(read, result.dream).lines)
 
 
 def test_the_owners_own_text_is_the_owners_word() -> None:
-    read, change = waiting(revise(BOND, "L1", "Anna prefers coffee.", "N1"), "Anna prefers coffee now.")
-    carried = carry_out(read, [Wish(7, change, "Anna prefers cocoa.")], World())
-    assert carried.dream is not None
-    (birth,) = carried.dream.births
-    assert (birth.text, birth.trust, birth.evidence) == ("Anna prefers cocoa.", Trust.OWNER, ())
+    read, change = waiting(COFFEE, "Anna prefers coffee now.")
+    result = carried(read, Wish(7, change, "Anna prefers cocoa."))
+    assert result.dream is not None
+    (made,) = result.dream.changes
+    assert [(line.text, line.trust) for line in made.come] == [("Anna prefers cocoa.", Trust.OWNER)]
+    assert made.evidence == ()
 
 
 def test_two_changes_of_one_line_do_not_both_apply() -> None:
-    read, change = waiting(revise(BOND, "L1", "Anna prefers coffee.", "N1"), "Anna prefers coffee now.")
+    read, change = waiting(COFFEE, "Anna prefers coffee now.")
     other = replace(change, operation=revise(BOND, "L1", "Anna prefers cocoa.", "N1"))
-    carried = carry_out(read, [Wish(1, change), Wish(2, other)], World())
-    assert carried.done == (1,)
-    assert [number for number, _ in carried.refused] == [2]
+    result = carried(read, Wish(1, change), Wish(2, other))
+    assert result.done == (1,)
+    assert {*result.outdated, *(number for number, _ in result.refused)} == {2}
 
 
 def test_pins_and_vetoes_hold_against_an_approval() -> None:
-    read, pinned = waiting(revise(BOND, "L3", "Anna plays go.", "N1"), "Anna plays go.")
-    unwanted = staged_change(read, add(BOND, "Anna smokes.", "N1"), "asked")
-    read = replace(read, tombstones=("Anna smokes.",))
-    carried = carry_out(read, [Wish(1, pinned), Wish(2, unwanted)], World())
-    assert carried.dream is None
-    assert [(number, one.guard) for number, one in carried.refused] == [(1, "pinned"), (2, "human veto")]
+    read, change = waiting(COFFEE, "Anna smokes.")
+    unwanted = replace(change, operation=add(BOND, "Anna smokes.", "N1"), lines=())
+    lines = tuple(replace(line, pinned=line.id == "L1") for line in read.lines)
+    read = replace(read, lines=lines, tombstones=("Anna smokes.",))
+    result = carried(read, Wish(1, change), Wish(2, unwanted))
+    assert result.dream is None
+    assert [(number, one.guard) for number, one in result.refused] == [(1, "pinned"), (2, "human veto")]
 
 
-def test_a_line_that_a_restore_gave_another_id_is_the_same_line() -> None:
-    read, change = waiting(revise(BOND, "L1", "Anna prefers coffee.", "N1"), "Anna prefers coffee now.")
+def test_a_line_that_a_restore_gave_another_id_is_the_same_line_and_one_that_changed_is_not() -> None:
+    read, change = waiting(COFFEE, "Anna prefers coffee now.")
     moved = replace(read, lines=tuple(replace(line, id=f"L{9 - at}") for at, line in enumerate(read.lines)))
-    assert carry_out(moved, [Wish(1, change)], World()).done == (1,)
+    assert carried(moved, Wish(1, change)).done == (1,)
     changed = replace(read, lines=tuple(replace(line, text=f"{line.text} So far.") for line in read.lines))
-    assert carry_out(changed, [Wish(1, change)], World()).outdated == (1,)
+    assert carried(changed, Wish(1, change)).outdated == (1,)
     assert is_outdated(change, changed.lines)
     assert not is_outdated(change, moved.lines)
 
 
-def undone(operation: Operation, *notes: str) -> Dream:
-    """The dream that undoes what an operation did."""
-    read, change = waiting(operation, *notes)
-    world = World()
-    copy = WorkingCopy(read, [operation], ())
-    fade(read, copy, [operation], world)
-    done = world.commit(copy.dream((), "scripted", Usage(), 0.0))
-    applied = replace(change, applied=True)
-    assert not is_outdated(applied, after(read, done).lines)
-    carried = carry_out(after(read, done), [Wish(1, applied, undo=True)], world)
-    assert carried.dream is not None
-    assert carry_out(after(after(read, done), carried.dream), [Wish(1, applied, undo=True)], world).outdated == (1,)
-    return carried.dream
+def test_what_says_nothing_new_any_more_is_outdated() -> None:
+    read, change = waiting(add(BOND, "Anna sails.", "N1"), "Anna sails.")
+    said_since = replace(read, text=memory(bond=["Anna sails!"]), lines=snapshot(memory(bond=["Anna sails!"])).lines)
+    assert carried(said_since, Wish(1, change)).outdated == (1,)
+
+
+UNDONE = (
+    (COFFEE, BOND),
+    (merge(BOND, ["L1", "L2"], "Anna prefers tea, and lives in Bonn.", "N1"), BOND),
+    (evict(BOND, "L2", "Bonn"), BOND),
+    (Operation(Action.CLOSE, BOND, "", ("L2",), ("N1",)), BOND),
+    (Operation(Action.MOVE, CONTEXT, "", ("L2",)), CONTEXT),
+)
 
 
 def test_what_applied_is_undone_and_the_old_text_is_the_owners_word() -> None:
-    before = sorted(texts(parse(TEXT), BOND))
-    for operation in (
-        revise(BOND, "L1", "Anna prefers coffee.", "N1"),
-        merge(BOND, ["L1", "L2"], "Anna prefers tea, and lives in Bonn.", "N1"),
-        evict(BOND, "L2", "Bonn"),
+    for operation, section in UNDONE:
+        world, read = World(), snapshot(TEXT, "Anna prefers coffee, she said in Bonn.")
+        done = dreamt(read, world, said(operation))
+        (change,) = done.staged
+        now = after(read, done)
+        assert not is_outdated(change, now.lines)
+        result = carried(now, Wish(1, change, undo=True), world=world)
+        assert result.dream is not None, operation
+        assert sorted(texts(result.dream.after, BOND)) == sorted(texts(TEXT, BOND))
+        assert section is BOND or texts(result.dream.after, section) == []
+        assert {line.trust for line in result.dream.came} <= {Trust.OWNER}
+        assert carried(after(now, result.dream), Wish(1, change, undo=True), world=world).outdated == (1,)
+
+
+def test_a_line_that_came_back_rests_on_what_it_rested_on_if_it_is_not_the_owners() -> None:
+    world, read = World(), snapshot(TEXT, "Anna prefers coffee.")
+    done = dreamt(read, world, said(add(BOND, "Anna has a boat.", "N1")))
+    addition = StagedChange(add(BOND, "Anna has a boat.", "N1"), (), read.evidence, (), "", applied=True)
+    result = carried(after(read, done), Wish(1, addition, undo=True), world=world)
+    assert result.dream is not None
+    assert "Anna has a boat." not in result.dream.after
+    assert [change.why for change in result.dream.changes] == [Why.DELETED]
+    assert result.dream.tombstones == ("Anna has a boat.",)
+    assert "Anna has a boat." in {crystal.text for crystal in result.dream.crystals}
+
+
+# Single lines
+
+
+@st.composite
+def wanted(draw: st.DrawFn) -> tuple[Snapshot, list[LineChange]]:
+    """A memory, and changes of its lines, possible ones and others."""
+    read = draw(snapshots())
+    changes = []
+    texts_of = st.one_of(sentences, st.sampled_from([line.text for line in read.lines])) if read.lines else sentences
+    for action in draw(st.lists(st.sampled_from(LineAction), min_size=1, max_size=4)):
+        if action is LineAction.ADD or not read.lines:
+            section = draw(st.sampled_from(SectionName))
+            changes.append(LineChange(LineAction.ADD, section, None, draw(texts_of)))
+            continue
+        line = draw(st.sampled_from(read.lines))
+        writes = action is LineAction.EDIT or (action is LineAction.WRONG and draw(st.booleans()))
+        changes.append(LineChange(action, line.section, line, draw(texts_of) if writes else "", draw(st.booleans())))
+    return replace(read, budget=8_000), changes
+
+
+@examples(200)
+@given(wanted())
+def test_it_is_done_as_wanted_or_nothing_is_done(case: tuple[Snapshot, list[LineChange]]) -> None:
+    read, changes = case
+    done = change_lines(read, changes)
+    assert (done.dream is None) is bool(done.refused)
+    assert all(one.figures for one in done.refused.values())
+    if done.dream is None:
+        assert done.texts == {}
+        return
+    dream, now = done.dream, after(read, done.dream)
+    assert (dream.cause, dream.dreamt, dream.taken) == (EDIT, (), ())
+    written = list(parse(dream.after).lines())
+    assert Counter((name, block.key) for name, block in written) == Counter(
+        (line.section, normalise(line.text)) for line in now.lines
+    )
+    assert all(line.trust is Trust.OWNER for line in dream.came)
+    crystals = {crystal.id: crystal.text for crystal in (*dream.crystals, *read.pointed)}
+    assert all(line.section is POINTERS or crystals[line.crystal] == line.text for line, _ in dream.left)
+    pinned = {line.text for line in read.lines if line.pinned}
+    pinned |= {one.line.text for one in changes if one.line and one.action is LineAction.PIN}
+    pinned -= {one.line.text for one in changes if one.line and one.action is LineAction.UNPIN}
+    assert {block.key for _, block in written if block.pinned} == set(map(normalise, pinned))
+    assert {line.text for line in now.lines if line.pinned} == pinned
+    for place, text in done.texts.items():
+        assert (changes[place].section, normalise(text)) in {(name, block.key) for name, block in written}
+    standing = {normalise(line.text) for line in now.lines}
+    assert not standing & {normalise(one) for one in dream.tombstones}
+
+
+def changed(*wishes: LineChange, **more: object) -> ChangedLines:
+    return change_lines(replace(snapshot(TEXT), **more), wishes)  # type: ignore[arg-type]
+
+
+def of(action: LineAction, number: int, text: str = "", *, again: bool = False) -> LineChange:
+    line: CurrentLine = snapshot(TEXT).lines[number - 1]
+    return LineChange(action, line.section, line, text, again)
+
+
+def test_a_line_that_is_wrong_leaves_what_says_so() -> None:
+    dream = changed(of(LineAction.WRONG, 1), of(LineAction.WRONG, 2, "Anna lives in Köln.")).dream
+    assert dream is not None
+    said_of = {crystal.id: (crystal.text, crystal.trust) for crystal in dream.crystals}
+    assert [(one.line, *said_of[one.crystal]) for one in dream.corrections] == [
+        ("L1", f"It is not true that: {TEA}", Trust.OWNER),
+        ("L2", "Anna lives in Köln.", Trust.OWNER),
+    ]
+    assert dream.tombstones == (TEA, BONN)
+    assert {line.id: why for line, why in dream.left} == {"L1": Why.DELETED, "L2": Why.REVISED}
+    (edited,) = [change for change in dream.changes if change.come]
+    assert edited.evidence == (dream.corrections[1].crystal,)
+
+
+def test_what_is_only_worded_otherwise_may_be_worded_so_again() -> None:
+    dream = changed(
+        of(LineAction.EDIT, 1, "Anna likes tea best."), of(LineAction.EDIT, 2, "Anna lives at Bonn 7.")
+    ).dream
+    assert dream is not None
+    assert dream.tombstones == (BONN,)
+    assert (dream.corrections, dream.reason) == ((), "2 edited")
+
+
+def test_each_refusal_says_what_stands_against_it_and_then_nothing_is_done() -> None:
+    for wish, words in (
+        (LineChange(LineAction.ADD, POINTERS, None, "Tea"), "Crystal Pointers is written by the program"),
+        (of(LineAction.EDIT, 4, "Go"), "L4 is a pointer, which the program writes; delete it"),
+        (of(LineAction.WRONG, 4), "L4 is a pointer, which the program writes; delete it"),
+        (of(LineAction.DELETE, 3), "L3 is pinned; unpin it first"),
+        (of(LineAction.PIN, 3), "L3 is pinned already"),
+        (of(LineAction.UNPIN, 1), "L1 is not pinned"),
+        (of(LineAction.EDIT, 1, "anna LIVES in Bonn."), "L2 says so already"),
+        (LineChange(LineAction.ADD, BOND, None, "TBD"), "no content; say something or leave it out"),
     ):
-        dream = undone(operation, "Anna prefers coffee, she said in Bonn.")
-        assert sorted(texts(parse(dream.after), BOND)) == before
-        assert {(birth.trust, birth.evidence) for birth in dream.births} == {(Trust.OWNER, ())}
+        done = changed(of(LineAction.DELETE, 2) if "L2" not in words else of(LineAction.PIN, 1), wish) if (
+            "L1" not in words and "L2" not in words) else changed(wish)  # fmt: skip
+        assert done.dream is None
+        assert [one.figures for one in done.refused.values()] == [words]
+    twice = changed(of(LineAction.EDIT, 1, "Anna likes tea."), of(LineAction.DELETE, 1))
+    assert twice.refused[1].figures == "L1 is changed by an earlier change"
 
 
-def test_an_addition_that_is_undone_is_deleted_by_the_owner() -> None:
-    dream = undone(add(BOND, "Anna has a boat.", "N1"), "Anna has a boat?")
-    assert "Anna has a boat." not in texts(parse(dream.after), BOND)
-    assert [death.fate for death in dream.deaths] == [Why.DELETED]
-    assert dream.tombstones == ("Anna has a boat.",)
-    assert "Anna has a boat." in {crystal.text for crystal in dream.crystals}
+def test_what_was_deleted_before_needs_to_be_wanted_again() -> None:
+    wish = LineChange(LineAction.ADD, BOND, None, "Anna smokes.")
+    assert [one.guard for one in changed(wish, tombstones=("Anna smokes.",)).refused.values()] == ["human veto"]
+    dream = changed(replace(wish, again=True), tombstones=("Anna smokes.",)).dream
+    assert dream is not None
+    assert (dream.lifted_tombstones, "Anna smokes." in dream.after) == (("Anna smokes.",), True)
+
+
+def test_pins_and_pointers_change_and_nothing_that_waits_is_taken_in() -> None:
+    read = replace(snapshot(TEXT, CHESS), waiting=3)
+    wishes = [of(LineAction.PIN, 1), of(LineAction.UNPIN, 3), of(LineAction.DELETE, 4)]
+    dream = change_lines(read, wishes).dream
+    assert dream is not None
+    assert f"- {TEA} 📌\n" in dream.after
+    assert f"- {CHESS}\n" in dream.after
+    assert "search:" not in dream.after
+    assert (dream.dreamt, dream.taken, dream.notes, dream.waiting) == ((), (), 0, 4)
+    assert dream.at == NOW

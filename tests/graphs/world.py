@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from graphs.dream import Dreamer, Ended, graph_of, has_news
 from graphs.ports import Answer, Ports, Request, Trial
 from state.crystals.crystal import Crystal, Origin
-from state.document.document import Document, Edit, SectionName, blank, render
+from state.document.document import Document, Edit, SectionName, blank, parse, render
 from state.document.editing import edited
 from state.document.merge import working
 from state.document.operations import Action, Operation
-from state.dream import CurrentLine, Dream, Evidence, Kind, PointerLine, Reason, Snapshot
+from state.dream import CurrentLine, Dream, Evidence, Kind, Reason, Snapshot
+from state.signals.felt import Felt
 from state.signals.hormones import resting
 from state.text.words import terms
 from state.trust import Trust
@@ -73,9 +75,11 @@ def snapshot(text: str = "", *notes: str | Evidence, **changes: Any) -> Snapshot
         budget=8_000,
         next_line=len(lines) + 1,
         hormones=resting(NOW),
+        felt=Felt((), resting(NOW)),
         lines=lines,
         evidence=evidence,
         notes=tuple(crystal_of(one.text, one.trust) for one in evidence if one.kind is Kind.NOTE),
+        taken=tuple((int(one.id[1:]), one.crystal) for one in evidence if one.kind is Kind.NOTE),
     )
     return replace(made, **changes)
 
@@ -149,26 +153,15 @@ class Library:
 
 @dataclass
 class World(Library):
-    """The memory of a workspace: it reads one snapshot and keeps what is committed."""
+    """The memory of a workspace: it keeps what is committed."""
 
-    snapshot: Snapshot | None = None
     committed: list[Dream] = field(default_factory=list)
-    once_pointed: tuple[PointerLine, ...] = ()
-
-    def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
-        """The snapshot that was put in."""
-        assert self.snapshot is not None
-        return replace(self.snapshot, dream=dream, reason=reason, now=now)
 
     def commit(self, dream: Dream) -> Dream:
         """Keep the dream and its crystals."""
         self.upsert(dream.crystals)
         self.committed.append(dream)
         return dream
-
-    def known_pointers(self) -> tuple[PointerLine, ...]:
-        """What was put in."""
-        return self.once_pointed
 
 
 @dataclass
@@ -194,9 +187,22 @@ def spoken(text: str, finish_reason: str = "stop") -> Answer:
     return Answer(text, "scripted-1", 100, 20, 0.001, finish_reason, 0.5, estimated=False)
 
 
-def said(*operations: Mapping[str, object], consumed: Sequence[str] = ()) -> str:
+def said(*operations: Operation | Mapping[str, object], consumed: Sequence[str] = ()) -> str:
     """An answer with these operations."""
-    return json.dumps({"operations": operations, "consumed": consumed})
+    rows = [as_said(one) if isinstance(one, Operation) else one for one in operations]
+    return json.dumps({"operations": rows, "consumed": consumed})
+
+
+def as_said(one: Operation) -> dict[str, object]:
+    """An operation as a model says it."""
+    row: dict[str, object] = {"op": one.action.value, "lines": one.lines, "cites": one.cites, "text": one.text}
+    row |= {
+        "section": one.section.value,
+        "importance": one.importance,
+        "until": one.until or None,
+        "keywords": one.keywords or None,
+    }
+    return row if one.pointer else row | {"pointer": False}
 
 
 def ports(world: World, model: Scripted | None = None, on_failure: str = "keep") -> Ports:
@@ -204,16 +210,22 @@ def ports(world: World, model: Scripted | None = None, on_failure: str = "keep")
     return Ports(world, model, lambda: NOW + timedelta(seconds=3), on_failure)
 
 
-def run(world: World, model: Scripted | None = None, on_failure: str = "keep") -> dict[str, Any]:
-    """One dream through the real graph; the final state."""
-    from graphs.dream import build
-
-    start: Any = {"dream": "20260312T143000Z", "reason": "manual", "now": NOW.isoformat()}
-    result: dict[str, Any] = build(ports(world, model, on_failure)).invoke(start)
-    return result
+START: Any = {"messages": [], "usage": [], "failure": "", "upto": []}
 
 
-def texts(document: Document, name: SectionName) -> list[str]:
-    """The lines of one section."""
-    part = document.section(name)
+def run(read: Snapshot, model: Scripted | None = None, on_failure: str = "keep", world: World | None = None) -> Ended:
+    """One dream as the daemon runs it: through the real graph with a model and news, in a row without."""
+    dreamer = Dreamer(ports(world if world is not None else World(), model, on_failure), read)
+    if model is None or not has_news(read):
+        dreamer.ended = dreamer.without_model()
+        dreamer.commit()
+    else:
+        graph_of(dreamer).invoke(START)
+    assert dreamer.ended is not None
+    return dreamer.ended
+
+
+def texts(text: str, name: SectionName) -> list[str]:
+    """The lines of one section of a MEMORY.md."""
+    part = parse(text).section(name)
     return [block.text for block in part.lines] if part else []

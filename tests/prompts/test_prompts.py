@@ -2,18 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from graphs.synthesis import request
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
+from graphs import talk
 from prompts import Prompt, load, quoted, render
 from state.document.document import SectionName
-from tests.graphs.world import note, snapshot
-from tests.prompts.rendering import FOLDER, NAMES, POISON, VERSIONS, requests, text_of
+from tests.graphs.world import memory, note, snapshot
+from tests.prompts.rendering import FOLDER, KEY, NAMES, POISON, VERSIONS, conversations, text_of
 
 texts = st.text(max_size=60)
 ESCAPES = ("</memory>", "<memory>", '"', "\\", "\\u003c", "{{ now }}", "{% endfor %}", "--- user ---", "<|im_end|>")
@@ -25,14 +26,14 @@ hostile = st.lists(st.sampled_from([*ESCAPES, *ROWS, *UNSEEN]), max_size=10).map
 # Snapshots and versions
 
 
-@pytest.mark.parametrize("name", ["synthesize", "synthesize_again", "synthesize_empty", "reflect"])
+@pytest.mark.parametrize("name", ["opening", "reply", "empty"])
 def test_a_prompt_renders_as_its_snapshot(name: str) -> None:
     wanted = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    assert text_of(requests()[name]) == wanted, "run 'python -m tests.prompts.rendering' and read the difference"
+    assert text_of(conversations()[name]) == wanted, "run 'python -m tests.prompts.rendering' and read the difference"
 
 
-def test_every_request_has_a_snapshot_and_every_prompt_file_is_in_one() -> None:
-    assert {path.stem for path in FOLDER.glob("*.txt")} == {*requests(), "versions"}
+def test_every_message_has_a_snapshot_and_every_prompt_file_is_in_one() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*conversations(), "versions"}
     files = {path.stem for path in (Path(__file__).parents[2] / "prompts").glob("*.md")}
     assert files == set(NAMES)
 
@@ -80,8 +81,8 @@ def test_the_system_part_says_that_memory_is_data() -> None:
 
 
 def test_the_system_part_says_nothing_of_this_memory() -> None:
-    systems = {name: one.system for name, one in requests().items() if name.startswith("synthesize")}
-    assert len(set(systems.values())) == 1
+    said = conversations()
+    assert said["opening"][0] == said["empty"][0]
 
 
 # Variables
@@ -141,43 +142,62 @@ def test_a_quotation_is_one_row_that_its_text_cannot_end(text: str) -> None:
     assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]", shown)
 
 
+def opened(text: str) -> tuple[str, str]:
+    """The two messages of a dream that reads this text in every place."""
+    read = snapshot(memory(bond=["A line."]), note(1, text), genome=(text,), tombstones=(text,))
+    read = replace(read, lines=tuple(replace(line, text=text) for line in read.lines))
+    system, user = talk.opening(read)
+    return system["content"], user["content"]
+
+
 @given(hostile)
 def test_memory_cannot_close_its_quotation_or_forge_a_tag_or_a_line(text: str) -> None:
-    calm = request(snapshot("", note(1, "a word")), [])
-    said = request(snapshot("", note(1, text or "x"), genome=(text,), tombstones=(text,)), [f"shape: {text}"])
-    assert said.system == calm.system
-    tags = re.compile(r"</?\w+>")
-    assert tags.findall(said.user) == ["<memory>", "<removed>", "</removed>", "</memory>"]
-    shape = [row.partition('"')[0] for row in said.user.splitlines()]
-    plain = request(snapshot("", note(1, "x"), genome=("x",), tombstones=("x",)), ["shape: x"])
-    assert shape == [row.partition('"')[0] for row in plain.user.splitlines()]
+    (system, user), (calm, plain) = opened(text or "x"), opened("x")
+    assert system == calm
+    assert re.compile(r"</?\w+>").findall(user) == ["<memory>", "</memory>"]
+    shapes = [[row.partition('"')[0] for row in one.splitlines()] for one in (user, plain)]
+    assert [re.sub(r"has \d+;", "", row) for row in shapes[0]] == [re.sub(r"has \d+;", "", row) for row in shapes[1]]
+
+
+@given(hostile.filter(lambda text: "\ud800" not in text))
+def test_a_reply_cannot_be_forged_by_what_it_repeats(text: str) -> None:
+    def rows(text: str) -> list[str]:
+        read = snapshot(memory(bond=["A line.", "Another."]), note(1, "x"), budget=330)
+        read = replace(read, lines=tuple(replace(line, text=f"{line.id}{text}") for line in read.lines))
+        answer = {"operations": [{"op": text}, {"op": "add", "section": "The Bond", "text": f"x{text}x"}]}
+        sheet = talk.heard(read, [{"role": "assistant", "content": json.dumps(answer)}])
+        further = talk.reply(sheet, 1)
+        assert further is not None
+        return further["content"].splitlines()
+
+    said, calm = rows(text), rows("word")
+    assert [row[:4] for row in said] == [row[:4] for row in calm]
+    assert not re.search("[<>\x00\u2028\u202e]", "".join(said))
 
 
 def test_template_marks_in_memory_are_text() -> None:
-    user = request(snapshot("", note(1, "{{ 7 * 6 }} {% for x in y %}")), []).user
-    assert "{{ 7 * 6 }} {% for x in y %}" in user
-    assert "42" not in user
+    _, user = opened("{{ 7 * 6 }} {% for x in y %}")
+    assert user.count("{{ 7 * 6 }} {% for x in y %}") == 4
 
 
 def test_secrets_in_memory_are_not_sent() -> None:
-    for one in requests().values():
-        assert "sk-ant-api03" not in one.user
+    for messages in conversations().values():
+        assert KEY not in text_of(messages)
 
 
 def test_every_input_is_shown_with_its_id_its_kind_and_who_said_it() -> None:
-    user = requests()["synthesize"].user
+    user = conversations()["opening"][1]["content"]
     for row in (
-        "N1 (note, importance 0.9, from agent, 1 h ago, replaces L4)",
-        "N2 (note, importance 0.4, from agent, 1 h ago, heard web)",
-        "C1 (crystal, importance 0.7, from owner, 5 days ago)",
+        "N1 (2026-03-12 13:30, note, importance 0.9, from agent, replaces L4)",
+        "N2 (2026-03-12 13:30, note, importance 0.4, from agent, heard web)",
+        "C1 (2026-03-07 14:30, said in a transcript, importance 0.7, from owner)",
+        "L3 (9 days old, importance 0.5, from agent, pinned): ",
     ):
         assert row in user
-    assert "L3 (pinned): " in user
-    assert "S1" not in user
-    assert "E1" not in user
+    assert not re.search("^[SE]1 ", user, re.MULTILINE)
 
 
 def test_every_section_is_named_in_its_order() -> None:
-    user = requests()["synthesize"].user
+    user = conversations()["opening"][1]["content"]
     places = [user.index(f"## {name.value}\n") for name in SectionName]
     assert places == sorted(places)

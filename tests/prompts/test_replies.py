@@ -10,38 +10,47 @@ from hypothesis import strategies as st
 from prompts.replies import (
     MAX_ANSWER_CHARACTERS,
     MAX_OPERATIONS,
-    REFLECTION_SCHEMA,
-    SYNTHESIS_SCHEMA,
-    SaidInsight,
-    Synthesis,
-    read_reflection,
-    read_synthesis,
+    REPLY_SCHEMA,
+    Reply,
+    read_reply,
 )
 from state.codec import encode
-from state.document.document import SectionName, blank, render
+from state.document.document import SectionName
 from state.document.operations import Action, Operation
 from state.errors import ReplyError
 from tests.support.documents import any_text, memories
 from tests.support.long_variants import examples
 
 BOND, CONTEXT = SectionName.BOND, SectionName.CONTEXT
-SECTIONS = {"L1": BOND, "L2": CONTEXT, "L3": CONTEXT}
+SECTIONS = {"L1": BOND, "L2": CONTEXT, "L3": CONTEXT, "L4": SectionName.GAPS, "L5": SectionName.POINTERS}
 ADD = {"op": "add", "section": "The Bond", "text": "Anna plays chess.", "cites": ["N1"]}
 REVISE = {"op": "revise", "line": "L2", "text": "Release on Friday.", "cites": ["N2", "L2"]}
 EVICT = {"op": "evict", "line": "L1", "topic": "Anna's tea", "cites": ["L1"]}
 MERGE = {"op": "merge", "section": "Active Context", "lines": ["L2", "L3"], "text": "Both.", "cites": ["L2", "L3"]}
-WHOLE = {"operations": [ADD, REVISE, EVICT, MERGE], "consumed": ["N1", "N2"]}
+MOVE = {"op": "move", "lines": ["L3"], "section": "The Bond"}
+CLOSE = {"op": "close", "lines": ["L4", "L2"], "cites": ["N5"]}
+RECALL = {"op": "recall", "lines": ["L5"], "section": "Crystal Pointers"}
+LEARN = {"op": "learn", "text": "Both moved.", "cites": ["N1", "C2"], "importance": 0.7}
+WHOLE = {"operations": [ADD, REVISE, EVICT, MERGE, MOVE, CLOSE, RECALL, LEARN], "consumed": ["N1", "N2"]}
 READ = (
     Operation(Action.ADD, BOND, "Anna plays chess.", (), ("N1",)),
     Operation(Action.REVISE, CONTEXT, "Release on Friday.", ("L2",), ("N2", "L2")),
     Operation(Action.EVICT, BOND, "Anna's tea", ("L1",), ("L1",)),
     Operation(Action.MERGE, CONTEXT, "Both.", ("L2", "L3"), ("L2", "L3")),
+    Operation(Action.MOVE, BOND, "", ("L3",)),
+    Operation(Action.CLOSE, SectionName.GAPS, "", ("L4", "L2"), ("N5",)),
+    Operation(Action.RECALL, CONTEXT, "", ("L5",)),
+    Operation(Action.LEARN, CONTEXT, "Both moved.", (), ("N1", "C2"), 0.7),
 )
 BARE = json.dumps(WHOLE)
 
 
-def read(answer: str) -> Synthesis:
-    return read_synthesis(answer, SECTIONS)
+def read(answer: str) -> Reply:
+    return read_reply(answer, SECTIONS)
+
+
+def is_whole(reply: Reply) -> bool:
+    return not any("breaks off" in one.figures for one in reply.refused)
 
 
 def said(**changes: Any) -> str:
@@ -71,7 +80,6 @@ def test_an_answer_is_found_among_other_words(answer: str) -> None:
     assert reply.operations == READ
     assert reply.consumed == ("N1", "N2")
     assert reply.refused == ()
-    assert reply.complete
 
 
 @pytest.mark.parametrize(
@@ -82,15 +90,15 @@ def test_an_answer_is_found_among_other_words(answer: str) -> None:
         {"op": "add", "section": "The Bond", "text": "  "},
         {"op": "add", "section": "The Weather", "text": "a"},
         {"op": "add", "text": "a", "cites": ["N1"]},
-        {"op": "add", "section": "The Bond", "text": "a", "lines": ["L1"]},
         {"op": "revise", "text": "a"},
         {"op": "revise", "line": "L9", "text": "a"},
-        {"op": "revise", "lines": ["L1", "L2"], "text": "a"},
-        {"op": "merge", "lines": ["L1"], "text": "a"},
+        {"op": "move", "lines": ["L1"]},
+        {"op": "learn", "cites": ["N1", "N2"]},
+        {"op": "add", "section": "The Bond", "text": "a", "importance": 7},
+        {"op": "add", "section": "The Bond", "text": "a", "until": "soon"},
         {"op": "evict"},
         {"op": "add", "section": 7, "text": "a"},
         {"op": "add", "section": "The Bond", "text": ["a"]},
-        {"op": "add", "section": "The Bond", "text": "\ud800"},
         {"text": "no op"},
         "a string",
         17,
@@ -103,7 +111,6 @@ def test_an_operation_that_cannot_be_read_is_refused_alone(bad: object) -> None:
         reply = read(json.dumps({"operations": operations}))
         assert reply.operations == READ[:2]
         assert [refusal.scope for refusal in reply.refused] == ["operation"]
-        assert reply.complete
         assert encode(reply.refused[0])
 
 
@@ -128,7 +135,7 @@ def test_an_eviction_takes_its_topic_or_its_text() -> None:
 def test_an_answer_that_is_cut_off_keeps_its_whole_operations_and_says_so(cut: int) -> None:
     reply = read(BARE[: cut + 1])
     assert reply.operations == READ[: len(reply.operations)]
-    assert reply.complete == (cut >= BARE.index('], "consumed"'))
+    assert is_whole(reply) == (cut >= BARE.index('], "consumed"'))
     assert len(reply.operations) == BARE[: cut + 1].count("}")
 
 
@@ -137,20 +144,21 @@ def test_one_broken_operation_in_broken_json_sinks_no_other() -> None:
     answer = f'{{"operations": [{json.dumps(ADD)}, {broken}, {json.dumps(REVISE)}], "consumed": []}}'
     reply = read(answer)
     assert reply.operations == READ[:2]
-    assert reply.complete
     assert len(reply.refused) == 1
 
 
 def test_a_comma_too_many_is_forgiven() -> None:
-    reply = read(BARE.replace('"cites": ["L2", "L3"]}]', '"cites": ["L2", "L3"]},]'))
+    reply = read(BARE.replace('"importance": 0.7}]', '"importance": 0.7},]'))
     assert reply.operations == READ
-    assert reply.complete
+    assert is_whole(reply)
 
 
 def test_only_so_many_operations_are_read() -> None:
     reply = read(json.dumps({"operations": [ADD] * (MAX_OPERATIONS + 1)}))
     assert len(reply.operations) == MAX_OPERATIONS
-    assert [refusal.figures for refusal in reply.refused] == ["201 operations, the first 200 are read"]
+    assert [refusal.figures for refusal in reply.refused] == [
+        "201 operations, the first 200 are read; say the others now"
+    ]
 
 
 def test_consumed_may_be_anything() -> None:
@@ -159,19 +167,23 @@ def test_consumed_may_be_anything() -> None:
     assert read(json.dumps({"operations": [], "consumed": ["N1", "\ud800", "N1"]})).consumed == ("N1", "?")
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize(
-    "wrapping", ["{}", "```markdown\n{}```", "Here you are:\n\n```\n{}\n```\nBye", "Here you are:\n\n{}"]
-)
-def test_a_whole_document_is_read_as_one(wrapping: str, newline: str) -> None:
-    text = (
-        render(blank()).replace("_Nothing yet._", "* a line (with a bracket)").replace("The Bond", "The Bond (warm)")
-    )
-    reply = read(wrapping.format(text).replace("\n", newline))
-    assert reply.document is not None
-    assert reply.operations == ()
-    assert reply.document.missing == ()
-    assert len(list(reply.document.lines())) == 4
+def test_what_may_be_said_of_a_line_is_read() -> None:
+    (one,) = read(said(until="2026-03-19", importance=0.25, keywords="  words \n to type ")).operations
+    assert (one.until, one.importance, one.keywords) == ("2026-03-19", 0.25, "words to type")
+    (gone,) = read(json.dumps({"operations": [EVICT | {"pointer": False, "keywords": "x" * 500}]})).operations
+    assert (gone.pointer, len(gone.keywords)) == (False, 120)
+
+
+def test_what_a_refusal_quotes_is_cleaned() -> None:
+    def clean(text: str) -> str:
+        return text.replace("secret", "[…]")
+
+    bad = {"op": "add", "section": "The secret", "text": "x" * 150 + "secret" * 40}
+    (refusal,) = read_reply(json.dumps({"operations": [bad]}), SECTIONS, clean).refused
+    assert "secret" not in refusal.figures
+    with pytest.raises(ReplyError) as error:
+        read_reply("A secret.", SECTIONS, clean)
+    assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -207,8 +219,6 @@ def test_an_answer_that_says_nothing_is_a_reply_error(answer: str) -> None:
     with pytest.raises(ReplyError) as error:
         read(answer)
     assert len(str(error.value).splitlines()) == 1
-    with pytest.raises(ReplyError):
-        read_reflection(answer.replace("insights", "thoughts"))
 
 
 @pytest.mark.parametrize("depth", [10, 300, 900, 930, 950, 960, 970, 980, 990, 1000, 5_000, 40_000])
@@ -232,19 +242,6 @@ def test_numbers_that_are_none_and_doubled_keys_are_read() -> None:
     assert read('{"operations": [' + "9" * 10_000 + ", " + json.dumps(ADD) + "]}").operations == READ[:1]
 
 
-@pytest.mark.parametrize(
-    ("answer", "insights"),
-    [
-        ('{"insights": []}', ()),
-        ('```json\n{"insights": [{"text": "a", "cites": ["N1", "C2"]}]}\n```', (("a", ["N1", "C2"]),)),
-        ('{"insights": [{"text": ""}, {"cites": []}, 7, {"text": "a", "cites": "N1"}]}', (("a", ["N1"]),)),
-        ('{"insights": [{"text": "a", "cites": []}, {"text": "b", "ci', (("a", []),)),
-    ],
-)
-def test_insights_are_read_as_far_as_they_go(answer: str, insights: tuple[tuple[str, list[str]], ...]) -> None:
-    assert read_reflection(answer) == tuple(SaidInsight(text=text, cites=cites) for text, cites in insights)
-
-
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -257,7 +254,7 @@ json_values = st.recursive(
 )
 replies = st.one_of(
     st.builds(lambda values: json.dumps({"operations": values}), st.lists(json_values, max_size=5)),
-    st.builds(lambda value: json.dumps({"operations": value, "consumed": value, "insights": value}), json_values),
+    st.builds(lambda value: json.dumps({"operations": value, "consumed": value}), json_values),
     st.just(BARE),
     any_text,
     memories(),
@@ -285,19 +282,16 @@ def damaged(draw: st.DrawFn) -> str:
 @example('{"operations": [{"op": "add", "section": "\\ud800", "text": "\\udfff", "cites": ["\\ud83d"]}]}')
 @example('{"operations": [], "consumed": ["\\ud800"]}')
 def test_whatever_is_answered_is_read_or_is_a_reply_error(answer: str) -> None:
-    for reader in (read, read_reflection):
-        try:
-            result = reader(answer)
-        except ReplyError:
-            continue
-        if isinstance(result, Synthesis):
-            assert (result.document is None) or result.operations == ()
-            for operation in result.operations:
-                assert encode(operation)
-                assert operation.text or operation.action is Action.EVICT
-            for refusal in result.refused:
-                assert encode(refusal)
-                assert len(refusal.figures) < 400
+    try:
+        result = read(answer)
+    except ReplyError:
+        return
+    for operation in result.operations:
+        assert encode(operation)
+        assert operation.text or operation.action not in (Action.ADD, Action.REVISE, Action.MERGE, Action.LEARN)
+    for refusal in result.refused:
+        assert encode(refusal)
+        assert len(refusal.figures) < 400
 
 
 def objects(schema: Any) -> list[dict[str, Any]]:
@@ -310,10 +304,9 @@ def objects(schema: Any) -> list[dict[str, Any]]:
     return [schema, *inside] if schema.get("type") == "object" else inside
 
 
-@pytest.mark.parametrize("schema", [SYNTHESIS_SCHEMA, REFLECTION_SCHEMA])
-def test_a_schema_is_what_strict_structured_output_takes(schema: dict[str, Any]) -> None:
-    for one in objects(schema):
+def test_the_schema_is_what_strict_structured_output_takes() -> None:
+    for one in objects(REPLY_SCHEMA):
         assert one["additionalProperties"] is False
         assert one["required"] == list(one["properties"])
-    assert "default" not in json.dumps(schema)
-    assert {"operations", "consumed"} >= set(schema["properties"]) or set(schema["properties"]) == {"insights"}
+    assert "default" not in json.dumps(REPLY_SCHEMA)
+    assert set(REPLY_SCHEMA["properties"]) == {"operations", "consumed"}

@@ -35,7 +35,7 @@ def test_a_record_without_a_number_is_of_before_there_were_any() -> None:
 
 def test_what_a_former_release_doubted_has_just_applied() -> None:
     dream = decode_record(OLDEST, "a record")
-    older = json.loads(encode_record(dream)) | {
+    older = json.loads(OLDEST) | {
         "format": 2,
         "doubts": [{"operation": {"action": "add", "section": "The Bond", "text": "a"}, "figures": "no number"}],
         "decided": [
@@ -56,8 +56,8 @@ def test_each_older_form_is_brought_to_todays_step_by_step(monkeypatch: pytest.M
 
     dream = decode_record(OLDEST, "a record")
     monkeypatch.setattr("state.dream._UPGRADES", (renamed, shouted))
-    today = json.loads(OLDEST)
-    del today["segments"]
+    today = json.loads(encode_record(dream))
+    del today["format"]
     first = dict(today)
     first["why"] = first.pop("reason")
     second = today | {"format": 1}
@@ -79,3 +79,32 @@ def test_a_record_of_a_newer_dreamd_is_told_apart_from_a_damaged_one() -> None:
 def test_what_is_no_record_is_an_error_that_names_it(damaged: str) -> None:
     with pytest.raises(StorageError, match=r"^record 7: .*dreamd doctor"):
         decode_record(damaged, "record 7")
+
+
+def test_a_version_of_before_says_as_changes_what_came_and_what_left() -> None:
+    born = {
+        "id": "L7",
+        "section": "The Bond",
+        "text": "Tea.",
+        "importance": 0.7,
+        "trust": "agent",
+        "evidence": ["c1"],
+    }
+    dead = {
+        "id": "L3",
+        "section": "The Bond",
+        "text": "Cocoa.",
+        "fate": "revised",
+        "successor": "L7",
+        "crystal": "c2",
+    }
+    gone = dead | {"id": "L4", "text": "Gin.", "fate": "evicted", "successor": ""}
+    older = json.loads(OLDEST) | {"format": 4, "births": [born], "deaths": [dead, gone], "merged": "a text"}
+    del older["segments"]
+    dream = decode_record(json.dumps(older), "a record")
+    assert [(one.why.value, [line.text for line in one.gone]) for one in dream.changes] == [
+        ("revised", ["Cocoa."]), ("evicted", ["Gin."]),
+    ]  # fmt: skip
+    (line,) = dream.came
+    assert (line.id, line.text, line.born_at, dream.changes[0].evidence) == ("L7", "Tea.", dream.at, ("c1",))
+    assert (dream.after, dream.joined, dream.left[0][0].crystal) == ("a text", True, "c2")

@@ -1,1 +1,0 @@
-"""What the owner does to lines of MEMORY.md."""

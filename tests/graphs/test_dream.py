@@ -1,0 +1,330 @@
+"""The graph of a dream: its drawing, its loops, a real run of it over a small world, and kills at every node."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graphs import dream as module
+from graphs import talk
+from graphs.dream import UNSAID, Dreamer, graph_of
+from graphs.extractive import AUTHOR
+from graphs.ports import Answer, Request, Trial
+from state.crystals.crystal import Crystal
+from state.document.document import SectionName, parse
+from state.document.seed import appended
+from state.dream import CurrentLine, Dream, Evidence, Kind, Snapshot
+from state.errors import CeilingError, ModelError
+from state.trust import Trust
+from tests.graphs.world import (
+    BOND,
+    CONTEXT,
+    NOW,
+    START,
+    Scripted,
+    World,
+    add,
+    evict,
+    memory,
+    ports,
+    run,
+    said,
+    snapshot,
+    spoken,
+    texts,
+)
+
+TEXT = memory(
+    bond=["Anna prefers short answers.", "Anna lives in Bonn."],
+    context=["The importer fails on empty rows.", "The release is planned for Friday."],
+)
+READ = snapshot(TEXT, "Anna plays chess.")
+CHESS = said(add(BOND, "Anna plays chess.", "N1"))
+UNCITED = said(add(BOND, "Anna plays chess."))
+CUT_OFF = spoken(CHESS[:40], "length")
+
+
+def drawn_edges() -> set[tuple[str, str]]:
+    """The edges of the docstring's drawing: the arrows of its first row, and the branch under it."""
+    rows = (module.__doc__ or "").splitlines()
+    first = next(row for row in rows if "->" in row)
+    path = ["__start__", *re.split(r"\s*->\s*", first.strip()), "__end__"]
+    under = rows[rows.index(first) + 1]
+    assert "again" in rows[rows.index(first) + 2]
+
+    def over(sign: str) -> str:
+        return next(name for name in path[1:-1] if under.index(sign) - first.index(name) in range(len(name)))
+
+    return {*pairwise(path), (over("|"), over("^"))}
+
+
+def test_the_compiled_edges_are_those_of_the_drawing() -> None:
+    graph = graph_of(Dreamer(ports(World(), Scripted([CHESS])), READ))
+    assert {(edge.source, edge.target) for edge in graph.get_graph().edges} == drawn_edges()
+
+
+# A good dream
+
+
+def test_a_good_answer_is_committed() -> None:
+    here, model = World(), Scripted([CHESS])
+    ended = run(READ, model, world=here)
+    (dream,) = here.committed
+    assert (ended.dream, ended.refused, ended.why) == (dream, (), "")
+    assert texts(dream.after, BOND) == ["Anna plays chess.", "Anna prefers short answers.", "Anna lives in Bonn."]
+    assert (dream.author, dream.taken, dream.seconds) == ("scripted-1", (1,), 3)
+    assert (dream.usage.calls, dream.usage.tokens, dream.usage.usd) == (1, 120, 0.001)
+    assert dream.usage.prompts == (talk.prompt().label,)
+    assert [crystal.text for crystal in dream.crystals] == ["Anna plays chess."]
+    (request,) = model.requests
+    assert [role for role, _ in request.messages] == ["system", "user"]
+
+
+def test_without_a_model_or_news_none_is_asked() -> None:
+    ended = run(READ)
+    assert ended.dream is not None
+    assert (ended.dream.author, ended.dream.usage.calls) == (AUTHOR, 0)
+    assert "Anna plays chess." in ended.dream.after
+    model = Scripted([CHESS])
+    run(snapshot(TEXT), model)
+    run(replace(READ, unasked=("N1",)), model)
+    assert model.requests == []
+
+
+def test_a_model_may_say_that_nothing_is_worth_a_line_and_a_note_it_passes_over_comes_again() -> None:
+    read = snapshot(TEXT, "Anna plays chess.", "The weather is fine.", "It rains.")
+    ended = run(read, Scripted([said(add(BOND, "Anna plays chess.", "N1"), consumed=["N2"])]))
+    assert ended.dream is not None
+    assert (ended.dream.taken, ended.dream.waiting) == ((1, 2), 1)
+    nothing = run(read, Scripted([said(consumed=["N1", "N2", "N3"])])).dream
+    assert nothing is not None
+    assert (nothing.changes, nothing.taken) == ((), (1, 2, 3))
+
+
+def test_an_answer_that_takes_nothing_in_ends_the_dream_and_its_notes_stay_pending() -> None:
+    here = World()
+    ended = run(READ, Scripted([said()]), world=here)
+    assert (ended.dream, ended.why, here.committed) == (None, UNSAID, [])
+    refused = run(READ, Scripted([UNCITED]), world=here)
+    assert (refused.dream, here.committed) == (None, [])
+    assert [one.guard for one in refused.refused].count("citation") == talk.MOST_ANSWERS
+
+
+def test_important_notes_that_no_model_is_asked_of_any_more_become_lines_of_their_own() -> None:
+    read = snapshot(TEXT, "Anna plays chess.", "Anna moved.", "Hm, well.")
+    important = [replace(one, importance=0.9) if one.id == "N2" else one for one in read.evidence]
+    read = replace(read, evidence=tuple(important), unasked=("N2", "N3"))
+    ended = run(read, Scripted([CHESS]))
+    assert ended.dream is not None
+    assert texts(ended.dream.after, CONTEXT)[0] == "Anna moved."
+    assert "Hm" not in ended.dream.after
+    assert ended.dream.taken == (1, 2, 3)
+
+
+# Refused, and again
+
+
+@pytest.mark.parametrize("bad", ["I am sorry.", UNCITED, CUT_OFF, spoken("", "length"), "{}", "# A title\n\nprose"])
+def test_a_refused_answer_is_asked_for_again_with_the_reason(bad: str) -> None:
+    model = Scripted([bad, CHESS])
+    ended = run(READ, model)
+    assert ended.dream is not None
+    assert "Anna plays chess." in ended.dream.after
+    first, second = model.requests
+    assert second.messages[:2] == first.messages
+    assert [role for role, _ in second.messages[2:]] == ["assistant", "user"]
+    assert "These were refused:" in second.messages[-1][1]
+    assert (ended.dream.usage.calls, bool(ended.dream.refused)) == (2, True)
+
+
+@pytest.mark.parametrize("bad", [CUT_OFF, "I am sorry.", spoken("", "stop")])
+def test_after_three_answers_that_cannot_be_read_the_old_state_stands_or_code_dreams(bad: str) -> None:
+    skill = Evidence("S1", Kind.SKILL, "Testing → Confidence: 90% | Occurrences: 9", 0.9, Trust.AGENT, NOW)
+    read = replace(READ, evidence=(*READ.evidence, skill))
+    here, model = World(), Scripted([bad])
+    ended = run(read, model, world=here)
+    assert (ended.dream, here.committed, len(model.requests)) == (None, [], talk.MOST_ANSWERS)
+    assert ended.why
+    assert len({request.messages[-1][1] for request in model.requests}) == 3
+    other = run(read, Scripted([bad]), "extractive")
+    assert other.dream is not None
+    assert (other.dream.author, other.dream.usage.calls) == (AUTHOR, 3)
+    assert "Anna plays chess." in other.dream.after
+
+
+def test_a_model_that_has_to_choose_who_leaves_is_asked_again_and_its_choice_counts() -> None:
+    read = replace(READ, budget=420)
+    model = Scripted([CHESS, said(evict(CONTEXT, "L4", "The release"))])
+    ended = run(read, model)
+    assert "If you choose nothing, these leave, in this order:" in model.requests[1].messages[-1][1]
+    assert ended.dream is not None
+    assert "The release is planned for Friday." not in texts(ended.dream.after, CONTEXT)
+
+
+@pytest.mark.parametrize("calls", [0, 1])
+def test_a_model_that_fails_ends_the_dream_or_is_replaced(calls: int) -> None:
+    answers: list[str | Exception | Answer] = [*[CUT_OFF] * calls, ModelError("not there")]
+    here = World()
+    with pytest.raises(ModelError, match="not there"):
+        run(READ, Scripted(answers), world=here)
+    assert here.committed == []
+    ended = run(READ, Scripted(answers), "extractive")
+    assert ended.dream is not None
+    assert (ended.dream.author, ended.dream.usage.calls) == (AUTHOR, calls)
+    assert ended.dream.problems == ("the model failed, extractive instead: not there",)
+    for on_failure in ("keep", "extractive"):
+        with pytest.raises(CeilingError):
+            run(READ, Scripted([*[CUT_OFF] * calls, CeilingError("5 calls")]), on_failure, here)
+    assert here.committed == []
+
+
+def test_a_model_that_fails_after_it_has_said_something_loses_nothing_it_said() -> None:
+    model = Scripted([said(add(BOND, "Anna plays chess.", "N1"), add(BOND, "x")), ModelError("gone")])
+    ended = run(READ, model, "extractive")
+    assert ended.dream is not None
+    assert "Anna plays chess." in ended.dream.after
+
+
+# Old text
+
+
+@pytest.mark.parametrize(("repeats", "leaves"), [(5, True), (40, False)])
+def test_old_text_leaves_its_place_for_a_line_that_is_not_much_shorter(repeats: int, leaves: bool) -> None:  # noqa: FBT001
+    names = ["apollo", "beagle", "cassini", "dragon", "encke"]
+    said_once = [f"Chapter {n}: {name}. " + f"Its {name} detail is long. " * repeats for n, name in enumerate(names)]
+    text = appended("\n\n".join(said_once) + "\n", memory(bond=["Anna lives in Bonn."]))
+    old = [one.strip() for one in said_once]
+    lines = tuple(
+        CurrentLine(f"T{n}", CONTEXT, one, 0.7, Trust.OWNER, NOW, above=True) for n, one in enumerate(old, 1)
+    )
+    pieces = [Evidence(f"T{n}", Kind.OLD_TEXT, one, 0.7, Trust.OWNER, NOW, f"c{n}") for n, one in enumerate(old, 1)]
+    read = snapshot(text, *pieces, old_text=lines, budget=20_000)
+    answer = said(
+        *(add(CONTEXT, f"Chapter {n} is about the {name} project and its long {name} detail.", f"T{n + 1}") for
+          n, name in enumerate(names))
+    )  # fmt: skip
+    dream = run(read, Scripted([answer])).dream
+    assert dream is not None
+    assert len(texts(dream.after, CONTEXT)) == len(names)
+    for one in old:
+        assert (one not in dream.after) is leaves
+        assert (one in {crystal.text for crystal in dream.crystals}) is leaves
+
+
+# Hostile models
+
+HOSTILE = [
+    "",
+    "Once upon a time there was a memory.",
+    '{"operations": [{"op": "evict", "line": "L1"',
+    said(*(evict(CONTEXT, f"L{n}", "x") for n in range(1, 30))),
+    said(
+        {"op": "merge", "lines": ["L1", "L2", "L3", "L4"], "text": "Things.", "cites": ["L1"], "section": "The Bond"}
+    ),
+    said({"op": "revise", "line": "L1", "text": "Nothing.", "cites": ["N1"]}),
+    said(*({"op": "close", "lines": ["L1", "L2", "L3", "L4"], "cites": ["N1"]} for _ in range(9))),
+    said(*({"op": "move", "lines": [f"L{n}"], "section": "Curiosity Gaps"} for n in range(1, 40))),
+    "# Working Memory State\n\n" + "".join(f"## {name.value}\n\n_Nothing yet._\n\n" for name in SectionName),
+    said(*(add(BOND, f"Anna has {n} cats.", "N1") for n in range(200))),
+    "word " * 30_000,
+    "[" * 50_000,
+    '{"tool_calls": [{"function": {"name": "rm", "arguments": "{}"}}]}',
+]
+
+
+@pytest.mark.parametrize("answer", HOSTILE)
+@pytest.mark.parametrize("on_failure", ["keep", "extractive"])
+def test_no_answer_loses_a_line(answer: str, on_failure: str) -> None:
+    here = World()
+    ended = run(replace(READ, budget=1_500), Scripted([answer]), on_failure, here)
+    if ended.dream is None:
+        assert here.committed == []
+        return
+    there = {block.text for _, block in parse(ended.dream.after).lines()}
+    found = {crystal.text for crystal in ended.dream.crystals}
+    assert {line.text for line in READ.lines} <= there | found
+    assert parse(ended.dream.after).missing == parse(ended.dream.after).doubled == ()
+
+
+# Kills
+
+
+class KilledError(Exception):
+    """The process is gone."""
+
+
+class Mortal(World):
+    """A world that is killed once, at the named call."""
+
+    killer: str = ""
+
+    def _dies(self, call: str) -> None:
+        if self.killer == call:
+            self.killer = ""
+            raise KilledError(call)
+
+    @contextmanager
+    def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
+        """Search as if these were kept."""
+        self._dies("trial")
+        with super().trial(crystals) as trial:
+            yield trial
+
+    def commit(self, dream: Dream) -> Dream:
+        """Keep the dream."""
+        self._dies("commit")
+        return super().commit(dream)
+
+
+class MortalModel(Scripted):
+    """A model whose process is killed once, before the answer of this number is seen."""
+
+    fatal: int = 0
+
+    def ask(self, request: Request) -> Answer:
+        """The next answer."""
+        answer = super().ask(request)
+        if len(self.requests) == self.fatal:
+            self.fatal = 0
+            self.requests.pop()
+            raise KilledError("model")
+        return answer
+
+
+ANSWERS = [said(add(BOND, "Anna plays chess.", "N1"), add(BOND, "x")), said(evict(CONTEXT, "L3", "The importer"))]
+
+
+def dreamt_with_a_kill(read: Snapshot, world: World, model: Scripted) -> Dream:
+    """The dream that another process goes on with, which knows nothing but the checkpoint."""
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": read.dream}}
+    first: Any = graph_of(Dreamer(ports(world, model), read), saver)
+    with pytest.raises(KilledError):
+        first.invoke(START, config, durability="sync")
+    again: Any = graph_of(Dreamer(ports(world, model), read), saver)
+    again.invoke(None, config, durability="sync")
+    (dream,) = world.committed
+    return dream
+
+
+@pytest.mark.parametrize("killer", ["trial", "commit"])
+def test_a_kill_in_a_later_node_asks_the_model_nothing_again(killer: str) -> None:
+    whole = run(READ, Scripted(ANSWERS)).dream
+    here, model = Mortal(), Scripted(ANSWERS)
+    here.killer = killer
+    assert dreamt_with_a_kill(READ, here, model) == whole
+    assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize("fatal", [1, 2])
+def test_a_kill_while_the_model_answers_repeats_that_question_alone(fatal: int) -> None:
+    model = MortalModel(ANSWERS)
+    model.fatal = fatal
+    dream = dreamt_with_a_kill(READ, World(), model)
+    assert dream == run(READ, Scripted(ANSWERS)).dream
+    assert (len(model.requests), dream.usage.calls) == (2, 2)
+    assert model.requests[1].messages[-1][1].startswith("That was answer 1 of 3")

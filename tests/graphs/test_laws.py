@@ -1,0 +1,224 @@
+"""Laws of a dream: whatever a model answers, in however many answers."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given
+
+from graphs import extractive, talk
+from graphs.checks import same_as_deleted
+from graphs.dream import Dreamer
+from graphs.room import fit
+from graphs.sheet import BOUNDS, WRITTEN_BY_CODE, Sheet
+from state.codec import encode
+from state.document.document import parse, render
+from state.document.operations import Why
+from state.document.page import Page
+from state.dream import CurrentLine, Dream, Kind, Snapshot, Usage, decode_record, encode_record
+from state.text.words import normalise
+from tests.graphs.lives import Life, lives, snapshots
+from tests.graphs.world import POINTERS, World, ports
+from tests.support.long_variants import examples
+
+MANY = examples(400)
+
+
+def played(life: Life) -> Sheet:
+    """The sheet after every answer, and what the program does then."""
+    sheet = talk.heard(life.read, life.messages())
+    extractive.finish(sheet)
+    return sheet
+
+
+def dreamt(life: Life) -> tuple[Sheet, Dream]:
+    """The dream that is committed."""
+    sheet = played(life)
+    fit(sheet, World())
+    return sheet, sheet.dream("scripted", Usage(), 0.0)
+
+
+def rows_of(sheet: Page) -> Counter[tuple[object, str, bool]]:
+    return Counter(
+        (line.section, normalise(line.text), line.pinned) for line in sheet.lines.values() if not line.above
+    )
+
+
+def rows_in(text: str) -> Counter[tuple[object, str, bool]]:
+    return Counter((name, block.key, block.pinned) for name, block in parse(text).lines())
+
+
+@MANY
+@given(lives())
+def test_the_lines_of_the_text_are_the_lines_of_the_sheet(life: Life) -> None:
+    sheet = talk.heard(life.read, life.messages())
+    assert rows_of(sheet) == rows_in(render(sheet.document))
+    extractive.finish(sheet)
+    assert rows_of(sheet) == rows_in(render(sheet.document))
+    fit(sheet, World())
+    dream = sheet.dream("scripted", Usage(), 0.0)
+    assert rows_of(sheet) == rows_in(dream.after)
+    assert parse(dream.after).missing == parse(dream.after).doubled == ()
+    stand = Counter(normalise(line.text) for line in sheet.standing)
+    assert max(stand.values(), default=1) == 1
+
+
+@MANY
+@given(lives())
+def test_each_line_that_left_is_a_crystal_of_the_dream(life: Life) -> None:
+    _, dream = dreamt(life)
+    known = {one.id: one.text for one in (*dream.crystals, *life.read.twins, *life.read.pointed)}
+    for line, _ in dream.left:
+        assert line.crystal in known
+        if line.section is not POINTERS:
+            assert normalise(known[line.crystal]) == normalise(life.read.redaction.of(line.text))
+
+
+@MANY
+@given(lives())
+def test_the_changes_are_the_dream_and_undoing_them_gives_the_old_lines_back(life: Life) -> None:
+    _, dream = dreamt(life)
+    page = Page(life.read.text, (*life.read.lines, *life.read.old_text), life.read.next_line)
+    before = rows_of(page)
+    for change in dream.changes:
+        assert page.change(replace(change, gone=today(page, change.gone))) is not None
+    assert page.text(dream.at, dream.mood) == dream.after
+    for change in reversed(dream.changes):
+        # Text from before the first dream does not come back above the title.
+        back = tuple(line for line in change.gone if not line.above)
+        undone = replace(change.undone, gone=today(page, change.come), come=back)
+        assert not (undone.gone or undone.come) or page.change(undone) is not None
+    assert rows_of(page) == before
+
+
+def today(page: Page, lines: Sequence[CurrentLine]) -> tuple[CurrentLine, ...]:
+    """The lines as the page has them; a line above the title has no id of a version."""
+    found = [page.stands(line) for line in lines]
+    return tuple(line for line in found if line is not None)
+
+
+@MANY
+@given(lives())
+def test_nothing_of_the_owners_leaves_without_asking(life: Life) -> None:
+    sheet = played(life)
+    theirs = {line.id: line for line in life.read.lines if line.pinned or line.id in life.read.handwritten}
+    assert {name: sheet.lines.get(name) for name in theirs} == theirs
+
+
+@MANY
+@given(lives())
+def test_a_third_of_the_memory_at_most_changes_without_asking(life: Life) -> None:
+    sheet = talk.heard(life.read, life.messages())
+    began = [line for line in life.read.lines if line.section not in WRITTEN_BY_CODE]
+    stand = {normalise(line.text) for line in sheet.standing}
+    gone = [line for line in began if normalise(line.text) not in stand]
+    assert len(gone) <= max(BOUNDS.changed, len(began) // 3)
+    evicted = [change for change in sheet.changes if change.why in (Why.EVICTED, Why.ANSWERED)]
+    assert len(evicted) <= BOUNDS.evictions
+
+
+@MANY
+@given(lives())
+def test_the_file_fits_its_budget_or_says_why_not(life: Life) -> None:
+    sheet, dream = dreamt(life)
+    assert len(dream.after) <= life.read.budget or "budget" in {one.guard for one in sheet.refused}
+    pinned = {line.id for line in life.read.lines if line.pinned}
+    assert pinned <= sheet.lines.keys()
+
+
+@MANY
+@given(lives())
+def test_what_the_owner_deleted_or_had_forgotten_never_comes(life: Life) -> None:
+    _, dream = dreamt(life)
+    for line in dream.came:
+        assert not life.read.forgotten.found(line.text), line.text
+        assert not any(same_as_deleted(line.text, one) for one in life.read.tombstones), line.text
+    for crystal in dream.crystals:
+        assert crystal in life.read.notes or not life.read.forgotten.found(crystal.text)
+
+
+@MANY
+@given(lives())
+def test_the_same_conversation_comes_to_the_same_sheet(life: Life) -> None:
+    one, other = dreamt(life), dreamt(life)
+    assert one[1] == other[1]
+    assert (one[0].told, one[0].refused, one[0].lines) == (other[0].told, other[0].refused, other[0].lines)
+
+
+@MANY
+@given(lives())
+def test_a_note_that_no_answer_names_is_not_taken_in(life: Life) -> None:
+    _, dream = dreamt(life)
+    for piece in life.read.evidence:
+        if piece.kind is Kind.NOTE and not piece.replaces and not any(f'"{piece.id}"' in one for one in life.answers):
+            taken = int(piece.id[1:]) in dream.taken
+            said = any(piece.crystal in change.evidence for change in dream.changes)
+            assert not taken
+            assert not said
+            assert piece.crystal not in dream.dreamt
+
+
+@MANY
+@given(lives())
+def test_a_model_is_told_of_every_refusal_and_never_asked_again_for_what_applied(life: Life) -> None:
+    for count in range(1, len(life.answers) + 1):
+        sheet = talk.heard(life.read, life.messages(count))
+        for one in sheet.told:
+            assert one.words
+            assert len(one.words.splitlines()) == 1
+        further = talk.reply(sheet, count)
+        wrong = [one for one in sheet.told if one.mend]
+        if further is None:
+            assert count == talk.MOST_ANSWERS or not (wrong or sheet.unread or sheet.length > life.read.budget)
+            continue
+        said = further["content"].splitlines()
+        refused = said[said.index(REFUSED) + 1 :] if REFUSED in said else []
+        masked = life.read.forgotten.masked
+        assert [one for one in wrong[:20] if not any(masked(one.words) in row for row in refused)] == []
+        stands = said[: said.index(REFUSED)] if REFUSED in said else said
+        applied = [one for one in sheet.told if one.applied]
+        assert [one for one in applied[-20:] if not any(masked(one.words) in row for row in stands)] == []
+
+
+REFUSED = "These were refused:"
+
+
+@examples(200)
+@given(lives())
+def test_what_is_said_to_a_model_holds_no_secret_and_nothing_forgotten(life: Life) -> None:
+    said = [talk.opening(life.read)[1]["content"]]
+    said += [one["content"] for one in [talk.reply(talk.heard(life.read, life.messages(1)), 1)] if one]
+    for text in said:
+        assert "sk-ant-api03" not in text
+    assert not life.read.forgotten.found("\n".join(said[1:]))
+    _, dream = dreamt(life)
+    assert "sk-ant-api03" not in encode(dream.refused)
+    assert not life.read.forgotten.found(encode(dream.refused) + encode(dream.operations))
+
+
+@examples(200)
+@given(snapshots())
+def test_without_a_model_no_line_leaves_but_for_room_or_by_a_note_that_names_it(read: Snapshot) -> None:
+    ended = Dreamer(ports(World()), read).without_model()
+    assert ended.dream is not None
+    named = {name for piece in read.evidence for name in piece.replaces}
+    for change in ended.dream.changes:
+        if change.why is Why.EVICTED:
+            continue
+        assert {line.id for line in change.gone if not line.above} <= named | repeats(read, named)
+    assert set(ended.dream.taken) == {row for row, _ in read.taken}
+
+
+def repeats(read: Snapshot, named: set[str]) -> set[str]:
+    """The lines that say already what a note says which names others."""
+    said = {normalise(piece.text) for piece in read.evidence if piece.replaces}
+    return {line.id for line in read.lines if normalise(line.text) in said} if named else set()
+
+
+@examples(60)
+@given(lives())
+def test_a_dream_is_a_value_that_can_be_kept(life: Life) -> None:
+    _, dream = dreamt(life)
+    assert decode_record(encode_record(dream), "a record") == dream
+    assert json.loads(encode_record(dream))["format"]

@@ -1,0 +1,286 @@
+"""Who leaves a file that is too long, in which order, and the pointers that are left behind."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from graphs import talk
+from graphs.room import LASTING_SHARE, OLD_TEXT_SHARE, fit, leaving, length_of
+from graphs.sheet import Sheet
+from state.crystals.crystal import Crystal, Origin
+from state.document.document import SectionName
+from state.document.operations import Operation, Why
+from state.document.pointer import FIRST, MAX_POINTERS, parse_pointer
+from state.document.seed import appended
+from state.dream import CurrentLine, Dream, PointerLine, Snapshot, Usage
+from state.signals.felt import Felt
+from state.signals.hormones import Feeling, Hormones
+from state.trust import Trust
+from tests.graphs.world import (
+    BOND,
+    CONTEXT,
+    NICHE,
+    NOW,
+    PHENOTYPE,
+    POINTERS,
+    SKILLS,
+    World,
+    add,
+    evict,
+    memory,
+    note,
+    said,
+    snapshot,
+    texts,
+)
+
+NAMES = ["apollo", "beagle", "cassini", "dragon", "encke", "fermi", "galileo", "hubble", "icarus", "juno"]
+
+
+def line_about(name: str, more: int = 12) -> str:
+    return f"The {name} probe needs {' '.join(f'{name}{number}' for number in range(more))}."
+
+
+def fitted(read: Snapshot, library: World | None = None, *operations: Operation) -> Dream:
+    sheet = talk.heard(read, [{"role": "assistant", "content": said(*operations)}] if operations else [])
+    fit(sheet, library or World())
+    return sheet.dream("scripted-1", Usage(), 0.0)
+
+
+def weighed(text: str, importances: Sequence[float], **changes: Any) -> Snapshot:
+    read = snapshot(text, **changes)
+    lines = tuple(replace(line, importance=value) for line, value in zip(read.lines, importances, strict=True))
+    return replace(read, lines=lines)
+
+
+def gone(dream: Dream) -> list[str]:
+    return [line.text for line, why in dream.left if why is Why.EVICTED and line.section is not POINTERS]
+
+
+def of(*lines: CurrentLine, **changes: Any) -> Snapshot:
+    sections: dict[str, list[str]] = {}
+    for line in lines:
+        sections.setdefault(line.section.name.lower(), []).append(line.text + (" 📌" if line.pinned else ""))
+    return snapshot(memory(**sections), lines=lines, **{"budget": 100_000} | changes)
+
+
+def line(number: int, section: SectionName = CONTEXT, importance: float = 0.5, **changes: Any) -> CurrentLine:
+    made = CurrentLine(f"L{number}", section, line_about(f"probe{number}"), importance, Trust.AGENT, NOW)
+    return replace(made, **changes)
+
+
+def order(read: Snapshot) -> list[str]:
+    return [one.id for one in leaving(Sheet(read))]
+
+
+# The order
+
+
+def test_what_is_past_leaves_first_then_the_least_important_and_of_those_the_oldest() -> None:
+    lines = (
+        line(1, importance=0.9, until="2026-03-11"), line(2, importance=0.5), line(3, importance=0.2),
+        line(4, importance=0.2, born_at=NOW - timedelta(days=3)), line(5, importance=0.1, until="2027-01-01"),
+    )  # fmt: skip
+    assert order(of(*lines)) == ["L1", "L5", "L4", "L3", "L2"]
+
+
+def test_deadlines_of_two_weeks_what_lasts_and_the_owners_own_words_leave_last() -> None:
+    lines = (
+        line(1, importance=0.1, until="2026-03-26"), line(2, importance=0.1, until="2026-03-27"),
+        line(3, BOND, 0.1), line(4, PHENOTYPE, 0.2), line(5, importance=0.0), line(6, importance=0.9),
+        line(7, importance=0.0, until="2026-03-12"),
+    )  # fmt: skip
+    assert order(of(*lines, handwritten=("L5",))) == ["L2", "L6", "L3", "L4", "L7", "L1", "L5"]
+
+
+def test_pins_pointers_and_what_is_counted_stay() -> None:
+    lines = (line(1, pinned=True), line(2, POINTERS), line(3, SKILLS), line(4, NICHE), line(5))
+    assert order(of(*lines)) == ["L5"]
+
+
+def test_what_lasts_is_kept_within_its_share_only() -> None:
+    many, work = [line(n, BOND, 0.1) for n in range(1, 20)], [line(n, importance=0.9) for n in range(20, 25)]
+    share = sum(map(length_of, many)) / LASTING_SHARE
+    assert order(of(*many, *work, budget=int(share) + 10))[:5] == [one.id for one in work]
+    assert set(order(of(*many, *work, budget=int(share) - 100))[:19]) == {one.id for one in many}
+
+
+def test_what_tells_of_what_was_felt_weighs_up_to_double() -> None:
+    lines = (
+        line(1, text="The deploy failed with an error again.", importance=0.4),
+        line(2, text="Anna thanked the agent.", importance=0.4), line(3, text="The office has two doors."),
+    )  # fmt: skip
+    assert order(of(*lines)) == ["L1", "L2", "L3"]
+    failing = Felt(((Feeling.ERROR, "the deploy failed"),), Hormones(0.15, 0.9, 0.2, NOW))
+    assert order(of(*lines, felt=failing)) == ["L2", "L3", "L1"]
+
+
+def test_what_this_dream_wrote_stays_until_a_third_of_the_memory_has_left_for_it() -> None:
+    read = replace(of(*(line(n, importance=0.9) for n in range(1, 19)), budget=3_300), evidence=(note(1, "x"),))
+    pieces = [add(BOND, line_about(f"new{n}"), "N1") for n in range(18)]
+    few = fitted(read, None, *pieces[:2])
+    assert len(texts(few.after, BOND)) == 2
+    many = fitted(read, None, *pieces)
+    assert len([one for one in gone(many) if "new" not in one]) == 6
+    assert len(texts(many.after, CONTEXT)) == 12
+
+
+# The budget
+
+
+def test_a_file_that_fits_is_left_alone() -> None:
+    read = snapshot(memory(context=[line_about(name) for name in NAMES]))
+    assert fitted(replace(read, budget=len(read.text) + 20)).changes == ()
+
+
+@pytest.mark.parametrize("budget", [1_000, 1_200, 1_500, 1_800])
+def test_the_file_fits_and_no_more_leaves_than_has_to(budget: int) -> None:
+    dream = fitted(snapshot(memory(context=[line_about(name) for name in NAMES]), budget=budget))
+    assert len(dream.after) <= budget
+    assert len(texts(dream.after, CONTEXT)) + len(gone(dream)) == 10
+    assert budget - len(dream.after) < 2.5 * len(line_about("beagle"))
+    assert set(gone(dream)) <= {crystal.text for crystal in dream.crystals}
+
+
+def test_a_file_of_pinned_lines_stays_too_long_and_says_so() -> None:
+    dream = fitted(snapshot(memory(context=[line_about(name) + " 📌" for name in NAMES]), budget=900))
+    assert dream.changes == ()
+    (refusal,) = dream.refused
+    assert (refusal.guard, refusal.figures) == (
+        "budget", f"{len(dream.after):,} characters, the budget is 900; what is left is pinned or yours",
+    )  # fmt: skip
+
+
+def test_the_owners_own_text_does_not_push_every_line_out() -> None:
+    own = "## My notes\n\n" + "Every word of this is mine. " * 120 + "\n"
+    dream = fitted(snapshot(memory(context=[line_about(name, 40) for name in NAMES]) + own, budget=4_000))
+    assert own in dream.after
+    assert len(texts(dream.after, CONTEXT)) >= 2
+    assert [one.guard for one in dream.refused] == ["budget"]
+
+
+def test_text_from_before_the_first_dream_leaves_from_its_end_down_to_its_share() -> None:
+    old = [f"Old note {n:02}: {line_about(f'moon{n:02}', 4)}" for n in range(30)]
+    above = tuple(
+        CurrentLine(f"T{n}", CONTEXT, one, 0.7, Trust.OWNER, NOW, above=True) for n, one in enumerate(old, 1)
+    )
+    text = appended("\n".join(f"- {one}" for one in old) + "\n", memory(context=[line_about("apollo")]))
+    dream = fitted(snapshot(text, old_text=above, budget=1_200))
+    assert [one for one in gone(dream) if one in old] == old[:9:-1]  # twenty in one dream
+    assert all(f"- {one}\n" in dream.after for one in old[:10])
+    few = "\n".join(f"- {one}" for one in old[:6]) + "\n"
+    crowd = appended(few, memory(context=[line_about(name) for name in NAMES]))
+    dream = fitted(snapshot(crowd, old_text=above[:6], budget=2_000))
+    assert len(few) < OLD_TEXT_SHARE * 2_000
+    assert dream.after.startswith(few)
+    assert gone(dream) != []
+
+
+# Pointers
+
+
+def pointers_of(dream: Dream) -> list[tuple[str, str, str]]:
+    """Topic, keywords and crystal of each pointer that this dream made."""
+    made = [(parse_pointer(one.text), one.crystal) for one in dream.came if one.section is POINTERS]
+    return [(*parsed, crystal) for parsed, crystal in made if parsed is not None]
+
+
+def test_every_pointer_leads_to_its_crystal_which_the_dream_brings() -> None:
+    dream = fitted(snapshot(memory(context=[line_about(name, 30) for name in NAMES]), budget=2_400))
+    library = World()
+    library.upsert(dream.crystals)
+    assert len(pointers_of(dream)) >= 1
+    known = {crystal.id: crystal for crystal in dream.crystals}
+    for _, keywords, crystal in pointers_of(dream):
+        assert crystal in library.first(keywords, FIRST)
+        assert known[crystal].origin is Origin.EVICTED
+
+
+def test_the_models_words_are_taken_if_they_lead_to_the_line() -> None:
+    read = snapshot(memory(context=[line_about("apollo"), line_about("beagle")]))
+    wanted = replace(evict(CONTEXT, "L1", "Moon"), keywords="apollo3 probe")
+    assert [one[:2] for one in pointers_of(fitted(read, None, wanted))] == [("Moon", "apollo3 probe")]
+    other = replace(wanted, keywords="nothing like it")
+    (pointer,) = pointers_of(fitted(read, None, other))
+    assert pointer[0] == "Moon"
+    assert "apollo" in pointer[1]
+    assert pointers_of(fitted(read, None, replace(wanted, pointer=False))) == []
+
+
+def test_keywords_are_chosen_again_until_the_search_finds_the_crystal() -> None:
+    library = World(least_words=7)
+    read = snapshot(memory(context=[line_about("apollo"), line_about("beagle")]))
+    (pointer,) = pointers_of(fitted(read, library, evict(CONTEXT, "L1", "Apollo")))
+    assert [len(keywords.split()) for keywords in library.asked] == [4, 5, 6, 7]
+    assert pointer[1] == library.asked[-1]
+
+
+def test_a_line_whose_crystal_no_search_finds_stays_where_it_was_with_a_refusal() -> None:
+    text = memory(context=[line_about("apollo"), line_about("beagle"), line_about("cassini")])
+    dream = fitted(snapshot(text), World(least_words=99), evict(CONTEXT, "L2", "Beagle"))
+    assert texts(dream.after, CONTEXT) == texts(text, CONTEXT)
+    assert [one.figures for one in dream.refused] == ["no words of L2 lead the search to it among 5; it stays"]
+    assert dream.changes == ()
+
+
+def test_at_most_twenty_pointers_stay_and_the_least_used_retire() -> None:
+    crystals = [Crystal(f"topic{n:02} quasar{n:02} nebula{n:02}", Origin.EVICTED, NOW) for n in range(20)]
+    used = [
+        PointerLine(f"Topic{n:02}", f"quasar{n:02} nebula{n:02}", one.id, uses=0 if n in {3, 7} else 5)
+        for n, one in enumerate(crystals)
+    ]
+    text = memory(
+        pointers=[f"{one.topic} → search: `{one.keywords}`" for one in used],
+        context=[line_about("apollo"), line_about("beagle"), line_about("cassini")],
+    )
+    led = {f"{one.topic} → search: `{one.keywords}`": one.crystal for one in used}
+    lines = tuple(replace(one, crystal=led.get(one.text, "")) for one in snapshot(text).lines)
+    library = World()
+    library.upsert(crystals)
+    read = snapshot(text, lines=lines, pointers=tuple(used), pointed=tuple(crystals), budget=40_000)
+    dream = fitted(read, library, evict(CONTEXT, "L1", "Apollo"), evict(CONTEXT, "L2", "Beagle"))
+    left = texts(dream.after, POINTERS)
+    assert len(left) == MAX_POINTERS
+    assert {one.text.split()[0] for one, _ in dream.left if one.section is POINTERS} == {"Topic03", "Topic07"}
+    assert {"Apollo", "Beagle"} <= {one.split()[0] for one in left}
+
+
+def test_thirty_lines_that_leave_make_no_more_than_twenty_pointers() -> None:
+    many = [line_about(f"{name}{n}", 6) for name in NAMES for n in range(4)]
+    dream = fitted(snapshot(memory(context=many), budget=900))
+    assert len(gone(dream)) >= 30
+    assert len(texts(dream.after, POINTERS)) <= MAX_POINTERS
+    assert len(dream.after) <= 900
+    assert set(gone(dream)) <= {crystal.text for crystal in dream.crystals}
+
+
+def pointed(keywords: str) -> tuple[Snapshot, World, Crystal]:
+    crystal = Crystal(line_about("apollo"), Origin.EVICTED, NOW)
+    text = memory(pointers=[f"Apollo → search: `{keywords}`"])
+    lines = tuple(replace(one, crystal=crystal.id) for one in snapshot(text).lines)
+    library = World()
+    library.upsert([crystal])
+    return snapshot(text, lines=lines, pointed=(crystal,)), library, crystal
+
+
+def test_a_pointer_that_resolves_is_left_alone() -> None:
+    read, library, _ = pointed("apollo1 apollo2")
+    assert fitted(read, library).changes == ()
+    assert library.asked == ["apollo1 apollo2"]
+
+
+def test_a_pointer_that_no_longer_resolves_is_mended_under_its_topic() -> None:
+    read, library, crystal = pointed("apollo1 quasar")
+    library.upsert([Crystal(f"quasar {n} apollo1", Origin.SESSION, NOW) for n in range(9)])
+    ((topic, keywords, behind),) = pointers_of(fitted(read, library))
+    assert (topic, behind) == ("Apollo", crystal.id)
+    assert keywords != "apollo1 quasar"
+    assert crystal.id in library.first(keywords, FIRST)
+
+
+def test_a_pointer_to_nothing_retires() -> None:
+    read, _, _ = pointed("apollo1 apollo2")
+    assert texts(fitted(replace(read, pointed=()), World()).after, POINTERS) == []

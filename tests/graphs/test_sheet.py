@@ -1,0 +1,303 @@
+"""What applies, what waits for the owner, and what is refused in words that say what would be accepted."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from graphs import talk
+from graphs.sheet import BOUNDS, THIRD, TIDYING, Sheet, Told
+from state.crystals.crystal import Crystal, Origin
+from state.document.approval import Approval, Heard, Policy, SectionRule
+from state.document.document import parse, render
+from state.document.operations import Action, Operation
+from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot, Usage
+from state.trust import Trust
+from tests.graphs.world import (
+    BOND,
+    CONTEXT,
+    GAPS,
+    NICHE,
+    NOW,
+    POINTERS,
+    SKILLS,
+    add,
+    crystal_of,
+    evict,
+    memory,
+    merge,
+    note,
+    revise,
+    said,
+    snapshot,
+    standing,
+    texts,
+)
+
+TEXT = memory(
+    phenotype=["The agent prefers small commits."],
+    bond=["Anna prefers short answers.", "Anna lives in Bonn.", "Anna never works on Sundays. 📌"],
+    context=["The importer fails on empty rows.", "The release is planned for Friday."],
+    pointers=["CORS debugging → search: `cors eigentrust`"],
+    gaps=["Who owns the DNS zone?"],
+    skills=["Refactoring → Confidence: 80% | Occurrences: 4"],
+)
+ANSWERS, BONN, PINNED, IMPORTER, PLANNED, POINTER, DNS, SKILL = (f"L{number}" for number in range(2, 10))
+MANY = memory(context=[f"Service number{n} runs on host{n}." for n in range(60)])
+CORS = Crystal("CORS fails since eigentrust is asked first.", Origin.EVICTED, NOW, importance=0.7)
+COFFEE = revise(BOND, ANSWERS, "Anna prefers long answers.", "N1")
+
+
+def read(text: str = TEXT, *notes: str | Evidence, **changes: Any) -> Snapshot:
+    lines = tuple(replace(one, crystal=CORS.id) if one.section is POINTERS else one for one in standing(parse(text)))
+    return snapshot(text, *(notes or ("Anna plays chess.",)), **{"lines": lines, "pointed": (CORS,)} | changes)
+
+
+def heard(world: Snapshot, *operations: Operation, consumed: tuple[str, ...] = ()) -> Sheet:
+    """The sheet after one answer with these operations."""
+    return talk.heard(world, [{"role": "assistant", "content": said(*operations, consumed=consumed)}])
+
+
+def told(operation: Operation, *notes: str | Evidence, **changes: Any) -> Told:
+    (one,) = heard(read(TEXT, *notes, **changes), operation).told
+    return one
+
+
+def of(action: Action, *lines: str, section: Any = BOND, text: str = "", cites: tuple[str, ...] = ()) -> Operation:
+    return Operation(action, section, text, lines, cites)
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        (add(BOND, "Anna plays chess."), "a new line cites at least one input; cite the one that says so"),
+        (add(BOND, "Anna plays chess.", "N9"), "there is no N9"),
+        (add(BOND, "Anna plays chess.", BONN), "a new line cites at least one input; cite the one that says so"),
+        (revise(BOND, "L99", "Anna plays chess.", "N1"), "there is no L99"),
+        (of(Action.LEARN, text="Anna thinks.", cites=("N1",)), "an insight cites at least two inputs"),
+        (revise(BOND, PINNED, "Anna works on Sundays.", "N1"), "L4 is pinned by the owner; leave it as it is"),
+        (evict(BOND, PINNED, "Sundays"), "L4 is pinned by the owner; leave it as it is"),
+        (of(Action.MOVE, PINNED, section=CONTEXT), "L4 is pinned by the owner; leave it as it is"),
+        (add(POINTERS, "Chess is found.", "N1"), "Crystal Pointers is written by the program; leave it"),
+        (add(NICHE, "Anna sold a board.", "N1"), "The Niche is written by the program; leave it"),
+        (evict(SKILLS, SKILL, "skills"), "Emerging Skills is written by the program; leave it"),
+        (evict(POINTERS, POINTER, "cors"), "Crystal Pointers is written by the program; leave it"),
+        (of(Action.MOVE, BONN, section=SKILLS), "Emerging Skills is written by the program; leave it"),
+        (of(Action.MOVE, BONN, section=BOND), "L3 stands there already"),
+        (of(Action.RECALL, BONN, section=CONTEXT), "L3 is no pointer; recall names a line of Crystal Pointers"),
+        (of(Action.MERGE, BONN, text="Anna lives in Bonn!"), "merge names two lines or more, not 1"),
+        (add(BOND, "TBD", "N1"), "no content; say something or leave it out"),
+        (add(BOND, "\u200b", "N1"), "no content; say something or leave it out"),
+        (add(BOND, "Anna says so. " * 60, "N1"), "839 characters, at most 600; say it shorter, or in two lines"),
+        (
+            revise(BOND, BONN, "Anna lives in Cologne.", BONN),
+            "no line of it says 'Cologne'; cite the input that does",
+        ),
+        (merge(CONTEXT, [IMPORTER, PLANNED], "12 rows fail."), "no line of it says '12'; cite the input that does"),
+    ],
+)
+def test_a_refusal_says_what_would_be_accepted(operation: Operation, words: str) -> None:
+    one = told(operation)
+    assert (one.words, one.mend, one.applied, one.waits) == (words, True, False, False)
+
+
+def test_what_stands_already_is_no_fault_and_its_note_is_taken_in() -> None:
+    sheet = heard(read(), add(BOND, "anna prefers SHORT answers", "N1"))
+    assert [(one.words, one.mend) for one in sheet.told] == [("L2 says so already", False)]
+    assert sheet.heard == {"N1"}
+
+
+def test_what_the_owner_deleted_is_not_written_again_unless_it_is_nearer_to_what_the_owner_wrote() -> None:
+    deleted = "Anna's birthday is on the 3 May."
+    again = add(BOND, "Anna's birthday is on 3 May.", "N1")
+    assert told(again, tombstones=(deleted,)).words == "the owner deleted this line; leave it out"
+    assert told(add(BOND, "Anna's birthday is on 4 May.", "N1"), tombstones=(deleted,)).applied
+    own = memory(bond=["Anna's birthday is 3 May, she says."])
+    nearer = add(BOND, "Anna's birthday is 3 May, says she!", "N1")
+    assert heard(read(own, tombstones=(deleted,), handwritten=("L1",)), nearer).told[0].applied
+
+
+def test_whatever_is_said_of_a_subject_in_other_words_passes() -> None:
+    """Nothing is read: honest changes in quite other words are as good as any."""
+    for text in ("Sie wohnt jetzt in Köln.", "Anna moved to Cologne.", "Anna never lived in Bonn."):
+        assert told(revise(BOND, BONN, text, "N1")).applied
+
+
+# What each operation does
+
+
+def test_each_kind_of_operation_does_what_it_says() -> None:
+    world = read(TEXT, "Anna moved to Köln.", "Ben owns the zone.")
+    sheet = heard(
+        world,
+        replace(add(CONTEXT, "Anna is away until Friday.", "N1"), until="2026-03-20", importance=0.8),
+        revise(BOND, BONN, "Anna lives in Köln.", "N1"),
+        of(Action.MOVE, ANSWERS, section=CONTEXT),
+        of(Action.CLOSE, DNS, cites=("N2",)),
+        of(Action.RECALL, POINTER, section=CONTEXT),
+        of(Action.LEARN, text="Moves cost a week.", cites=("N1", "N2")),
+        replace(evict(CONTEXT, IMPORTER, ""), pointer=False),
+    )
+    assert [one.applied for one in sheet.told] == [True] * 7
+    after = render(sheet.document)
+    assert texts(after, BOND) == ["Anna lives in Köln.", "Anna never works on Sundays."]
+    assert texts(after, CONTEXT) == [
+        CORS.text, "Anna prefers short answers.", "Anna is away until Friday.", "The release is planned for Friday.",
+    ]  # fmt: skip
+    assert texts(after, GAPS) == texts(after, POINTERS) == []
+    away = sheet.find("Anna is away until Friday.")
+    assert away is not None
+    assert (away.until, away.importance, away.trust) == ("2026-03-20", 0.8, Trust.AGENT)
+    dream = sheet.dream("scripted", Usage(), 0.0)
+    (insight,) = [one for one in dream.crystals if one.origin is Origin.DREAM]
+    assert (insight.text, len(insight.parents)) == ("Moves cost a week.", 2)
+    assert dream.taken == (1, 2)
+
+
+def test_a_pointer_that_leads_to_nothing_is_not_recalled() -> None:
+    one = told(of(Action.RECALL, POINTER, section=CONTEXT), pointed=())
+    assert (one.words, one.mend) == ("what it leads to is no longer there", True)
+
+
+def test_a_line_rests_on_the_least_trusted_of_what_it_cites() -> None:
+    pieces = [note(1, "Anna moved.", trust=Trust.OWNER), note(2, "Anna moved, it says.")]
+    sheet = heard(read(TEXT, *pieces), revise(BOND, BONN, "Anna moved.", "N1", "N2"))
+    line = sheet.find("Anna moved.")
+    assert line is not None
+    assert line.trust is Trust.AGENT
+    assert sheet.changes[-1].evidence == tuple(one.crystal for one in pieces)
+
+
+def test_a_line_changes_once_and_is_named_by_its_new_id_afterwards() -> None:
+    sheet = heard(
+        read(), revise(BOND, BONN, "Anna lives in Köln.", "N1"), evict(BOND, BONN, "Bonn"),
+        add(BOND, "Anna lives in Köln", "N1"), revise(BOND, "L10", "Anna lived in Köln.", "N1"),
+    )  # fmt: skip
+    assert [one.words for one in sheet.told] == [
+        "L10", "L3 is changed by an earlier operation; L10 stands in its place", "L10 says so already", "L11",
+    ]  # fmt: skip
+
+
+# Bounds
+
+
+def services(count: int, first: int = 1) -> list[Operation]:
+    return [revise(CONTEXT, f"L{n}", f"Service number{n} moved.", f"N{n}") for n in range(first, first + count)]
+
+
+def test_an_input_changes_at_most_eight_lines() -> None:
+    changes = [replace(one, cites=("N1",)) for one in services(9)]
+    sheet = heard(read(MANY, "All moved.", "So did number9."), *changes)
+    assert [one.applied for one in sheet.told] == [True] * 8 + [False]
+    assert sheet.told[-1].words == "N1 is cited for more than 8 changed lines"
+    more = heard(read(MANY, "All moved.", "So did number9."), *changes[:8], replace(changes[8], cites=("N1", "N2")))
+    assert more.told[-1].applied
+
+
+def test_at_most_twenty_lines_are_evicted_and_merges_leave_twenty_fewer() -> None:
+    large = memory(context=[f"Service number{n} runs on host{n}." for n in range(120)])
+    gone = heard(read(large), *(evict(CONTEXT, f"L{n}", "x") for n in range(1, 30)))
+    assert sum(one.applied for one in gone.told) == BOUNDS.evictions
+    assert gone.told[-1].words == "at most 20 lines are evicted in one dream"
+    merged = [merge(CONTEXT, [f"L{n + m}" for m in range(8)], f"Eight, {n}.", f"N{n}") for n in (1, 9, 17)]
+    few = heard(read(large, *(note(n, "x") for n in (1, 9, 17))), *merged)
+    assert [one.words for one in few.told if one.mend] == ["merges leave at most 20 lines fewer in one dream"]
+
+
+def test_more_than_a_third_of_the_memory_waits_and_additions_apply() -> None:
+    pieces = [f"Service number{n} moved." for n in range(1, 25)]
+    sheet = heard(read(MANY, *pieces), *services(21), add(BOND, "They all moved.", "N22"))
+    assert [one.waits for one in sheet.told] == [False] * 20 + [True, False]
+    assert [(one.applied, one.figures) for one in sheet.staged] == [(False, THIRD)]
+    small = memory(context=[f"Fact number {n}." for n in range(6)])
+    facts = [revise(CONTEXT, f"L{n}", f"It is {n}.", f"N{n}") for n in range(1, 7)]
+    few = heard(read(small, *(f"It is {n}." for n in range(1, 7))), *facts)
+    assert [one.waits for one in few.told] == [False] * 5 + [True]
+
+
+def test_lines_that_are_moved_first_count_as_those_of_before() -> None:
+    world = read(memory(context=[f"Service number{n} runs." for n in range(12)]))
+    moves = [of(Action.MOVE, f"L{n}") for n in range(1, 13)]
+    answers = [said(*moves), said(*(evict(BOND, f"L{n}", "x") for n in range(13, 25)))]
+    sheet = talk.heard(world, [{"role": "assistant", "content": one} for one in answers])
+    assert len(texts(render(sheet.document), BOND)) == 7
+    assert sum(one.waits for one in sheet.told) == 7
+
+
+def test_tidying_of_more_lines_than_usual_waits() -> None:
+    merges = [merge(CONTEXT, [f"L{n}", f"L{n + 1}"], f"Service number{n - 1} runs, and its neighbour.") for n in
+              (1, 3, 5, 7, 9)]  # fmt: skip
+    sheet = heard(read(MANY), *merges)
+    assert [one.waits for one in sheet.told] == [False] * 4 + [True]
+    assert sheet.told[-1].words == f"waits for the owner: {TIDYING}"
+
+
+# The owner's rules
+
+ASK_BOND = Policy(
+    sections=tuple(SectionRule(BOND, action, Approval.ASK) for action in Action if action is not Action.ADD)
+)
+
+
+def test_what_waits_does_not_stop_the_rest_and_holds_what_is_needed_to_judge_it() -> None:
+    world = read(TEXT, "Anna prefers long answers.", "The release is on Monday.", policy=ASK_BOND)
+    sheet = heard(world, COFFEE, revise(CONTEXT, PLANNED, "The release is planned for Monday.", "N2"))
+    assert [(one.waits, one.applied) for one in sheet.told] == [(True, False), (False, True)]
+    dream = sheet.dream("scripted", Usage(), 0.0)
+    waits, shown = dream.staged
+    assert (dream.waiting_changes, shown.applied, shown.operation.lines) == (1, True, (PLANNED,))
+    assert waits.figures == "dream.approve.sections.The Bond: ask"
+    assert [line.text for line in waits.lines] == ["Anna prefers short answers."]
+    assert [piece.text for piece in waits.evidence] == ["Anna prefers long answers."]
+    assert dream.taken == (1, 2)  # the staged operation holds its input
+
+
+@pytest.mark.parametrize(
+    ("operation", "changes", "became"),
+    [
+        (COFFEE, {"policy": ASK_BOND}, "waits"),
+        (add(BOND, "Anna plays chess.", "N1"), {"policy": ASK_BOND}, "applied"),
+        (COFFEE, {"policy": Policy(revise=Approval.NEVER)}, "refused"),
+        (COFFEE, {"policy": Policy(by_hand=Approval.ASK), "handwritten": (ANSWERS,)}, "waits"),
+        (evict(BOND, ANSWERS, "x"), {"policy": Policy(by_hand=Approval.ASK), "handwritten": (ANSWERS,)}, "waits"),
+        (of(Action.MOVE, ANSWERS, section=CONTEXT), {"policy": Policy(revise=Approval.ASK)}, "waits"),
+        (of(Action.CLOSE, DNS), {"policy": Policy(evict=Approval.ASK)}, "waits"),
+        (of(Action.RECALL, POINTER, section=BOND), {"policy": Policy(add=Approval.ASK)}, "waits"),
+        (COFFEE, {"earlier": (EarlierChange(4, COFFEE, Decision.DECLINED),)}, "refused"),
+        (COFFEE, {"earlier": (EarlierChange(4, COFFEE, Decision.WAITING),)}, "applied"),
+        (COFFEE, {"policy": ASK_BOND, "earlier": (EarlierChange(4, COFFEE, Decision.WAITING),)}, "refused"),
+        (COFFEE, {"policy": ASK_BOND, "undecided": (crystal_of("Anna plays chess.").id,)}, "refused"),
+        (COFFEE, {"undecided": (crystal_of("Anna plays chess.").id,)}, "applied"),
+    ],
+)
+def test_the_owner_decides_what_waits(operation: Operation, changes: dict[str, Any], became: str) -> None:
+    one = told(operation, **changes)
+    assert became == ("applied" if one.applied else "waits" if one.waits else "refused")
+    assert not one.mend  # it is not the model's to mend
+
+
+def test_the_owners_word_opens_a_section() -> None:
+    assert told(COFFEE, note(1, "I like long ones", trust=Trust.OWNER), policy=ASK_BOND).applied
+
+
+def test_a_merge_in_other_words_on_nothing_new_is_the_same_merge() -> None:
+    known = merge(BOND, [ANSWERS, BONN], "Anna: short answers, Bonn.")
+    earlier = (EarlierChange(5, known, Decision.DECLINED),)
+    again = merge(BOND, [BONN, ANSWERS], "Short answers and Bonn are what Anna prefers.")
+    assert told(again, earlier=earlier).words == "change 5 was declined by the owner"
+    assert told(replace(again, cites=("N1",)), earlier=earlier).applied
+
+
+def test_what_an_agent_noted_after_reading_a_page_may_ask() -> None:
+    piece = replace(note(1, "Anna plays chess."), heard="web")
+    asks = told(add(BOND, "Anna plays chess.", "N1"), piece, policy=Policy(heard=Heard.ASK))
+    assert asks.words == "waits for the owner: dream.heard: ask; its agent had read a page"
+    assert told(add(BOND, "Anna plays chess.", "N1"), piece).applied
+
+
+def test_lines_that_the_program_counts_ask_nobody_and_are_not_told() -> None:
+    never = Policy(Approval.NEVER, Approval.NEVER, Approval.NEVER, Approval.NEVER)
+    skill = Evidence("S1", Kind.SKILL, "Refactoring → Confidence: 85% | Occurrences: 5", 0.8, Trust.AGENT, NOW)
+    sheet = talk.begun(read(TEXT, skill, policy=never))
+    assert texts(render(sheet.document), SKILLS) == [skill.text]
+    assert (len(sheet.told), sheet.staged, sheet.refused) == (1, [], [])

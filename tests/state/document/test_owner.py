@@ -1,0 +1,132 @@
+"""What a person did to a memory is taken in exactly, an accident is no wish, and what they put right stays right."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.document.document import Edit, SectionName, blank, parse, render
+from state.document.editing import edited
+from state.document.operations import Why
+from state.document.owner import LEAST_ACCIDENT, OwnersText, lines_in, match, owners_text, restored_text
+from state.dream import CurrentLine
+from state.text.words import normalise
+from state.trust import Trust
+from tests.support.documents import any_text, memories
+from tests.support.long_variants import examples
+
+NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+BOND, CONTEXT = SectionName.BOND, SectionName.CONTEXT
+
+
+def memory(*lines: str, section: SectionName = BOND) -> str:
+    return render(edited(blank(), [Edit(section, (), one) for one in lines])[0])
+
+
+def ledger(text: str) -> tuple[CurrentLine, ...]:
+    return tuple(
+        CurrentLine(f"L{n}", name, block.text, 0.5, Trust.AGENT, NOW, block.pinned)
+        for n, (name, block) in enumerate(parse(text).lines(), 1)
+    )
+
+
+def left(before: str, after: str, **more: object) -> OwnersText:
+    return owners_text(ledger(before), after, NOW, **more)  # type: ignore[arg-type]
+
+
+def keys(text: str) -> Counter[tuple[SectionName, str]]:
+    return Counter((name, block.key) for name, block in parse(text).lines())
+
+
+@examples(400)
+@given(memories(), st.one_of(memories(), any_text))
+def test_what_a_person_left_is_taken_in_exactly(before: str, after: str) -> None:
+    """The lines that stay where they are, moved or not, and those that come are the lines of the text."""
+    standing, done = ledger(before), left(before, after)
+    gone = [line.id for change in done.changes for line in change.gone]
+    assert len(gone) == len(set(gone))
+    stay = [line for line in standing if line.id not in gone]
+    found = lines_in(parse(after), stay)
+    assert {line.id for line in found} == {line.id for line in stay}
+    come = [line for change in done.changes for line in change.come]
+    texts = Counter((line.section, normalise(line.text)) for line in (*found, *come))
+    assert texts == keys(after)
+    assert all(line.trust is Trust.OWNER for line in come)
+    there = {key for _, key in keys(after)}
+    assert not there & {normalise(one) for one in done.deleted}
+
+
+@examples(100)
+@given(memories())
+def test_a_text_that_nobody_touched_changes_nothing(text: str) -> None:
+    assert left(text, text) == OwnersText(())
+
+
+@examples(200)
+@given(memories(), memories())
+def test_a_restore_gives_the_lines_of_the_older_text(older: str, newer: str) -> None:
+    standing = ledger(newer)
+    changes = restored_text(standing, older, NOW, lambda _: (Trust.AGENT, ("c1",)), 0.7)
+    gone = {line.id for change in changes for line in change.gone}
+    come = [line for change in changes for line in change.come]
+    stay = lines_in(parse(older), [line for line in standing if line.id not in gone])
+    assert Counter((line.section, normalise(line.text)) for line in (*stay, *come)) == keys(older)
+    assert {change.why for change in changes} <= {Why.EVICTED, Why.ADDED}
+    assert all((line.trust, line.importance) == (Trust.AGENT, 0.7) for line in come)
+    assert all(change.evidence == ("c1",) for change in changes if change.come)
+
+
+FACTS = [
+    f"Fact number {n} about {word}." for n, word in enumerate(["tea", "chess", "Bonn", "ports", "DNS", "cats"], 1)
+]
+
+
+def test_a_few_lines_gone_are_deleted_and_most_of_them_at_once_an_accident() -> None:
+    few = left(memory(*FACTS), memory(*FACTS[2:]))
+    assert (few.deleted, few.problems) == (tuple(FACTS[:2]), ())
+    assert [change.why for change in few.changes] == [Why.DELETED] * 2
+    lost = left(memory(*FACTS), memory(*FACTS[LEAST_ACCIDENT:]))
+    assert lost.deleted == ()
+    assert lost.problems[0].startswith("5 of 6 lines are gone from MEMORY.md: taken as an accident")
+    assert left(memory(*FACTS), "").deleted == ()
+    # Ten of thirty are a wish.
+    many = [f"Fact number {n} is a fact." for n in range(30)]
+    assert len(left(memory(*many), memory(*many[10:])).deleted) == 10
+
+
+def test_a_line_that_is_worded_otherwise_is_revised_and_a_corrected_number_is_not_written_again() -> None:
+    before = memory("The deadline of the report is March 20.")
+    for after, unwanted in (
+        ("The deadline of the report is March 25.", ("The deadline of the report is March 20.",)),
+        ("The deadline of our report is March 20.", ()),
+    ):
+        done = left(before, memory(after))
+        (change,) = done.changes
+        assert (change.why, [one.text for one in change.come]) == (Why.REVISED, [after])
+        assert done.deleted == unwanted
+    other = left(before, memory("Anna plays chess."))
+    assert [change.why for change in other.changes] == [Why.DELETED, Why.ADDED]
+    assert other.deleted == ("The deadline of the report is March 20.",)
+
+
+def test_what_stands_again_is_wanted_again() -> None:
+    done = left(memory("Tea."), memory("Tea.", "Anna smokes."), unwanted=("anna SMOKES.", "Anna drinks."))
+    assert done.lifted == ("anna SMOKES.",)
+
+
+def test_a_line_that_moved_or_is_pinned_is_the_same_line() -> None:
+    line = ledger(memory("Tea."))
+    assert owners_text(line, memory("Tea.", section=CONTEXT), NOW).changes == ()
+    (moved,) = lines_in(parse(memory("Tea. 📌", section=CONTEXT)), line)
+    assert moved == replace(line[0], section=CONTEXT, pinned=True)
+    assert match(line, [(CONTEXT, "tea"), (BOND, "Tea."), (BOND, "Tea.")]) == [None, line[0], None]
+
+
+def test_a_person_did_not_delete_what_they_never_saw_nor_keep_what_they_took_out() -> None:
+    standing = memory("Tea.", "Anna plays chess.")
+    seen, after = memory("Tea.", "Ben sails."), memory("Tea.")
+    done = left(standing, after, seen=seen)
+    assert [(change.why, change.gone[0].text) for change in done.changes] == [(Why.EVICTED, "Anna plays chess.")]
+    assert done.deleted == ("Ben sails.",)
