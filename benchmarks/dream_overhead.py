@@ -40,7 +40,7 @@ _IMPORTED = (
     "tokenizers",
     "daemon.dream.run",
 )
-_PHASES = ("absorb", "embed", "gather", "reflect", "synthesize", "guard", "evict", "commit", "rest")
+_PHASES = ("absorb", "embed", "gather", "synthesize", "guard", "evict", "commit", "rest")
 
 
 @dataclass(slots=True)
@@ -114,7 +114,8 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
     from daemon.dream.run import Mode, dream_now
     from daemon.ingest.notes import absorb_notes
     from daemon.workspace.stores import open_exclusive, utc_now
-    from state.document.operations import Fate
+    from state.document.document import SectionName
+    from state.document.operations import Why
     from state.dream import Reason
 
     began = time.perf_counter()
@@ -137,8 +138,9 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
             outcome = dream_now(store, Reason.MANUAL, Mode.AUTO, told)
             times.mark("rest")
             processor = time.process_time() - times.used
-        gone = sum(death.fate is Fate.EVICTED for death in outcome.dream.deaths)
-        pointers = len(outcome.dream.pointers)
+        left = [line for line, why in outcome.dream.left if why is Why.EVICTED]
+        gone = sum(line.section is not SectionName.POINTERS for line in left)
+        pointers = sum(line.section is SectionName.POINTERS for line in outcome.dream.came)
     return Run(opening, times.phases, processor, embedder.seconds, embedder.calls, gone, pointers)
 
 

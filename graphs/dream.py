@@ -21,13 +21,14 @@ from graphs.sheet import Sheet
 from prompts.replies import REPLY_SCHEMA
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Snapshot, Usage
-from state.errors import CeilingError, ModelError
+from state.errors import CeilingError, ModelError, ReplyError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
 EXTRACTIVE = "extractive"
+_SAID_NOTHING = "(no text)"
 UNSAID = "the answer changes nothing and names no note as consumed"
 
 
@@ -81,6 +82,10 @@ class Dreamer:
         assert self.ports.model is not None
         try:
             answer = _asked(self.ports.model, state["messages"])
+        except ReplyError as error:
+            answer = getattr(error, "answer", None)
+            said = {"role": "assistant", "content": (answer.text if answer else "") or _SAID_NOTHING}
+            return {"messages": [said], "usage": [_paid(answer)] if answer else []}
         except ModelError as error:
             if self.ports.on_failure != EXTRACTIVE or isinstance(error, CeilingError):
                 raise
@@ -122,6 +127,8 @@ class Dreamer:
             return self.without_model(state["failure"] or "the model gave no answer that can be read", usage)
         extractive.finish(sheet)
         if not (sheet.heard or sheet.changes or sheet.staged) and self.snapshot.taken:
+            if self.ports.on_failure == EXTRACTIVE:
+                return self.without_model(UNSAID, usage)
             return Ended(None, (*sheet.refused, Refusal("nothing taken in", "dream", UNSAID)), UNSAID)
         return self._fitted(sheet, usage.model, usage)
 

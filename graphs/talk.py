@@ -142,7 +142,7 @@ def _hear(sheet: Sheet, answer: str) -> None:
         text, keywords = redaction.of(operation.text, clear), clean(operation.keywords)
         sheet.play((replace(operation, text=text, keywords=keywords),), OF_MODEL, by_model=True)
     refused = {cite for one in sheet.told[before:] if one.mend for cite in one.operation.cites}
-    sheet.heard |= set(reply.consumed) - refused
+    sheet.heard |= sheet.inputs.keys() & set(reply.consumed) - refused
 
 
 def reply(sheet: Sheet, answers: int) -> Message | None:

@@ -151,7 +151,7 @@ def test_an_edit_between_reading_and_committing_wins(ready: Prepared, tmp_path: 
     workspace = ready.copy(tmp_path / "agent")
     write(workspace, edit.change)
     with opened(workspace) as store:
-        assert store.memory.commit(ready.dream).merged is not None
+        assert store.memory.commit(ready.dream).joined
         assert store.memory.text(store.lineage.last_version()) == workspace.document.read_text(encoding="utf-8")
         assert edit.change(ready.dream.before) in saved_texts(store)
         assert_wins(store, edit, dreams=2)
@@ -175,7 +175,7 @@ def test_an_edit_in_the_instant_before_the_swap_wins(ready: Prepared, tmp_path: 
     edit = BEFORE_THE_SWAP[name]
     workspace = ready.copy(tmp_path / "agent")
     with opened(workspace, Interrupting(workspace, [edit.change])) as store:
-        assert store.memory.commit(ready.dream).merged is not None
+        assert store.memory.commit(ready.dream).joined
         assert store.memory.text(store.lineage.last_version()) == workspace.document.read_text(encoding="utf-8")
         assert edit.change(ready.dream.before) in saved_texts(store)
         assert_wins(store, edit, dreams=2)

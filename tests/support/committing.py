@@ -78,7 +78,7 @@ def prepared(folder: Path) -> Prepared:
         store.ledger.decide(dream.id, "rejected")
         # The run as it is while it goes on.
         store.crystals.connection.execute("UPDATE dreams SET outcome = 'running' WHERE id = ?", (dream.id,))
-    assert dream.number == 2
+    assert dream.number == 3  # what stands there by hand is the second
     assert dream.taken
     return Prepared(workspace.root, dream)
 

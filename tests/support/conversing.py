@@ -25,6 +25,11 @@ def model_at(server: ScriptedModel, name: str = "openai/scripted", seconds: floa
     return LitellmModel(name, api_base=server.url, timeout_seconds=seconds, max_output_tokens=400)
 
 
+def saying(text: str) -> Request:
+    """The same request with another question."""
+    return replace(REQUEST, messages=(REQUEST.messages[0], ("user", text)))
+
+
 def refusal(model: Model, request: Request = REQUEST) -> ModelError:
     with pytest.raises(ModelError) as caught:
         model.ask(request)

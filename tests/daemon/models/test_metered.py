@@ -11,7 +11,7 @@ from daemon.models.retrying import Retrying
 from graphs.ports import Answer
 from state.budget import Limits, Spend
 from state.errors import CeilingError
-from tests.support.conversing import ASKING, REQUEST, SCHEMA, Serve, model_at, refusal
+from tests.support.conversing import ASKING, REQUEST, SCHEMA, Serve, model_at, refusal, saying
 from tests.support.scripted_model import SCRIPTS, Reply, error, in_turn
 
 pytestmark = pytest.mark.usefixtures("only_loopback")
@@ -52,7 +52,7 @@ def test_an_answer_is_recorded_before_it_is_returned_and_never_paid_twice(serve:
 def test_another_request_is_another_call(serve: Serve) -> None:
     server, ledger = serve(in_turn("one", "two")), Ledger()
     meter = ledger.meter(model_at(server))
-    assert [meter.ask(REQUEST).text, meter.ask(replace(REQUEST, user="more")).text] == ["one", "two"]
+    assert [meter.ask(REQUEST).text, meter.ask(saying("more")).text] == ["one", "two"]
     assert meter.spent == ledger.today()
     assert meter.spent.calls == 2
 
@@ -60,8 +60,8 @@ def test_another_request_is_another_call(serve: Serve) -> None:
 def test_a_digest_tells_requests_apart_and_nothing_else() -> None:
     asked = [
         REQUEST,
-        replace(REQUEST, system="x"),
-        replace(REQUEST, user="x"),
+        replace(REQUEST, messages=(("system", "x"), *REQUEST.messages[1:])),
+        saying("x"),
         ASKING,
         replace(ASKING, schema_name="x"),
     ]
@@ -93,7 +93,7 @@ def test_a_recorded_answer_is_free_even_past_the_ceiling(serve: Serve) -> None:
     meter = ledger.meter(model_at(server), Limits(calls_per_dream=1))
     assert meter.ask(REQUEST) == meter.ask(REQUEST)
     with pytest.raises(CeilingError):
-        meter.ask(replace(REQUEST, user="more"))
+        meter.ask(saying("more"))
 
 
 def test_what_was_spent_before_a_kill_counts(serve: Serve) -> None:
@@ -110,7 +110,7 @@ def test_a_dream_that_took_too_long_asks_no_more(serve: Serve) -> None:
     meter.ask(REQUEST)
     time[0] += 1
     with pytest.raises(CeilingError, match="wall_seconds_per_dream"):
-        meter.ask(replace(REQUEST, user="more"))
+        meter.ask(saying("more"))
 
 
 def test_retries_count_only_where_the_provider_may_have_charged(serve: Serve) -> None:

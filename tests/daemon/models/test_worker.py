@@ -23,7 +23,7 @@ from daemon.models.worker import ModelWorker, WorkerModel, spawned
 from state.budget import Limits, Spend
 from state.errors import DreamdError, ModelError, StoppedError
 from tests.support import forked
-from tests.support.conversing import ASKING, KEY, REQUEST, Serve, model_at, never
+from tests.support.conversing import ASKING, KEY, REQUEST, Serve, model_at, never, saying
 from tests.support.scripted_model import SCRIPTS, Reply, Script, ScriptedModel, error, in_turn
 from tests.support.serving import until
 
@@ -247,7 +247,7 @@ def test_an_idle_worker_ends_and_one_that_is_asked_does_not(serve: Serve, worker
 
     def ask() -> None:
         try:
-            model.ask(replace(REQUEST, user="more"))
+            model.ask(saying("more"))
         except DreamdError as refused:
             failed.append(refused)
 
@@ -287,7 +287,7 @@ def test_many_ask_the_same_worker_at_once(serve: Serve, worker: ModelWorker, tol
     said: dict[str, str] = {}
 
     def ask(text: str) -> None:
-        said[text] = asking(worker, server).ask(replace(REQUEST, user=text)).text
+        said[text] = asking(worker, server).ask(saying(text)).text
 
     threads = [threading.Thread(target=ask, args=(f"question {number}",)) for number in range(8)]
     for thread in threads:

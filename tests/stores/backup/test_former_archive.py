@@ -55,7 +55,7 @@ def test_an_archive_of_an_older_dreamd_is_imported_exactly(origin: Path, tmp_pat
             if name.startswith("history/"):
                 record = decode_record(files[name], name)
                 kept = store.memory.version(record.number)
-                assert (kept.text, kept.operations, kept.id) == (record.text, record.operations, record.id)
+                assert (kept.after, kept.operations, kept.id) == (record.after, record.operations, record.id)
 
 
 def with_entry(target: Path, head: bytes, content: bytes = b"") -> Path:
