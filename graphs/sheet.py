@@ -147,6 +147,10 @@ class Sheet(Page):
         """
         for given in operations:
             operation = self._made_safe(given, by_model=by_model)
+            if by_model and self._has_heard(operation):
+                self.heard.update(operation.cites)
+                self.told.append(Told(operation, "was said before"))
+                continue
             refusal = next((found for check in checks if (found := check(self, operation)) is not None), None)
             if refusal is not None:
                 masked = self.snapshot.forgotten.masked if self.snapshot.forgotten else str
@@ -157,6 +161,12 @@ class Sheet(Page):
                 self._stage(operation, why.words)
             else:
                 self.refuse(Refusal("approval", "operation", why.words, operation))
+
+    def _has_heard(self, operation: Operation) -> bool:
+        """Whether this has applied, or waits, already: a model that says all of it again is not told to mend it."""
+        said = (one.operation for one in self.told if one.applied or one.waits)
+        same = (operation.action, operation.section, operation.lines, operation.text)
+        return any((one.action, one.section, one.lines, one.text) == same for one in said)
 
     def refuse(self, refusal: Refusal) -> None:
         """Tell that something that was wanted is not done."""

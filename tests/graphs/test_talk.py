@@ -6,12 +6,13 @@ from datetime import timedelta
 import pytest
 
 from graphs import talk
+from state.document.approval import Approval, Policy
 from state.document.document import SectionName
 from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot
 from state.signals.felt import Felt
 from state.signals.hormones import Feeling, Hormones
 from state.trust import Trust
-from tests.graphs.world import BOND, CONTEXT, NOW, add, evict, memory, note, revise, said, snapshot
+from tests.graphs.world import BOND, CONTEXT, NOW, add, evict, memory, merge, note, revise, said, snapshot
 
 TEXT = memory(
     bond=["Anna prefers short answers.", "Anna lives in Bonn. 📌"],
@@ -121,6 +122,20 @@ def test_each_operation_is_told_once_and_what_applied_is_not_asked_again() -> No
     assert "declined" not in told  # that is not the model's to mend
     # What it does not say again is over.
     assert replied(read, answer, said()) is None
+
+
+def test_a_model_that_says_all_of_it_again_is_done() -> None:
+    read = snapshot(TEXT, "Anna plays chess.", "Short ones.", policy=Policy(merge=Approval.ASK))
+    good = (
+        add(BOND, "Anna plays chess.", "N1"), revise(BOND, "L1", "Anna prefers short ones.", "N2"),
+        evict(CONTEXT, "L3", "x"),
+    )  # fmt: skip
+    once = said(*good, add(BOND, "Anna sails."))
+    assert replied(read, once) is not None
+    assert replied(read, once, said(*good)) is None
+    waits = said(merge(CONTEXT, ["L3", "L4"], "The release fails on empty rows.", "N2"))
+    sheet = talk.heard(read, [{"role": "assistant", "content": one} for one in (waits, waits)])
+    assert (len(sheet.staged), sheet.changes, talk.reply(sheet, 2)) == (1, [], None)
 
 
 def test_an_answer_that_cannot_be_read_is_told_so() -> None:
