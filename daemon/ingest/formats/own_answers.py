@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from state.document.document import SectionName
 
-# The names under which a server of the Model Context Protocol is reached begin so in Claude Code and in Codex.
-_SERVER = re.compile(r"(?i)mcp_{1,2}[\w-]*dreamd[\w-]*")
+# How agents name the tools of a server: mcp__dreamd__NAME, mcp_dreamd_NAME, dreamd_NAME.
+_SERVER = re.compile(r"(?i)(?:mcp_{1,2}[\w-]*)?dreamd[\w-]*")
 _NAMES = frozenset(
     {
         "dream_now",
