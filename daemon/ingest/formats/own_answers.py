@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from state.document.document import SectionName
 
 # How agents name the tools of a server: mcp__dreamd__NAME, mcp_dreamd_NAME, dreamd_NAME.
-_SERVER = re.compile(r"(?i)(?:mcp_{1,2}[\w-]*)?dreamd[\w-]*")
+_SERVER = re.compile(r"(?i)mcp_{1,2}[\w-]*dreamd|dreamd_")
 _NAMES = frozenset(
     (
         "dream_now dream_status memory_bootstrap memory_capacity memory_context memory_forget memory_memorize"

@@ -63,6 +63,7 @@ def texts(path: Path, *records: object) -> list[str]:
     [
         ("mcp__dreamd__memory_search", {"query": QUESTION}),
         ("mcp__dreamd__dream_status", {}),
+        ("mcp_dreamd_memory_search", {"query": QUESTION}),
         ("ReadMcpResourceTool", {"server": "dreamd", "uri": "memory://bootstrap"}),
         ("Bash", {"command": f'cd /srv && dreamd search "{QUESTION}"'}),
         ("Bash", {"command": "DREAMD_LOG=off ~/.local/bin/dreamd status --json | jq ."}),
@@ -83,6 +84,7 @@ def test_neither_a_call_of_dreamd_nor_its_answer_is_read(
     ("tool", "given"),
     [
         ("mcp__mem0__memory_search", {"query": "crane"}),
+        ("dreamdiary_read", {"query": "crane"}),
         ("Bash", {"command": "cd ~/src/dreamd && make test"}),
         ("Bash", {"command": "git clone https://a.test/dreamd"}),
         ("Bash", {"command": "grep -rn dreamd docs"}),
