@@ -235,7 +235,7 @@ def gemini(record: Record, known: Known) -> Iterator[RawTurn]:
 
 
 def _gemini_message(record: Record, known: Known) -> Iterator[RawTurn]:
-    if known.is_new(str(record.get("id"))):
+    if "id" not in record or known.is_new(str(record["id"])):
         text = _gemini_text(record)
         yield _human(spoken(text), side=known.side) if record["type"] == "user" else _agent(text)
     for call in _dicts(record.get("toolCalls")):

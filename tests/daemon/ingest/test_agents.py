@@ -358,8 +358,11 @@ def test_a_summary_that_takes_the_place_of_geminis_history_is_no_word_of_the_own
 
 
 def test_the_user_of_a_subagent_of_gemini_is_the_agent(tmp_path: Path) -> None:
-    found = said(tmp_path / "a.jsonl", {**HEAD, "kind": "subagent"}, gemini(1, "user", "Search the code"))
-    assert found == [("Search the code", "assistant", Trust.AGENT)]
+    nameless = {"type": "user", "content": "Go on"}
+    request = gemini(1, "user", "Search the code")
+    found = said(tmp_path / "a.jsonl", {**HEAD, "kind": "subagent"}, request, nameless, nameless)
+    assert [text for text, *_ in found] == ["Search the code", "Go on", "Go on"]
+    assert {trust for *_, trust in found} == {Trust.AGENT}
 
 
 @pytest.mark.parametrize("indent", [None, 2])
