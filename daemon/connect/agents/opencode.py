@@ -29,5 +29,5 @@ OPENCODE = Agent(
     lists=("opencode", "mcp", "list"),
     knows=rf"{SERVER}.*connected",
     unknown="see 'opencode mcp list'",
-    advice=("it runs no hooks: 'opencode export' writes a session for 'dreamd ingest PATH'",),
+    advice=("it runs no hooks: past sessions are read by 'dreamd ingest PATH'",),
 )
