@@ -22,7 +22,12 @@ SALT = "5a" * 32
 FORGOTTEN = "the harbour crane is 4711"
 DELETED = "Anna's birthday is on 3 May."
 _PEOPLE = ("Anna", "Ben", "Carla", "Douglas", "Emil")
-_FACTS = ("prefers short answers", "lives in Bonn", "runs the importer on port 8080", "owns the DNS zone")
+_FACTS: tuple[str, ...] = (
+    "prefers short answers",
+    "lives in Bonn",
+    "runs the importer on port 8080",
+    "owns the DNS zone",
+)
 _FACTS += ("moved to Köln", "plays chess on Tuesdays", "reviews each release on 2026-03-20", "likes green tea")
 sentences = st.builds(lambda who, what: f"{who} {what}.", st.sampled_from(_PEOPLE), st.sampled_from(_FACTS))
 odd_texts = st.sampled_from(
