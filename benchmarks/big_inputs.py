@@ -17,7 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from state.stores.disk.workspace import Workspace, contained, init_workspace
+from benchmarks.serving import environment
+from daemon.workspace.adoption import init_workspace
+from state.stores.disk.workspace import Workspace
 
 _PIECE = 1 << 20
 _WORDS = "kettle bicycle garden window piano ladder carpet lamp fence clock stove door".split()
@@ -74,7 +76,7 @@ def prose(file: BinaryIO, size: int) -> None:
 
 def in_workspace(folder: Path, does: Callable[[Workspace], None]) -> None:
     """In a new workspace, removed afterwards."""
-    workspace = init_workspace(contained(folder / "w"))
+    workspace = init_workspace(folder / "w")
     try:
         does(workspace)
     finally:
@@ -93,6 +95,7 @@ def main() -> None:
     parser.add_argument("--transcript-mb", type=int, default=1024)
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="dreamd-big-"))
+    os.environ.update(environment(folder))
 
     def log(workspace: Workspace) -> None:
         scratch(workspace.scratch, given.lines)
@@ -120,7 +123,7 @@ def main() -> None:
         for megabytes in sorted({min(16, given.transcript_mb), given.transcript_mb}):
             in_workspace(folder, transcript("session.jsonl", conversation, megabytes << 20))
             in_workspace(folder, transcript("one-line.jsonl", one_line, megabytes << 20))
-            in_workspace(folder, transcript("one-line.md", one_line, megabytes << 20))
+        in_workspace(folder, transcript("log.md", prose, 2 << 20))
     finally:
         shutil.rmtree(folder)
 

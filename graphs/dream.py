@@ -83,9 +83,9 @@ class Dreamer:
         try:
             answer = _asked(self.ports.model, state["messages"])
         except ReplyError as error:
-            answer = getattr(error, "answer", None)
-            said = {"role": "assistant", "content": (answer.text if answer else "") or _SAID_NOTHING}
-            return {"messages": [said], "usage": [_paid(answer)] if answer else []}
+            paid: Answer | None = getattr(error, "answer", None)
+            said = {"role": "assistant", "content": (paid.text if paid else "") or _SAID_NOTHING}
+            return {"messages": [said], "usage": [_paid(paid)] if paid else []}
         except ModelError as error:
             if self.ports.on_failure != EXTRACTIVE or isinstance(error, CeilingError):
                 raise

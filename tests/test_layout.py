@@ -13,7 +13,6 @@ MOST_FILES, MOST_LINES, MOST_OF_A_FUNCTION = 13, 600, 60
 MOST_TERSE = 4  # words of a first line
 # One file a command.
 MORE_FILES = {"daemon/cli": 40}
-PUBLISHED = ROOT / "tests" / "published"  # by others
 OWNED = set(
     "pyproject.toml README.md config.yaml daemon graphs prompts state tests LICENSE CHANGELOG.md CONTRIBUTING.md"
     " Makefile requirements.lock docs benchmarks deploy .ci .gitignore".split()
@@ -41,8 +40,7 @@ def test_a_room_has_about_a_dozen_files() -> None:
 
 @pytest.mark.parametrize("folders", [PACKAGES, ("tests", "benchmarks")], ids=["product", "tests"])
 def test_a_file_has_six_hundred_lines_at_most(folders: tuple[str, ...]) -> None:
-    own = (path for path in sources(*folders) if PUBLISHED not in path.parents)
-    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in own}
+    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources(*folders)}
     assert {name: size for name, size in sizes.items() if size > MOST_LINES} == {}
 
 

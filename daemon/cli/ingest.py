@@ -1,4 +1,4 @@
-"""Read transcripts into the long-term memory: Claude Code and Codex JSONL, OpenAI-style messages, Markdown, text.
+"""Read transcripts into the long-term memory: sessions of agents, OpenAI-style messages, Markdown, plain text.
 
 With --found: what CLAUDE.md, AGENTS.md, GEMINI.md, agents' own memories and past sessions of this project have.
 """
@@ -65,7 +65,7 @@ def add(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument(
         "--hook",
         action="store_true",
-        help="what a hook of Claude Code or Codex runs: link the transcript that its JSON on stdin names into the"
+        help="what a hook of an agent runs: link the transcript that its JSON on stdin names into the"
         " workspace, where dreams and the daemon read it; at the end of a session have it dreamt",
     )
     takes_workspace(parser)

@@ -37,7 +37,7 @@ _LONGEST_SLUG = 200
 _HEAD_BYTES = 256 * 1024
 
 _CLAUDE, _CODEX, _GEMINI = ("claude-code",), ("codex",), ("gemini",)
-# Files of a project, and who reads them.
+# Files of a project, and who reads them; files of everywhere likewise.
 _OF_A_PROJECT = (
     ("CLAUDE.md", _CLAUDE),
     ("CLAUDE.local.md", _CLAUDE),
@@ -45,6 +45,7 @@ _OF_A_PROJECT = (
     ("AGENTS.md", ("codex", "cursor", "opencode", "vscode")),
     ("GEMINI.md", _GEMINI),
 )
+_OF_EVERYWHERE = (("CLAUDE.md", _CLAUDE), ("AGENTS.md", _CODEX), ("GEMINI.md", _GEMINI))
 
 
 class Kind(StrEnum):
@@ -76,33 +77,38 @@ Belongs = Callable[[str], bool]
 
 
 def existing_memory(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
-    """What there is for a workspace; for the global one, what this user wrote for all projects.
+    """Return what there is for a workspace; for the global one, what this user wrote for all projects.
 
     Of sessions the heads are read. What cannot be read is not there. A file that is found twice counts once.
     """
     files = existing_files(workspace, environment)
     if _is_global(workspace, environment):
         return files
-    belongs = belonging(workspace, environment)
-    claude, codex = _claude(environment), _codex(environment)
+    belongs, (claude, codex, _) = belonging(workspace, environment), _homes(environment)
     sessions = (
         *_sessions_of_claude(workspace.root, claude / "projects", belongs),
         *_sessions_of_codex(codex, belongs),
     )
-    return (*files, *sessions)
+    return (*files, *filter(None, sessions))
 
 
 def existing_files(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
-    """The same without sessions."""
-    claude, codex = _claude(environment), _codex(environment)
+    """Return the same without sessions."""
+    homes, root = _homes(environment), workspace.root
+    claude, codex, _ = homes
     if _is_global(workspace, environment):
-        return tuple(_once(_of_everywhere(claude, codex, home(environment) / ".gemini")))
-    found = (
-        *_instructions(workspace.root, _OF_A_PROJECT, own=False),
-        *_memory_of_claude(workspace.root, claude, home(environment)),
-        *_memory_of_codex(codex / "memories", belonging(workspace, environment)),
-    )
-    return tuple(_once(found))
+        written = [
+            _found(Kind.INSTRUCTIONS, agents, folder / name, [folder / name], own=True)
+            for folder, (name, agents) in zip(homes, _OF_EVERYWHERE, strict=True)
+        ]
+        memories = [_found(Kind.MEMORY, _CODEX, codex / "memories", [codex / "memories" / "memory_summary.md"])]
+    else:
+        written = [_found(Kind.INSTRUCTIONS, agents, root / name, [root / name]) for name, agents in _OF_A_PROJECT]
+        memories = [
+            *_memory_of_claude(root, claude, home(environment)),
+            _memory_of_codex(codex / "memories", belonging(workspace, environment)),
+        ]
+    return tuple(_once(filter(None, (*written, *memories))))
 
 
 def _is_global(workspace: Workspace, environment: Mapping[str, str]) -> bool:
@@ -110,7 +116,7 @@ def _is_global(workspace: Workspace, environment: Mapping[str, str]) -> bool:
 
 
 def belonging(workspace: Workspace, environment: Mapping[str, str]) -> Belongs:
-    """Whether a folder's memory is this workspace: itself, one below it, or one of a worktree that shares it."""
+    """Return whether a folder's memory is this workspace: itself, one below, or one of a worktree that shares it."""
 
     @cache
     def belongs(folder: str) -> bool:
@@ -122,44 +128,22 @@ def belonging(workspace: Workspace, environment: Mapping[str, str]) -> Belongs:
 
 
 def slug(folder: Path) -> str:
-    """How Claude Code calls a folder: a hyphen for each UTF-16 unit that is no ASCII letter or digit."""
+    """Return how Claude Code calls a folder: a hyphen for each UTF-16 unit that is no ASCII letter or digit."""
     return re.sub(r"[^a-zA-Z0-9]", lambda sign: "-" * (1 + (ord(sign[0]) > 0xFFFF)), str(folder))
 
 
-def _claude(environment: Mapping[str, str]) -> Path:
-    return _folder(environment, "CLAUDE_CONFIG_DIR", ".claude")
+def _homes(environment: Mapping[str, str]) -> tuple[Path, Path, Path]:
+    """Return the folders of Claude Code, Codex and Gemini CLI."""
+    named = (environment.get("CLAUDE_CONFIG_DIR", ""), environment.get("CODEX_HOME", ""), "")
+    claude, codex, gemini = (
+        Path(folder) if folder.startswith("/") else home(environment) / usual
+        for folder, usual in zip(named, (".claude", ".codex", ".gemini"), strict=True)
+    )
+    return claude, codex, gemini
 
 
-def _codex(environment: Mapping[str, str]) -> Path:
-    return _folder(environment, "CODEX_HOME", ".codex")
-
-
-def _folder(environment: Mapping[str, str], variable: str, usual: str) -> Path:
-    named = environment.get(variable, "")
-    return Path(named) if named.startswith("/") else home(environment) / usual
-
-
-def _of_everywhere(claude: Path, codex: Path, gemini: Path) -> Iterator[ExistingMemory]:
-    for folder, name, agents in (
-        (claude, "CLAUDE.md", _CLAUDE),
-        (codex, "AGENTS.md", _CODEX),
-        (gemini, "GEMINI.md", _GEMINI),
-    ):
-        yield from _instructions(folder, [(name, agents)], own=True)
-    yield from _gathered(Kind.MEMORY, _CODEX, codex / "memories", [codex / "memories" / "memory_summary.md"])
-
-
-def _instructions(
-    folder: Path, names: Iterable[tuple[str, tuple[str, ...]]], *, own: bool
-) -> Iterator[ExistingMemory]:
-    for name, agents in names:
-        path = folder / name
-        if (size := _size(path)) is not None:
-            yield ExistingMemory(Kind.INSTRUCTIONS, agents, path, (path,), size, own)
-
-
-def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingMemory]:
-    """Of the repository, and of the workspace's folder where that is another one; or where the user moved it to.
+def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingMemory | None]:
+    """Yield that of the repository and of the workspace's folder, or the one in the folder that the user names.
 
     A project's settings cannot move it: they may have come with the project.
     """
@@ -174,7 +158,7 @@ def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingM
         folders = [found[0] / "memory" for found in matching if len(found) == 1]
     for folder in folders:
         files = sorted(_files(folder, ".md"), key=lambda path: (path.name != "MEMORY.md", path.name))
-        yield from _gathered(Kind.MEMORY, _CLAUDE, folder, files)
+        yield _found(Kind.MEMORY, _CLAUDE, folder, files)
 
 
 def _named_like(projects: Path, top: Path) -> list[Path]:
@@ -185,32 +169,33 @@ def _named_like(projects: Path, top: Path) -> list[Path]:
     return [folder for folder in _entries(projects) if folder.name.startswith(cut)]
 
 
-def _memory_of_codex(folder: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
+def _memory_of_codex(folder: Path, belongs: Belongs) -> ExistingMemory | None:
     handbook = folder / "MEMORY.md"
     files = [handbook] if applies(_head(handbook, LONGEST_FILE), belongs) else []
     summaries = _files(folder / "rollout_summaries", ".md")
     files += [path for path in summaries if belongs(folder_of_summary(_head(path, 4_096)))]
-    yield from _gathered(Kind.MEMORY, _CODEX, folder, files)
+    return _found(Kind.MEMORY, _CODEX, folder, files)
 
 
-def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
-    """Folders have names alike where their projects' are: what a session says of its folder decides."""
+def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterator[ExistingMemory | None]:
+    """Yield those of each folder; folders have names alike, so what a session says of its folder decides."""
     tops = (root, *worktrees_of(repository_top(root) or root))
     cuts = tuple({slug(top)[:_LONGEST_SLUG] for top in tops})
     for folder in _entries(projects):
         if folder.name.startswith(cuts):
             files = [path for path in _files(folder, ".jsonl") if belongs(_folder_of_session(path))]
-            yield from _gathered(Kind.SESSIONS, _CLAUDE, folder, sorted(files, key=_time, reverse=True))
+            files.sort(key=lambda path: (status := _status(path)) is not None and status.st_mtime, reverse=True)
+            yield _found(Kind.SESSIONS, _CLAUDE, folder, files)
 
 
-def _sessions_of_codex(codex: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
+def _sessions_of_codex(codex: Path, belongs: Belongs) -> Iterator[ExistingMemory | None]:
     for folder in (codex / "sessions", codex / "archived_sessions"):
         mine = (path for path in islice(_rollouts(folder), _MOST_LOOKED_AT) if belongs(_folder_of_session(path)))
-        yield from _gathered(Kind.SESSIONS, _CODEX, folder, mine)
+        yield _found(Kind.SESSIONS, _CODEX, folder, mine)
 
 
 def _rollouts(folder: Path, depth: int = 3) -> Iterator[Path]:
-    """The newest first: folders and files are named by their time."""
+    """Yield the newest first: folders and files are named by their time."""
     for path in reversed(_entries(folder)):
         if path.name.startswith("rollout-") and path.suffix == ".jsonl":
             yield path
@@ -218,16 +203,18 @@ def _rollouts(folder: Path, depth: int = 3) -> Iterator[Path]:
             yield from _rollouts(path, depth - 1)
 
 
-def _gathered(kind: Kind, agents: tuple[str, ...], folder: Path, paths: Iterable[Path]) -> Iterator[ExistingMemory]:
-    sizes = {path: size for path in islice(paths, MOST_FILES + 1) if (size := _size(path)) is not None}
-    files = tuple(sizes)[:MOST_FILES]
-    if files:
-        more = len(sizes) > MOST_FILES
-        yield ExistingMemory(kind, agents, folder, files, sum(sizes[path] for path in files), own=False, more=more)
+def _found(
+    kind: Kind, agents: tuple[str, ...], place: Path, paths: Iterable[Path], *, own: bool = False
+) -> ExistingMemory | None:
+    """Return those of the paths that are regular files; None if there are none."""
+    found = {path: status.st_size for path in islice(paths, MOST_FILES + 1) if (status := _status(path)) is not None}
+    files = tuple(found)[:MOST_FILES]
+    size = sum(found[path] for path in files)
+    return ExistingMemory(kind, agents, place, files, size, own, len(found) > MOST_FILES) if files else None
 
 
 def _once(found: Iterable[ExistingMemory]) -> Iterator[ExistingMemory]:
-    """With instructions to which a link leads again once, as read by all: CLAUDE.md is often a link to AGENTS.md."""
+    """Yield instructions to which a link leads again once, as read by all: CLAUDE.md is often a link to AGENTS.md."""
     known = dict[str, ExistingMemory]()
     for one in found:
         real = os.path.realpath(one.path)
@@ -238,19 +225,17 @@ def _once(found: Iterable[ExistingMemory]) -> Iterator[ExistingMemory]:
 
 
 def _folder_of_session(path: Path) -> str:
-    """In which folder a session began, as one of its first records says; "" where none does."""
+    """Return in which folder a session began, as one of its first records says; "" where none does."""
     for line in _head(path).split(b"\n"):
-        if b'"cwd"' in line:
-            record = _parsed(line)
-            inner = record.get("payload") if isinstance(record, dict) else None
-            for one in (record, inner):
-                if isinstance(one, dict) and isinstance(folder := one.get("cwd"), str):
-                    return folder
+        record = _parsed(line) if b'"cwd"' in line else None
+        for one in (record, record.get("payload")) if isinstance(record, dict) else ():
+            if isinstance(one, dict) and isinstance(folder := one.get("cwd"), str):
+                return folder
     return ""
 
 
 def _head(path: Path, most: int = _HEAD_BYTES) -> bytes:
-    """The beginning of a regular file; nothing of anything else."""
+    """Return the beginning of a regular file; nothing of anything else."""
     with suppress(DreamdError, OSError, ValueError), opened(path) as file:
         return file.read(most)
     return b""
@@ -262,17 +247,12 @@ def _parsed(line: bytes) -> object:
     return None
 
 
-def _size(path: Path) -> int | None:
+def _status(path: Path) -> os.stat_result | None:
+    """Return the status of a regular file; None for anything else."""
     with suppress(OSError, ValueError):
         status = path.stat()
-        return status.st_size if stat.S_ISREG(status.st_mode) else None
+        return status if stat.S_ISREG(status.st_mode) else None
     return None
-
-
-def _time(path: Path) -> float:
-    with suppress(OSError):
-        return path.stat().st_mtime
-    return 0.0
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -4,14 +4,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 
 from daemon.ingest.existing_memory import LONGEST_FILE
 from daemon.ingest.formats import prose
-from daemon.ingest.formats.documents import DOCUMENT_BYTES
 from daemon.ingest.formats.lines import Place
-from daemon.ingest.formats.turn import Turn, Watermark
+from daemon.ingest.formats.turn import Watermark
 from daemon.ingest.memory_text import memory_text
 from daemon.ingest.transcripts import name_of, turn_crystals
 from daemon.workspace.redaction import learnable, redacted
@@ -47,7 +45,9 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
         text = memory_text(content, belongs)
     except DocumentError as error:
         raise DocumentError(f"{path}: {error.what}", error.advice) from error
-    turns, problems = _turns(path, text.content, changed)
+    found = list(prose.read(text.content, Place(str(path), changed), Watermark(), prose.MARKDOWN))
+    turns = [turn for reading in found for turn in reading.turns]
+    problems = [str(problem) for reading in found for problem in reading.problems]
     spoken = [replace(turn, trust=least_trust([turn.trust, trust])) for turn in turns]
     name = name_of(store, path)
     made = [_kept(crystal, name) for crystal in turn_crystals(store, spoken)]
@@ -66,17 +66,6 @@ def _read(store: Store, path: Path) -> tuple[bytes, datetime]:
     with storage_errors(path), opened(real) as file:
         changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
         return read_whole(file, path, LONGEST_FILE), changed
-
-
-def _turns(path: Path, content: bytes, changed: datetime) -> tuple[list[Turn], list[str]]:
-    turns, problems, mark = list[Turn](), list[str](), Watermark()
-    while True:
-        reading = prose.read(Place(BytesIO(content), path, changed, mark, DOCUMENT_BYTES), prose.markdown)
-        turns += reading.turns
-        problems += map(str, reading.problems)
-        if reading.complete:
-            return turns, problems
-        mark = reading.watermark
 
 
 def _kept(crystal: Crystal, file: str) -> Crystal:

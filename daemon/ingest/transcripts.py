@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from daemon.ingest.feelings import feel
-from daemon.ingest.formats.reading import read_turns
+from daemon.ingest.formats.reading import readings
 from daemon.ingest.formats.turn import Turn, Watermark
 from daemon.ingest.turn_crystals import crystals_of
 from daemon.workspace.adoption import vouched
@@ -87,10 +87,8 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
         return 0, []
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
-    turns, problems, complete = 0, list[str](), False
-    while not complete and not stop():
-        reading = read_turns(path, mark)
-        complete, mark = reading.complete, reading.watermark
+    turns, problems = 0, list[str]()
+    for reading in readings(path, mark):
         crystals = [_with_file(crystal, name) for crystal in turn_crystals(store, reading.turns)]
         problems += [redacted(store, str(problem)) for problem in reading.problems]
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
@@ -103,9 +101,11 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
                         feel(store, events, learnt.text, crystal.created_at, now)
             connection.execute(
                 "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
-                (name, status.st_size if complete else -1, status.st_mtime_ns, encode(mark)),
+                (name, status.st_size if reading.complete else -1, status.st_mtime_ns, encode(reading.watermark)),
             )
         turns += len(reading.turns)
+        if stop():
+            break
     return turns, problems
 
 

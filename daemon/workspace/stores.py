@@ -31,12 +31,12 @@ from state.stores.database.connection import (
     transaction,
 )
 from state.stores.database.copies import copies_of, is_copy_due, make_copy, next_number, number_of
+from state.stores.database.former_entries import FILE, WRITTEN
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
-from state.stores.entries.entries import Entries
 from state.stores.erasing.intent import is_unfinished
 from state.stores.git.reading import is_checkout
 from state.stores.history.acts import Acts
@@ -180,7 +180,7 @@ class Store:
             meta.put(_SWEPT, to_text(now))
             rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
             rows += self.feelings.sweep(before) + self.questions.sweep(now, keep.gaps)
-            rows += self.changes.sweep(before) + self.acts.sweep(before) + Entries(connection).sweep(now)
+            rows += self.changes.sweep(before) + self.acts.sweep(before)
         try:
             compact(connection)
         except OperationalError as error:  # another process reads for long, or there is no room for a second file
@@ -261,6 +261,10 @@ def recover(store: Store) -> None:
     with suppress(DocumentError, StorageError):  # whoever needs its text says what is wrong with it
         if store.memory.recover():
             store.notice(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
+    if count := Meta(store.crystals.connection).get(WRITTEN):
+        where = store.workspace.state / FILE
+        store.notice(f"{count} entries that programs kept here are now in {where}: docs/agents.md, LangGraph's store")
+        Meta(store.crystals.connection).remove(WRITTEN)
     from daemon.workspace.blocks import finish_blocks  # which is about stores
 
     finish_blocks(store)

@@ -1,8 +1,16 @@
-"""The recipes for programs that import dreamd, followed: its client, and the store of a LangGraph agent."""
+"""The recipes for programs that import dreamd, followed: its client, and LangGraph's store with its model."""
+
+import json
+import os
+import site
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from tests.support.recipes import Follower, follower
+from tests.support.recipes import Follower, blocks, follower
+from tests.support.running import ROOT
 from tests.support.scripted_model import ScriptedModel, in_turn
 from tests.support.serving import Home, noted
 
@@ -38,12 +46,36 @@ def test_a_program_without_a_daemon_says_what_to_do(me: Follower) -> None:
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.full
-def test_a_graph_knows_in_another_thread_what_its_user_said(me: Follower) -> None:
-    with ScriptedModel(in_turn("Noted.", "Tea.", "I do not know you.")) as model, me.served():
-        said = [("ada", "I prefer tea over coffee"), ("ada", "What do I like to drink?"), ("bob", "What do I drink?")]
-        for user, words in said:
-            ended = me.example("langgraph_store.py", str(me.workspace.root), user, words, **_asking(model))
-            assert ended.status == 0, ended.err
-    systems = [request["messages"][0]["content"] for request in model.requests]
-    assert ["I prefer tea over coffee" in text for text in systems] == [False, True, False]
+def test_langgraphs_own_store_keeps_what_an_earlier_dreamd_kept(me: Follower) -> None:
+    (recipe,) = (one for one in blocks(ROOT / "docs" / "agents.md", "python") if "SqliteStore" in one)
+    (me.home.folder / "entries.json").write_text(
+        json.dumps([
+            {"namespace": ["users", "ada"], "key": "drink", "value": {"content": "A hot beverage made of leaves"}},
+            {"namespace": ["users", "ada"], "key": "car", "value": {"content": "The garage has room for two"}},
+        ])
+    )  # fmt: skip
+    script = recipe.replace("/path/to", str(me.home.folder))
+    script += 'print([one.key for one in store.search(("users",), query="what tea does she like?")])\n'
+    paths = os.pathsep.join((str(ROOT), *site.getsitepackages()))
+    for found in (["drink", "car"], ["drink", "car"]):  # the second time from the file
+        run = subprocess.run(
+            [_loading_extensions(), "-c", script],
+            env=me.environment(PYTHONPATH=paths, XDG_CACHE_HOME=str(Path.home() / ".cache")),
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=300,
+        )
+        assert (run.returncode, run.stdout) == (0, f"{found}\n"), run.stderr
+
+
+def _loading_extensions() -> str:
+    """Return an interpreter of this version that can load SQLite's extensions: this one, or the system's."""
+    can = "import sqlite3; sqlite3.Connection.enable_load_extension"
+    for program in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        if (
+            Path(program).exists()
+            and not subprocess.run([program, "-c", can], capture_output=True, check=False).returncode
+        ):
+            return program
+    return pytest.skip("no interpreter here can load SQLite's extensions")

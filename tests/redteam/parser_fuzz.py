@@ -170,14 +170,24 @@ def _scratch(content: bytes, room: Path) -> None:
 def _transcripts() -> tuple[bytes, ...]:
     examples = tuple(path.read_bytes() for path in sorted((REPOSITORY / "docs/example/transcripts").iterdir()))
     rows = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": [{"type": "text", "text": "yes"}]}]
-    locomo = {"conversation": {"speaker_a": "A", "session_1_date_time": "1:56 pm on 8 May, 2023",
-                               "session_1": [{"speaker": "A", "dia_id": "D1:1", "text": "hi"}]}}  # fmt: skip
+    gemini = [
+        {"sessionId": "s", "projectHash": "p"},
+        {"id": "m", "type": "user", "content": "hello"},
+        {"id": "n", "type": "gemini", "content": "yes", "toolCalls": [{"id": "c", "name": "x", "result": []}]},
+    ]
+    opencode = {
+        "info": {"id": "s"},
+        "messages": [
+            {"info": {"role": "user"}, "parts": [{"type": "text", "text": "hello"}, {"type": "tool", "state": {}}]}
+        ],
+    }
     return (
         *examples,
         json.dumps(rows).encode(),
         "".join(json.dumps(row) + "\n" for row in rows).encode(),
         json.dumps({"messages": rows}).encode(),
-        json.dumps([locomo]).encode(),
+        "".join(json.dumps(row) + "\n" for row in gemini).encode(),
+        json.dumps(opencode).encode(),
         b"# Day one\n\n**Ada:** we keep the ledger in SQLite\n\n> quoted\n\n- a list\n\n```\ncode\n```\n",
         b"Ada: hello there\nBo: yes, hello\n\nAda: and so on\n",
     )

@@ -106,8 +106,6 @@ class Tenancy:
         canary, own, told = who.canary, who.own, self.told
         note = {"note": f"Ada of {own} prefers tea to coffee", "importance": 0.9}
         told(who.token, "POST", name, "notes", note, {"Idempotency-Key": f"key-{canary}"})
-        entries = [{"namespace": ["users", f"of-{canary}"], "name": f"k-{canary}", "value": {"text": f"v {own}"}}]
-        told(who.token, "POST", name, "entries", {"entries": entries})
         if name == WORKSPACE:
             self._talk(who, name)
         told(who.token, "POST", name, "notes", {"note": f"Waits: {own} likes green"})

@@ -146,8 +146,6 @@ FILLED: dict[str, Any] = {
     "instruction": "oldest",
     "scope": "full",
     "prompt": "tea",
-    "entries": [{"namespace": ["a"], "name": "b"}],
-    "namespace": ["a"],
     "older": "a",
     "newer": "b",
     "file": "AGENTS.md",
@@ -164,14 +162,12 @@ def fields_of(operation: "AnyOperation") -> dict[str, Any]:
     return {name: FILLED.get(name, "x") for name in schema.get("required", ())}
 
 
-def others_fields(  # noqa: C901 - a row for each kind of field
-    operation: "AnyOperation", other: "Occupant"
-) -> Iterator[dict[str, Any]]:
-    """Its fields as the other tenant would fill them: ids, sessions, namespaces, names, canaries."""
+def others_fields(operation: "AnyOperation", other: "Occupant") -> Iterator[dict[str, Any]]:
+    """Its fields as the other tenant would fill them: ids, sessions, names, canaries."""
     base = fields_of(operation)
     yield base
     names = operation.request.model_json_schema().get("properties", {})
-    session, space = f"session-{other.canary}", f"of-{other.canary}"
+    session = f"session-{other.canary}"
     items = [value for kind, value in other.ids.items() if kind.startswith(("item", "work"))][:2]
     crystals = [value for kind, value in other.ids.items() if kind.startswith(("hit", "crystal"))][-2:]
     for name in ("session_id", "session"):
@@ -187,14 +183,6 @@ def others_fields(  # noqa: C901 - a row for each kind of field
         yield {**base, "session_id": session, "memory_ids": items}
     if "instruction" in names:
         yield {**base, "session_id": session, "instruction": f"id:{items[0]}", "mode": "hard", "confirm": True}
-    if "entries" in names:
-        named = {"namespace": ["users", space], "name": f"k-{other.canary}"}
-        yield {**base, "entries": [{**named, "value": {"text": "x"}} if operation.name == "entries_put" else named]}
-    if "namespace" in names:
-        yield {**base, "namespace": ["users", space]}
-        yield {**base, "namespace": ["users"]}
-    if "starts" in names:
-        yield {**base, "starts": ["users"]}
     for version in (1, 2, 999_999_999) if "version" in names or "old" in names else ():
         yield {**base, **({"version": version} if "version" in names else {"old": version, "new": version})}
     yield {**base, "workspace": other.names[1], "tenant": other.tenant.id}

@@ -56,7 +56,6 @@ def test_a_workspace_of_the_same_name_knows_nothing_of_the_one_before(town: Tena
     swept(town)
     assert town.door.ask(acme.token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
     _is_empty(town, acme.token, acme)
-    town.told(acme.token, "POST", WORKSPACE, "entries", {"entries": [_ENTRY]})
     town.told(acme.token, "POST", WORKSPACE, "notes", {"note": "A new life"})
     _is_empty(town, acme.token, acme)
     until(lambda: not remains(town, acme.own), 10)
@@ -85,16 +84,12 @@ def _is_empty(town: Tenancy, token: str, before: Occupant) -> None:
         ("POST", "search", {"query": "tea coffee green"}),
         ("GET", "crystals", None),
         ("GET", "sessions", None),
-        ("POST", "entries/search", {"namespace": ["users"], "query": ""}),
         ("GET", "hormones", None),
         ("GET", "gaps", None),
         ("GET", "status", None),
     ):
         said += str(town.told(token, method, WORKSPACE, path, fields))
     assert before.own not in said
-
-
-_ENTRY = {"namespace": ["users"], "name": "new", "value": {"text": "new"}}
 
 
 def test_a_note_under_a_name_that_was_given_anew_is_the_new_ones(town: Tenancy) -> None:
@@ -108,7 +103,6 @@ def test_a_note_under_a_name_that_was_given_anew_is_the_new_ones(town: Tenancy) 
         swept(town)
         assert town.door.ask(token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
         assert late.note(token, WORKSPACE, "second").status == 200
-        assert late.ask(token, "POST", f"/v1/workspaces/{WORKSPACE}/entries", {"entries": [_ENTRY]}).status == 200
         boot = late.bootstrap(token, WORKSPACE)
         assert "second" in boot
         assert "first" not in boot

@@ -14,11 +14,11 @@ from daemon.api.operations import (
     versions,
 )
 from daemon.api.operations.operation import AnyOperation, operations_in
-from daemon.api.tables import crystals, entries, sessions, signals
+from daemon.api.tables import crystals, sessions, signals
 
 _MODULES = (
     notes, search, crystals, signals, dreams, ledger, upkeep, setup, versions, changes, lines, session_items,
-    session_memory, sessions, entries,
+    session_memory, sessions,
 )  # fmt: skip
 
 OPERATIONS: dict[str, AnyOperation] = {

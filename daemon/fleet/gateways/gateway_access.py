@@ -48,7 +48,7 @@ OF_THE_OPERATOR = frozenset({"configuration", "recipes", "doctor"})
 _NOTE, _DREAM, _BOOTSTRAP = "working_memory_note", "dream_now", "memory_bootstrap"
 _FROM_REPLICAS = frozenset({_BOOTSTRAP, "memory_state"})
 # Beside notes, what makes a workspace larger at its client's will.
-_ADDING = frozenset({"working_memory_add", "working_memory_relation_add", "memory_memorize", "entries_put"})
+_ADDING = frozenset({"working_memory_add", "working_memory_relation_add", "memory_memorize"})
 # Their replies name files.
 _NAMING = frozenset({"dream_status", "examine", "forget"})
 # How long a reader waits for one that a killed gateway left the lock to.
@@ -182,7 +182,7 @@ class GatewayAccess:
     # ------------------------------------------------------------ the owner
 
     def _ask(self, operation: "AnyOperation", request: "Request") -> object:
-        if operation.name in _ADDING and getattr(request, "entries", True):  # not for what only deletes
+        if operation.name in _ADDING:
             self.parts.quotas.require_size(self.token.tenant, self.place)
         # A name that was remembered may be another workspace by now.
         standing = self.parts.standings.find(self.place.tenant, self.place.name)

@@ -1,5 +1,5 @@
-"""Formats: reads transcripts of agents and people incrementally into turns.
+"""Formats: reads transcripts of agents and people into turns, from where they were left.
 
-The content decides the format. An adapter sees one record (claude_code, codex, openai), one document (documents) or
-lines (prose); files of records and prose are streamed, so a file of any size is read in bounded memory.
+The content decides the format. Files of records are streamed, so one of any size is read in bounded memory; a
+document is read whole.
 """

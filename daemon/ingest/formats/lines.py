@@ -4,10 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import BinaryIO
-
-from daemon.ingest.formats.turn import Watermark
 
 LINE_BYTES = 8 * 1024 * 1024
 _STEP = 64 * 1024
@@ -70,14 +67,7 @@ def digest_before(file: BinaryIO, end: int, span: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An open file, its time, where to go on, and how many bytes before that tell that it is the same file still."""
+    """A file by its name, and the time at which it was changed."""
 
-    file: BinaryIO
-    path: Path
-    file_time: datetime
-    start: Watermark
-    span: int
-
-    def digest(self, end: int) -> str:
-        """Digest of what stands before offset `end`, as a watermark keeps it."""
-        return digest_before(self.file, end, self.span)
+    name: str
+    at: datetime

@@ -1,15 +1,17 @@
 """Reading: a transcript from its watermark on, in the format that its content shows."""
 
-from collections.abc import Callable, Iterator
+import hashlib
+import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from daemon.ingest.formats import claude_code, codex, documents, openai, prose, records
-from daemon.ingest.formats.lines import Place, digest_before, lines_from
-from daemon.ingest.formats.turn import Conversation, Reading, Record, RecordError, Watermark, memory
+from daemon.ingest.formats import documents, prose, records
+from daemon.ingest.formats.agents import READERS, format_of
+from daemon.ingest.formats.lines import Place, lines_from
+from daemon.ingest.formats.turn import Reading, RecordError, Watermark
 from state.errors import DocumentError, NotFoundError, StorageError
 from state.stores.disk.disk import opened
 
@@ -17,97 +19,85 @@ _LINES = 200
 _HEAD_BYTES = 64 * 1024
 _MARKDOWN = {".md", ".markdown", ".mdx"}
 _JSON_LINES = {".jsonl", ".ndjson"}
-
-
-class Format(StrEnum):
-    """The formats that can be read."""
-
-    NOTHING_YET = "nothing yet"
-    CLAUDE_CODE = "Claude Code"
-    CODEX = "Codex"
-    OPENAI = "OpenAI-style messages"
-    JSON_DOCUMENT = "JSON document"
-    MARKDOWN = "Markdown"
-    SPEECHES = "speakers' lines"
-    PARAGRAPHS = "plain text"
-
-
-# A log is only appended to: the last block that was read tells whether it is still the same file. A document is
-# edited anywhere, so all of it counts.
-_TAIL_BYTES = 4 * 1024
-
-_CONVERSATIONS: dict[Format, Callable[[Record, str], Conversation]] = {
-    Format.CLAUDE_CODE: claude_code.ClaudeCode,
-    Format.CODEX: codex.Codex,
-    Format.OPENAI: openai.OpenAI,
-}
-_PROSE: dict[Format, prose.Blocks] = {
-    Format.MARKDOWN: prose.markdown,
-    Format.SPEECHES: prose.speeches,
-    Format.PARAGRAPHS: prose.paragraphs,
-}
+_NOTHING_YET, _JSON = "nothing yet", "JSON document"
 
 
 def read_turns(path: Path, start: Watermark | None = None) -> Reading:
-    """The turns of a transcript after `start`; all of them when the file is not the one that `start` was taken of.
+    """Return the first of the `readings`; while it is not `complete`, its watermark leads to the next one."""
+    return next(readings(path, start))
 
-    Reads about 16 MiB at most; while `complete` is False, call again with the watermark. A last line of JSON without
-    its line end that is no whole record yet is left for the next time. Broken lines are reported and skipped. A turn
-    without a time has the file's. Reading anything twice gives the same turns, hence the same crystals.
 
-    Raises NotFoundError, StorageError (unreadable), DocumentError (a folder, binary, not UTF-8, or JSON of an unknown
-    shape).
+def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
+    """Yield the turns after `start`, or all of them when the file is not the one that `start` was taken of.
+
+    Of JSON lines a reading has about 16 MiB at most, and the last one ends at the end of the file: a line without its
+    end that is no whole record yet is left for the next time. A document is read whole. Broken lines are reported and
+    skipped. A turn without a time has the file's. Reading anything twice gives the same turns, hence the same
+    crystals.
+
+    Raises NotFoundError, StorageError (unreadable), DocumentError (a folder, binary, too long, not UTF-8, or JSON of
+    an unknown shape).
     """
     if path.is_dir():
         raise DocumentError(f"{path} is a folder", "name the files in it")
     if path.exists() and not path.is_file():
         raise DocumentError(f"{path} is no regular file", "name a transcript")
-    try:
-        with opened(path) as file:
-            return _read(file, path, start)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist", "check the path") from error
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read ({error.strerror})", "check its permissions") from error
+    complete = False
+    while not complete:
+        try:
+            with opened(path) as file:
+                for reading in _readings(file, path, start or Watermark()):
+                    yield reading
+                    complete, start = reading.complete, reading.watermark
+        except FileNotFoundError as error:
+            raise NotFoundError(f"{path} does not exist", "check the path") from error
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read ({error.strerror})", "check its permissions") from error
 
 
-def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
-    """`read_turns` again and again until the end of the file is reached."""
-    while True:
-        reading = read_turns(path, start)
-        yield reading
-        if reading.complete:
-            return
-        start = reading.watermark
-
-
-def _read(file: BinaryIO, path: Path, start: Watermark | None) -> Reading:
-    kind = _format_of(file, path)
-    if kind is Format.NOTHING_YET:
-        return Reading((), Watermark())
-    span = _TAIL_BYTES if kind in _CONVERSATIONS else documents.DOCUMENT_BYTES
-    size = file.seek(0, 2)
-    if start is None or start.bytes_read > size or digest_before(file, start.bytes_read, span) != start.digest:
+def _readings(file: BinaryIO, path: Path, start: Watermark) -> Iterator[Reading]:
+    """Yield a reading of JSON lines, or all readings of a document."""
+    kind, status = _format_of(file, path), os.fstat(file.fileno())
+    place, size = Place(str(path), datetime.fromtimestamp(status.st_mtime, UTC)), status.st_size
+    if kind == _NOTHING_YET:
+        yield Reading((), Watermark())
+        return
+    content = b"" if kind in READERS else _content(file, path, size, kind)
+    if start.bytes_read > size or start.digest != (
+        records.digest(file, start.bytes_read)
+        if kind in READERS
+        else hashlib.sha256(content[: start.bytes_read]).hexdigest()
+    ):
         start = Watermark()
-    elif start.bytes_read == size:
-        return Reading((), start)
-    place = Place(file, path, datetime.fromtimestamp(path.stat().st_mtime, UTC), start, span)
-    if adapter := _CONVERSATIONS.get(kind):
-        return records.read(place, adapter(memory(start.carry), str(path)))
-    if blocks := _PROSE.get(kind):
-        return prose.read(place, blocks)
-    return documents.read(place)
+    if start.bytes_read == size:
+        yield Reading((), start)
+    elif kind in READERS:
+        yield records.read(file, place, start, READERS[kind][1])
+    elif kind == _JSON:
+        yield documents.read(content, place)
+    else:
+        yield from prose.read(content, place, start, kind)
 
 
-def _format_of(file: BinaryIO, path: Path) -> Format:
-    """The format of an open file. Raises DocumentError for a binary file and for JSON lines of an unknown shape."""
+def _content(file: BinaryIO, path: Path, size: int, kind: str) -> bytes:
+    """Return all of a document. Raises DocumentError when it is too long: it cannot be read in part."""
+    most = documents.DOCUMENT_BYTES if kind == _JSON else prose.TEXT_BYTES
+    if size > most:
+        advice = "write it as JSONL (one message a line), which is read in parts" if kind == _JSON else "split it"
+        raise DocumentError(f"{path} is a {kind} of {size // 2**20} MiB; {most // 2**20} are read", advice)
+    file.seek(0)
+    return file.read(size)
+
+
+def _format_of(file: BinaryIO, path: Path) -> str:
+    """Return the format of an open file. Raises DocumentError for a binary file and for lines of an unknown shape."""
     file.seek(0)
     head = file.read(_HEAD_BYTES)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DocumentError(f"{path} is UTF-16", "convert it to UTF-8 and ingest it again")
     begins = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not begins:
-        return Format.NOTHING_YET
+        return _NOTHING_YET
     json_lines = path.suffix.lower() in _JSON_LINES
     if json_lines or begins.startswith(b"{"):
         known_format = _format_of_records(file, path, must_be=json_lines)
@@ -119,12 +109,15 @@ def _format_of(file: BinaryIO, path: Path) -> Format:
             f"{path}:{line}: a NUL byte: this is no text", "ingest transcripts, Markdown or plain text"
         )
     if begins.startswith(b"{") or (begins.startswith(b"[") and begins[1:].lstrip()[:1] in (b"{", b"[", b"]", b"")):
-        return Format.JSON_DOCUMENT
-    return _format_of_text(head.decode("utf-8", "replace"), path)
+        return _JSON
+    lines = head.decode("utf-8", "replace").splitlines()[:_LINES]
+    if path.suffix.lower() in _MARKDOWN or any(prose.is_heading(line) for line in lines):
+        return prose.MARKDOWN
+    return prose.SPEECHES if prose.is_conversation(lines) else prose.PARAGRAPHS
 
 
-def _format_of_records(file: BinaryIO, path: Path, *, must_be: bool) -> Format | None:
-    """The format of the first line that is a record of a known one."""
+def _format_of_records(file: BinaryIO, path: Path, *, must_be: bool) -> str | None:
+    """Return the format of the first line that is a record of a known one."""
     whole = unfinished = 0
     for line in islice(lines_from(file), _LINES):
         if not line.raw.strip():
@@ -135,25 +128,14 @@ def _format_of_records(file: BinaryIO, path: Path, *, must_be: bool) -> Format |
             unfinished += not line.ended
             continue
         whole += 1
-        for known_format, adapter in (
-            (Format.CODEX, codex),
-            (Format.CLAUDE_CODE, claude_code),
-            (Format.OPENAI, openai),
-        ):
-            if adapter.recognises(record):
-                return known_format
+        if found := format_of(record):
+            return found
     if not must_be:
         return None
     if not whole and unfinished:
-        return Format.NOTHING_YET
+        return _NOTHING_YET
+    *names, last = READERS
     raise DocumentError(
-        f"{path}: none of its first {_LINES} lines is a record of Claude Code, of Codex or an OpenAI-style message",
+        f"{path}: none of its first {_LINES} lines is a record of {', '.join(names)} or {last}",
         "ingest one of these, a JSON document of messages, Markdown or plain text",
     )
-
-
-def _format_of_text(head: str, path: Path) -> Format:
-    lines = head.splitlines()[:_LINES]
-    if path.suffix.lower() in _MARKDOWN or any(prose.is_heading(line) for line in lines):
-        return Format.MARKDOWN
-    return Format.SPEECHES if prose.is_conversation(lines) else Format.PARAGRAPHS

@@ -8,7 +8,6 @@ is one. Formats with a structure of their own (JSON) need none of this.
 import re
 from dataclasses import dataclass
 
-from daemon.ingest.formats.turn import Record
 from state.trust import AGENT_NAMES, Trust, least_trust
 
 _USERS = {"human", "me", "owner", "user", "you"}
@@ -52,18 +51,6 @@ class Floor:
     tool_spoke: bool = False
     chat: bool = False
     fence: str = ""
-
-    @classmethod
-    def remembered(cls, memory: Record) -> "Floor":
-        """As it was at the place where reading goes on."""
-        known = str(memory.get("floor") or Trust.OWNER)
-        speaker = Trust(known) if known in set(Trust) else Trust.OWNER
-        chat, tool_spoke = memory.get("chat") is True, memory.get("told") is True
-        return cls(speaker, tool_spoke, chat, str(memory.get("fenced") or ""))
-
-    def memory(self) -> Record:
-        """What to remember of it."""
-        return {"floor": self.speaker.value, "told": self.tool_spoke, "chat": self.chat, "fenced": self.fence}
 
     @property
     def trust(self) -> Trust:

@@ -2,10 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from state.crystals.crystal import Source
 from state.trust import Trust, least_heard
@@ -21,7 +19,7 @@ _SESSIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class RawTurn:
-    """One turn as an adapter finds it: `at` and `session` may be unknown to the record itself.
+    """One turn as a reader finds it: `at` and `session` may be unknown to the record itself.
 
     `call`: a tool call, something done rather than said.
     """
@@ -32,6 +30,13 @@ class RawTurn:
     at: datetime | None = None
     session: str = ""
     call: bool = False
+
+    def as_turn(self, file_time: datetime, position: int, source: Source, heard: str) -> "Turn":
+        """Return this as a turn of a file."""
+        at = self.at or file_time
+        return Turn(
+            self.text, self.speaker, self.trust, at, self.session, position, source, call=self.call, heard=heard
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +103,9 @@ class Problem:
 class Watermark:
     """How far a file was read, and enough to notice that it is another file now.
 
-    `bytes_read`: everything before it was read. `resume`: the offset where reading goes on (the start of the last
-    block of a document, which may still grow). `lines`, `turns`: how many stand before `resume`. `digest`: SHA-256 of
-    the last bytes before `bytes_read`. `carry`: the adapter's memory (session, open tool calls, headings) as JSON.
+    `bytes_read`: everything before it was read. `resume`: the offset where reading goes on; of a text the start of
+    its last block, which may still grow. `lines`, `turns`: how many stand before `resume`. `digest`: SHA-256 of the
+    last bytes before `bytes_read`, of a document all of them. `carry`: what the reader must know to go on, as JSON.
     """
 
     bytes_read: int = 0
@@ -109,6 +114,11 @@ class Watermark:
     turns: int = 0
     digest: str = ""
     carry: str = "{}"
+
+    def memory(self) -> Record:
+        """Return what was carried; nothing if that was damaged."""
+        value = json.loads(self.carry)
+        return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +129,6 @@ class Reading:
     watermark: Watermark
     problems: tuple[Problem, ...] = ()
     complete: bool = True
-
-
-class Conversation(Protocol):
-    """An adapter of a format whose records are one JSON object each."""
-
-    def read(self, record: Record, line: int) -> Iterable[RawTurn]:
-        """What was said in one record; nothing for bookkeeping. Raises RecordError for a record of broken shape."""
-
-    def carry(self) -> Record:
-        """What the adapter must know to go on after this record."""
 
 
 class RecordError(ValueError):
@@ -151,9 +151,3 @@ def moment(value: object) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         return None
     return at if _EARLIEST <= at <= _LATEST else None
-
-
-def memory(carry: str) -> Record:
-    """The adapter's memory out of a watermark; empty when there is none."""
-    value = json.loads(carry)
-    return value if isinstance(value, dict) else {}

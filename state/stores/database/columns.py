@@ -1,7 +1,7 @@
 """Columns: what every column of state.db holds, for whoever erases, repairs, checks or exports its rows.
 
 Names and types are those of the schema itself (`layouts_of`). What a text is, and which values can be read, `tables`
-says, and for working memory and entries this file. What nobody describes counts as prose, which is erased most
+says, and for working memory this file. What nobody describes counts as prose, which is erased most
 thoroughly.
 """
 
@@ -9,7 +9,6 @@ import json
 import math
 import re
 import sqlite3
-from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -85,14 +84,6 @@ def _are_relations(text: str) -> bool:
     return all(isinstance(text, str) for texts in read for text in texts)
 
 
-def _is_unit(value: bytes) -> bool:
-    """Return whether this is a vector of single floats of length 1 (or 0)."""
-    if not value or len(value) % 4:
-        return False
-    square = math.fsum(number * number for number in array("f", value))
-    return abs(square - 1) < 1e-3 or square == 0
-
-
 def _are_counts(text: str) -> bool:
     return all(type(count) is int for count in json.loads(text).values())
 
@@ -117,6 +108,7 @@ def _is_intention(text: str) -> bool:
 _UNKNOWN = Column(Kind.PROSE)
 _IS_COUNT: Rule = re.compile(r"[0-9]{1,18}").fullmatch
 _META: Mapping[str, Rule] = {
+    "entries_written": _IS_COUNT,
     "forgotten_salt": re.compile(r"(?:[0-9a-f]{2}){16,64}").fullmatch,
     "forgotten_withheld": _IS_COUNT,
     "forgotten_withheld_told": _IS_COUNT,
@@ -143,14 +135,6 @@ def _columns(rules: Mapping[str, Rule] | None = None, /, **kinds: str) -> dict[s
 
 
 COLUMNS: Mapping[str, Mapping[str, Column]] = {
-    "entries": _columns(
-        {"namespace": _json(list, str), "value": _json(dict), "fields": _json(list, str)},
-        prose="name",
-        code="embedded_by",
-        moment="created_at updated_at expires_at",
-        table="namespace value fields",
-    ),
-    "entry_vectors": _columns({"vector": _is_unit}, code="vector"),
     "forgotten": _columns(code="digest", moment="at"),
     "item_events": _columns({"figures": _json(dict)}, prose="reason", code="action", moment="at", json="figures"),
     "items": _columns(

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from state.crystals.crystal import faded_at
 from state.errors import StorageError
-from state.stores.database.entry_schema import ENTRIES
+from state.stores.database.former_entries import ENTRIES, NO_ENTRIES, write_entries
 from state.stores.database.schema import (
     ACCOUNTS,
     COMPARISONS,
@@ -68,6 +68,7 @@ MIGRATIONS: tuple[str, ...] = (
     NOTES,
     ITEM_ROWS,
     UNTIL,
+    NO_ENTRIES,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 # What a new database has beside the declared tables.
@@ -78,7 +79,6 @@ _UNDECLARED = (
     "CREATE INDEX item_relations_by_target ON item_relations (target);\n",
     COUNTS,
     ITEM_ROWS,
-    ENTRIES,
 )
 _MOST_THINGS = 1_000
 _COMMENT = re.compile(r"--[^\n]*")
@@ -354,6 +354,8 @@ def _migrate(connection: sqlite3.Connection, version: int, wanted: int = SCHEMA_
             # Another process may have migrated while this one waited for the write lock.
             if int(connection.execute("PRAGMA user_version").fetchone()[0]) > number:
                 continue
+            if MIGRATIONS[number] is NO_ENTRIES:
+                write_entries(connection)
             for statement in _statements(MIGRATIONS[number]):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number + 1}")

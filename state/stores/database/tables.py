@@ -1,4 +1,4 @@
-"""Tables: what state.db holds but for working memory and entries, each table declared once.
+"""Tables: what state.db holds but for working memory, each table declared once.
 
 A row that its readers want as it is is a dataclass; of the others they read values that have some of its fields.
 """

@@ -27,7 +27,6 @@ from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Layout, content_of, layouts_of
 from state.stores.database.table import Kind
 from state.stores.database.tables import Change, Document, Proposal, Run, VersionRow
-from state.stores.entries.meanings import forget_vectors
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less
 from state.stores.history.changes import OPEN
@@ -41,7 +40,6 @@ _NAMES = (Kind.CODE, Kind.FILE)
 # A row goes with what it says, or what it is called.
 _WHOLE_ROWS = (
     ("tombstones", "text"), ("gaps", "question"), ("skills", "pattern"),
-    ("entries", "name"), ("entries", "namespace"),
 )  # fmt: skip
 _REFERENCES = (
     ("lines", "crystal"), ("pointers", "crystal"), ("searches", "crystal"),
@@ -359,8 +357,6 @@ def _update(connection: sqlite3.Connection, table: Layout, place: tuple[Any, ...
     connection.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place))
     if table.name == "crystals":
         full_text.add(connection, *place)
-    elif table.name == "entries":
-        forget_vectors(connection, place)
 
 
 def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> dict[str, str]:

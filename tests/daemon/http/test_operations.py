@@ -78,10 +78,6 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     ("forget", {"text": "Grüße aus Köln", "confirm": True}),
-    ("entries_put", {"entries": [{"namespace": ["users", "ada"], "name": "tea", "value": {"drinks": "tea"}}]}),
-    ("entries_get", {"entries": [{"namespace": ["users", "ada"], "name": "tea"}]}),
-    ("entries_search", {"namespace": ["users"], "query": "drinks", "filter": {"drinks": {"$eq": "tea"}}}),
-    ("entries_namespaces", {"starts": ["*"]}),
     ("configuration", {"key": "dream"}),
     ("recipes", {}),
     ("forgotten", {}),
@@ -139,10 +135,6 @@ def test_every_operation_answers_at_the_port(served: Running, name: str, tmp_pat
     assert [one["id"] for one in replies["crystals"]["crystals"]] == [replies["crystal"]["id"]]
     assert len(replies["hormones"]["curve"]) == 3
     assert replies["forgotten"]["total"] == 1
-    assert replies["entries_put"] == {"kept": 1, "deleted": 0}
-    assert [one["value"] for one in replies["entries_search"]["entries"]] == [{"drinks": "tea"}]
-    assert replies["entries_search"]["compared"] == "words"
-    assert replies["entries_namespaces"] == {"namespaces": [["users", "ada"]], "more": False}
     assert replies["diff"]["diff"] == ""
     assert "Ada drinks no coffee" in [line["text"] for line in replies["change_lines"]["lines"]]
     assert NOTE in [line["text"] for section in replies["lines"]["sections"] for line in section["lines"]]

@@ -63,6 +63,7 @@ def texts(path: Path, *records: object) -> list[str]:
     [
         ("mcp__dreamd__memory_search", {"query": QUESTION}),
         ("mcp__dreamd__dream_status", {}),
+        ("mcp_dreamd_memory_search", {"query": QUESTION}),
         ("ReadMcpResourceTool", {"server": "dreamd", "uri": "memory://bootstrap"}),
         ("Bash", {"command": f'cd /srv && dreamd search "{QUESTION}"'}),
         ("Bash", {"command": "DREAMD_LOG=off ~/.local/bin/dreamd status --json | jq ."}),
@@ -83,6 +84,7 @@ def test_neither_a_call_of_dreamd_nor_its_answer_is_read(
     ("tool", "given"),
     [
         ("mcp__mem0__memory_search", {"query": "crane"}),
+        ("dreamdiary_read", {"query": "crane"}),
         ("Bash", {"command": "cd ~/src/dreamd && make test"}),
         ("Bash", {"command": "git clone https://a.test/dreamd"}),
         ("Bash", {"command": "grep -rn dreamd docs"}),
@@ -93,7 +95,7 @@ def test_what_others_say_is_read(tmp_path: Path, tool: str, given: dict[str, Any
     assert len(texts(tmp_path / "a.jsonl", *claude("t1", tool, given, OTHER))) == 2
 
 
-def test_an_answer_is_known_by_its_form_wherever_it_stands(tmp_path: Path) -> None:
+def test_an_answer_is_known_by_its_mark_wherever_it_stands(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
     NoteInbox(workspace).append(Note(FACT, utc_now(), 0.8))
     answers = list[str]()
@@ -103,11 +105,10 @@ def test_an_answer_is_known_by_its_form_wherever_it_stands(tmp_path: Path) -> No
             answers.append(json.dumps(await told(client, "memory_search", query=QUESTION)))
             answers.append(await shown(client, "memory_search", query=QUESTION))
             answers.append(json.dumps(await told(client, "memory_bootstrap")))
-            answers.append(json.dumps(await told(client, "working_memory_note", note="The crane is blue")))
 
     run(talk)
     answers.append(json.dumps([{"type": "text", "text": answers[0]}]))
-    answers.append(json.dumps({"wrapped": answers[0]})[40:])
+    answers.append(json.dumps({"wrapped": answers[0]})[5:])
     assert [answer for answer in answers if not is_own_answer(answer)] == []
     for answer in answers:
         assert texts(tmp_path / "a.jsonl", {"role": "tool", "content": answer}) == []

@@ -173,6 +173,12 @@ def test_a_large_document_is_read_in_several_calls(tmp_path: Path, monkeypatch: 
         ("six", "C", 5),
     ]
     assert [part.complete for part in parts] == [False, True]
+    assert read_turns(path, parts[0].watermark) == parts[1]  # a process that was killed goes on there
+
+
+def test_a_text_that_is_too_long_to_be_read_whole_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=r"is a plain text of 17 MiB; 16 are read; split it"):
+        read_turns(written(tmp_path / "log.txt", b"a line\n" * (17 * 2**20 // 7 + 1)))
 
 
 def test_problems_without_end_do_not_fill_the_memory(tmp_path: Path) -> None:
@@ -270,7 +276,10 @@ keys = st.sampled_from(
         "input",
         "output",
         "messages",
-        "speaker",
+        "info",
+        "parts",
+        "toolCalls",
+        "$set",
     ]
 )
 
@@ -286,6 +295,8 @@ def test_no_record_of_odd_shape_breaks_an_adapter(
         {"type": "user", "sessionId": "s"},
         {"type": "response_item", "payload": {}},
         {"role": "user", "content": ""},
+        {"sessionId": "s", "projectHash": "p"},
+        {"info": {"role": "user"}, "parts": []},
     ]
     for first in known:
         path = tmp_path_factory.mktemp("odd") / name

@@ -1,5 +1,6 @@
 """A database that an earlier dreamd left is brought to the current schema, with everything that is in it."""
 
+import json
 import sqlite3
 import tempfile
 import threading
@@ -32,6 +33,7 @@ from state.stores.database.connection import (
     to_text,
     unlike_schema,
 )
+from state.stores.database.former_entries import NO_ENTRIES
 from state.stores.history.ledger import Ledger
 from state.stores.history.steps import Finished, Steps
 from tests.support.long_variants import examples
@@ -155,6 +157,32 @@ def test_the_ninth_migration_is_what_the_ninth_version_wrote() -> None:
 
 def test_the_tenth_migration_is_what_the_tenth_version_wrote() -> None:
     assert normalised(MIGRATIONS[9]) == normalised((HERE / "version_10.sql").read_text(encoding="utf-8"))
+
+
+def test_the_entries_of_programs_are_in_a_file_before_their_tables_go(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    moment = to_text(AT)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, MIGRATIONS.index(NO_ENTRIES))
+        connection.executemany(
+            "INSERT INTO entries (namespace, name, value, created_at, updated_at, expires_at)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                ('["users","ada"]', "tea", '{"drinks": ["Grüße", null]}', moment, moment, None),
+                ('["users"]', "gone", "{}", moment, moment, moment),
+                ('["users"]', "odd", "{not JSON", moment, moment, None),
+            ],
+        )
+        connection.execute("INSERT INTO entry_vectors (entry, vector) VALUES (1, zeroblob(4))")
+    with closing(open_database(path)) as connection:
+        assert {"entries", "entry_vectors"}.isdisjoint(things(connection))
+        assert connection.execute("SELECT value FROM meta WHERE name = 'entries_written'").fetchone()[0] == "2"
+    dates = {"created_at": moment, "updated_at": moment, "expires_at": None}
+    assert json.loads((tmp_path / "entries.json").read_text(encoding="utf-8")) == [
+        {"namespace": ["users", "ada"], "key": "tea", "value": {"drinks": ["Grüße", None]}, **dates},
+        {"namespace": ["users"], "key": "odd", "value": "{not JSON", **dates},
+    ]
+    assert (tmp_path / "entries.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_crystals_of_version_10_have_heard_nothing(tmp_path: Path) -> None:

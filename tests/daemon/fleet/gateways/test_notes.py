@@ -149,7 +149,7 @@ def test_so_many_notes_a_minute_and_then_the_client_is_told_when(home: Fleet, do
     assert door.note(other, "one", "tea").status == 200
 
 
-def test_a_full_workspace_takes_no_note_and_no_entry(home: Fleet, door: Door) -> None:
+def test_a_full_workspace_takes_no_note_and_no_item(home: Fleet, door: Door) -> None:
     tenant = home.tenant("small", Quotas(bytes_per_workspace=10_000))
     token = home.token(tenant)
     place = home.places.add(tenant, "one")
@@ -161,8 +161,8 @@ def test_a_full_workspace_takes_no_note_and_no_entry(home: Fleet, door: Door) ->
     refused = door.note(token, "one", "tea")
     assert (refused.status, refused.code) == (429, "QUOTA")
     assert "Retry-After" not in refused.headers
-    entry = {"entries": [{"namespace": ["drinks"], "name": "tea", "value": {"text": "tea"}}]}
-    refused = door.ask(token, "POST", "/v1/workspaces/one/entries", entry)
+    item = {"session_id": "s1", "content": "tea", "priority": "high"}
+    refused = door.ask(token, "POST", "/v1/workspaces/one/sessions/working_memory_add", item)
     assert (refused.status, refused.code) == (429, "QUOTA")
 
 

@@ -14,7 +14,6 @@ WRITES: dict[str, dict[str, Any]] = {
     "working_memory_note": {"note": "Ada prefers tea", "importance": 0.9},
     "feel": {"event": "reward", "because": "it works"},
     "working_memory_add": {"session_id": "s1", "content": "a word of the session", "priority": "high"},
-    "entries_put": {"entries": [{"namespace": ["a"], "name": "b", "value": {"c": "d"}, "fields": []}]},
 }
 
 
@@ -81,7 +80,7 @@ def test_each_row_of_the_inbox_is_taken_in_once(fleet: Fleet) -> None:
 
         def write() -> None:
             while not stop.is_set():
-                run(worker, place, "entries_put", **WRITES["entries_put"])
+                run(worker, place, "session_open", session_id="s1")
 
         with ThreadPoolExecutor(4) as threads:
             tasks = [threads.submit(work) for work in (read, write, read, write)]

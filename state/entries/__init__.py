@@ -1,1 +1,0 @@
-"""Entries: what programs keep under names of their own; what an entry is, which of them a filter chooses."""
