@@ -7,7 +7,7 @@ from graphs.ports import Request
 from graphs.synthesis import label
 from prompts import Prompt, load, render
 from prompts.replies import REFLECTION_SCHEMA, read_reflection
-from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.crystals.crystal import Crystal, Lifecycle, Origin, id_in
 from state.crystals.crystal import Kind as CrystalKind
 from state.dream import Evidence, Kind, Snapshot
 from state.signals.hormones import valence
@@ -71,7 +71,7 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
     Raise ReplyError for an answer that cannot be read.
     """
     pieces = {piece.id: piece for piece in snapshot.evidence}
-    evidence, crystals = [], []
+    evidence, crystals = list[Evidence](), list[Crystal]()
     for said in read_reflection(answer):
         cited = [pieces[name] for name in dict.fromkeys(said.cites) if name in pieces]
         text = as_line(snapshot.redaction.of(said.text))
@@ -87,6 +87,7 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
             parents=tuple(piece.crystal for piece in cited if piece.crystal),
             lifecycle=Lifecycle.GENERATED,
             valence=valence(snapshot.hormones),
+            id=id_in(snapshot.dream, "insight", str(len(crystals))),
         )
         crystals.append(crystal)
         evidence.append(

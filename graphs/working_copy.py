@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from graphs.guard import apply
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, id_in
 from state.document.document import Edit, SectionName, render, stamped
 from state.document.editing import edited
 from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
@@ -81,6 +81,7 @@ class WorkingCopy:
             context=line.section.value if line.id[0] == "L" else "",
             lifecycle=Lifecycle.CONSOLIDATED,
             valence=valence(self._snapshot.hormones),
+            id=id_in(self._snapshot.dream, line.id),
         )
 
     def said_by_hand(self, line: CurrentLine) -> str:
@@ -91,6 +92,7 @@ class WorkingCopy:
             created_at=self._now,
             lifecycle=Lifecycle.CONSOLIDATED,
             context="",
+            id=id_in(self._snapshot.dream, line.id, "by hand"),
         )
         return self._kept(said)
 
@@ -243,9 +245,10 @@ class WorkingCopy:
 
     def _kept(self, crystal: Crystal) -> str:
         """Keep a crystal that this dream leaves behind, and return its id."""
-        if all(crystal.id != other.id for other in self.crystals):
+        kept = next((other for other in self.crystals if other.digest == crystal.digest), None)
+        if kept is None:
             self.crystals.append(crystal)
-        return crystal.id
+        return (kept or crystal).id
 
     def _cited(self, operation: Operation) -> tuple[list[Evidence], list[CurrentLine]]:
         pieces = [piece for piece in self._snapshot.evidence if piece.id in operation.cites]

@@ -187,13 +187,13 @@ def _line_changes(
     leaving = [
         line for line in gone if line.section is not SectionName.POINTERS and normalise(line.text) in present
     ] + _by_hand(before, {normalise(line.text) for line in standing} | {normalise(one) for _, one in blocks}, now)
-    crystals = [
+    crystals = store.crystals.known(
         Crystal(
             line.text, Origin.EVICTED, line.born_at, Kind.GENERAL, line.importance, line.trust,
             lifecycle=Lifecycle.CONSOLIDATED,
         )
         for line in leaving
-    ]  # fmt: skip
+    )  # fmt: skip
     by_text = {crystal.text: crystal.id for crystal in crystals}
     deaths = [
         Death(

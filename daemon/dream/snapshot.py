@@ -18,7 +18,7 @@ from daemon.workspace.stores import Store
 from graphs.eviction import OLD_TEXT_SHARE
 from graphs.input_budget import numbered
 from graphs.working_copy import MAX_OLD_LINES
-from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.approval import Heard
 from state.document.document import Document, SectionName
 from state.document.merge import working
@@ -176,7 +176,9 @@ def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
 
 
 def _twins(store: Store, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
-    return tuple(store.crystals.get([crystal_id(origin, line.text) for line in lines for origin in _LINE_ORIGINS]))
+    digests = [crystal_digest(origin, line.text) for line in lines for origin in _LINE_ORIGINS]
+    ids = store.crystals.ids_of(digests)
+    return tuple(store.crystals.get(ids[digest] for digest in digests if digest in ids))
 
 
 def _piece(crystal: Crystal, kind: Kind) -> Evidence:

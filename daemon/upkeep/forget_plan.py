@@ -13,7 +13,7 @@ from state.forgetting.cutting import Cut, sentences
 from state.forgetting.known import Target, spans
 from state.forgetting.letters import letters_of
 from state.stores.erasing.plan import Erasure
-from state.stores.erasing.tables import joined_erasures, made_from, planned
+from state.stores.erasing.tables import made_from, planned
 
 _CRYSTAL = re.compile(r"[0-9a-f]{32}")
 _LINE = re.compile(r"[Ll]\d+")
@@ -121,7 +121,7 @@ def _planned(
         targets, derived = list(dict.fromkeys((*targets, *whole))), (*derived, *whole)
     erasure = planned(connection, (*targets, *stay), cut)
     if begun is not None:
-        erasure = joined_erasures(replace(begun, targets=begun.sought), erasure)
+        erasure = replace(begun, targets=begun.sought) | erasure
     blocked = (one for one in (*unlearnt, *derived) if not any(spans(text, (one,)) for text in kept))
     # The targets of an interrupted forgetting are blocked already.
     surfaces = (*wanted, *_spellings(store, tuple(targets)))

@@ -55,7 +55,7 @@ class Searched:
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
     """Search every file of dreamd's, byte by byte, and name the owner's files that hold a target."""
     connection, database = store.crystals.connection, store.workspace.database
-    patterns = Patterns(erasure.traceless, surfaces, erasure.renamed)
+    patterns = Patterns(erasure.traceless, surfaces)
     left = [*_left_in_tables(connection, erasure)]
     count = size = 0
     stored = Counter[str]()
@@ -129,7 +129,7 @@ def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
 def _holds(text: str, erasure: Erasure) -> bool:
     if "\n" in text and any(part.name for part in parse(text).parts):  # a MEMORY.md: its headings are dreamd's own
         return erased_document(text, erasure) != text
-    return erasure.holds(text) or erasure.ids(text) != text
+    return erasure.holds(text)
 
 
 def _parsed(text: str) -> dict[str, Any] | list[Any] | None:

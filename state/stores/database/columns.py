@@ -105,7 +105,7 @@ def _is_intention(text: str) -> bool:
     """Return whether this says what was being forgotten (state.stores.erasing.intent)."""
     record = json.loads(text)
     texts = [word for target in record["targets"] for word in target]
-    texts += [*record["renamed"], *record["renamed"].values(), *record["keywords"], record["cut"]]
+    texts += [*record["crystals"], *record["keywords"], record["cut"]]
     places = [place for inode, at, content in record["rows"] if bytes.fromhex(content) for place in (inode, at)]
     return (
         all(isinstance(text, str) for text in texts)

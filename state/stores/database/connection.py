@@ -24,6 +24,7 @@ from state.stores.database.entry_schema import ENTRIES
 from state.stores.database.schema import (
     ACCOUNTS,
     COMPARISONS,
+    DIGESTS,
     FILING,
     HEARD,
     INDEX,
@@ -66,6 +67,7 @@ MIGRATIONS: tuple[str, ...] = (
     TEXTS,
     NOTES,
     ITEM_ROWS,
+    DIGESTS,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 # What a new database has beside the declared tables.

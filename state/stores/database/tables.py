@@ -4,6 +4,7 @@ A row that its readers want as it is is a dataclass; of the others they read val
 """
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +22,8 @@ from state.trust import Trust
 
 # From this place on a change is what several workspaces agree on, and none of its dream's own.
 AGREEMENTS = 10_000
+# How a digest begins that is of no text: another crystal has what a forgetting left of this one.
+REST = "rest-"
 _CRYSTAL = Sql("REFERENCES crystals (key) ON DELETE CASCADE")
 
 
@@ -48,11 +51,12 @@ class CrystalRow(Declared, table="crystals", indexes=(
     "crystals_by_survivor (merged_into) WHERE merged_into IS NOT NULL",
     # Every column that is filtered by stands in it, so that no row is read to learn whether it passes.
     "crystals_by_time (created_at, origin, kind, trust, speaker)",
+    "UNIQUE crystals_by_digest (digest)",
 )):  # fmt: skip
-    """Crystals. `key` is the row number that FTS5 and the queues use; `id` is the content hash."""
+    """Crystals. `key` is the row number that FTS5 and the queues use; `id` is random."""
 
     key: Key = 0
-    id: Annotated[str, Kind.CODE, Sql("UNIQUE")]
+    id: Annotated[str, Kind.CODE, Sql("UNIQUE"), re.compile("[0-9a-f]{32}").fullmatch]
     text: Annotated[str, Kind.PROSE, lambda text: bool(text.strip())]
     context: Prose = ""
     pairs: Code = ""  # of scripts without spaces: what FTS5's tokenizer cannot cut
@@ -73,6 +77,8 @@ class CrystalRow(Declared, table="crystals", indexes=(
     fades_at: datetime | None = None  # when its strength falls below the threshold
     merged_into: Annotated[int | None, Sql("REFERENCES crystals (key) ON DELETE SET NULL")] = None
     heard: Annotated[Code, _one_of(["", Trust.TOOL, Trust.WEB])] = ""
+    # By which the same crystal is known again (see REST).
+    digest: Code = ""
 
 
 class OccurrenceRow(

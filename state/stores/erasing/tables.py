@@ -13,12 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from state.crystals.crystal import Kind as CrystalKind
-from state.crystals.crystal import Origin, crystal_id
+from state.crystals.crystal import Origin, crystal_digest, new_id
 from state.dream import Decision, decode_record, encode_record
 from state.errors import BusyError, StorageError
 from state.forgetting.cutting import Cut
@@ -26,7 +26,7 @@ from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Layout, content_of, layouts_of
 from state.stores.database.table import Kind
-from state.stores.database.tables import Change, Document, Proposal, Run, VersionRow
+from state.stores.database.tables import REST, Change, Document, Proposal, Run, VersionRow
 from state.stores.entries.meanings import forget_vectors
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less
@@ -44,8 +44,9 @@ _WHOLE_ROWS = (
     ("entries", "name"), ("entries", "namespace"),
 )  # fmt: skip
 _REFERENCES = (
-    ("lines", "crystal"), ("pointers", "crystal"), ("searches", "crystal"),
-    ("changes", "note"),
+    ("crystals", "id"), ("crystals", "parents"), ("evidence", "crystal"), ("lines", "crystal"),
+    ("pointers", "crystal"), ("searches", "crystal"), ("changes", "note"), ("changes", "record"),
+    ("versions", "record"), ("proposals", "record"), ("calls", "request"), ("calls", "reply"), ("meta", "value"),
 )  # fmt: skip
 
 
@@ -60,15 +61,8 @@ class Made:
 
 def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cut) -> Erasure:
     """The erasure of these targets from state.db; nothing is written."""
-    renamed: dict[str, str] = {}
-    left: dict[str, str] = {}
-    for row in connection.execute("SELECT id, origin, text, speaker FROM crystals"):
-        if spans(row["text"], targets):
-            text = without(row["text"], targets, cut)
-            left[row["id"]] = text
-            origin = Origin(row["origin"])
-            speaker = "" if row["id"] == crystal_id(origin, row["text"]) else row["speaker"]
-            renamed[row["id"]] = crystal_id(origin, text, speaker) if text else ""
+    rows = connection.execute("SELECT id, text FROM crystals")
+    left = {id_: without(text, targets, cut) for id_, text in map(tuple, rows) if spans(text, targets)}
     keywords = {
         row["keywords"]
         for row in connection.execute("SELECT keywords, topic, crystal FROM pointers")
@@ -76,13 +70,13 @@ def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cu
         or spans(row["topic"], targets)
         or (row["crystal"] in left and not set(terms(row["keywords"])) <= set(terms(left[row["crystal"]])))
     }
-    return Erasure(targets, cut, renamed, frozenset(keywords))
+    gone = frozenset(id_ for id_, text in left.items() if not text)
+    return Erasure(targets, cut, frozenset(left), frozenset(keywords), gone)
 
 
 def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, ...]:
     """The current lines and crystals that rest on erased crystals alone, in other words."""
-    gone = {old for old, new in erasure.renamed.items() if not new}
-    if not gone:
+    if not erasure.gone:
         return ()
     rests: dict[str, set[str]] = {}
     for row in connection.execute("SELECT line, crystal FROM evidence"):
@@ -91,7 +85,7 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, .
     made = [
         Made("line", row["id"], row["text"])
         for row in lines
-        if rests.get(row["id"]) and rests[row["id"]] <= gone and not spans(row["text"], erasure.targets)
+        if rests.get(row["id"]) and rests[row["id"]] <= erasure.gone and not spans(row["text"], erasure.targets)
     ]
     rows = connection.execute(
         "SELECT c.id, c.text, c.parents, s.id AS survivor FROM crystals c"
@@ -99,7 +93,7 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, .
     )
     for row in rows:
         parents = set(json.loads(row["parents"])) | ({row["survivor"]} if row["survivor"] else set())
-        if row["id"] not in erasure.renamed and parents and parents <= gone:
+        if row["id"] not in erasure.crystals and parents and parents <= erasure.gone:
             made.append(Made("crystal", row["id"], row["text"]))
     return tuple(made)
 
@@ -108,13 +102,13 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     """Erase the targets from every table; returns how many rows changed, by table. In the caller's transaction."""
     changed: Counter[str] = Counter()
     changed["crystals"] += _crystals(connection, erasure)
-    _references(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     changed["lines"] += _lines(connection, erasure)
     for name, column in _WHOLE_ROWS:
         changed[name] += _whole_rows(connection, name, column, erasure)
     changed["pointers"] += _pointers(connection, erasure)
-    changed["searches"] += connection.execute("DELETE FROM searches WHERE crystal = ''").rowcount
+    gone = "DELETE FROM searches WHERE crystal NOT IN (SELECT id FROM crystals)"
+    changed["searches"] += connection.execute(gone).rowcount
     changed["items"] += erase_items(connection, erasure, now)
     changed["versions"] += _versions(connection, erasure)
     changed["proposals"] += _proposals(connection, erasure)
@@ -157,33 +151,47 @@ def empty_log(connection: sqlite3.Connection) -> None:
 
 
 def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    rows = connection.execute("SELECT key, id, origin, kind, text, context, speaker FROM crystals").fetchall()
+    rows = connection.execute("SELECT key, id, digest, origin, kind, text, context, speaker FROM crystals").fetchall()
     changed = 0
     for row in rows:
         context = "" if erasure.holds(row["context"]) else row["context"]
         speaker = "" if erasure.holds(row["speaker"]) else row["speaker"]
-        text = without(row["text"], erasure.targets, erasure.cut) if row["id"] in erasure.renamed else row["text"]
+        text = erasure.prose(row["text"]) if row["id"] in erasure.crystals else row["text"]
         if (text, context, speaker) == (row["text"], row["context"], row["speaker"]):
             continue
         changed += 1
         if row["kind"] == CrystalKind.TASK_PATTERN.value:
             skills.expect_more(connection)
-        new = erasure.id(row["id"])
-        same = connection.execute("SELECT key FROM crystals WHERE id = ? AND key <> ?", (new, row["key"])).fetchone()
-        if new and same is None:
-            _rewrite(connection, row["key"], new, text, context, speaker)
+        if row["id"] == row["digest"]:
+            _give_new_id(connection, row["id"])
+        if text:
+            _rewrite(connection, row, text, context, speaker)
         else:
-            _remove(connection, row["key"], same["key"] if new and same else None)
+            _remove(connection, row["key"])
     return changed
 
 
-def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
+def _give_new_id(connection: sqlite3.Connection, old: str) -> None:
+    """Replace the id of a crystal of an older dreamd, which is a digest of its text, wherever it stands."""
+    new = new_id()
+    for table, column in _REFERENCES:
+        statement = f"UPDATE {table} SET {column} = replace({column}, ?1, ?2) WHERE instr({column}, ?1)"
+        connection.execute(statement, (old, new))
+
+
+def _rewrite(connection: sqlite3.Connection, row: sqlite3.Row, text: str, context: str, speaker: str) -> None:
     """Replace the text of the crystal in this row, which has no vector then."""
+    key, origin = row["key"], Origin(row["origin"])
+    is_distinct = row["speaker"] and row["digest"] == crystal_digest(origin, row["text"], row["speaker"])
+    digest = crystal_digest(origin, text, speaker if is_distinct else "")
+    query = "SELECT 1 FROM crystals WHERE digest = ? AND key <> ?"
+    if connection.execute(query, (digest, key)).fetchone():
+        digest = REST + new_id()  # both are compared, as any two that say the same
     full_text.remove(connection, key)
     pairs = full_text.pairs(f"{context}: {text}" if context else text)
     connection.execute(
-        "UPDATE crystals SET id = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
-        (id_, text, context, speaker, pairs, key),
+        "UPDATE crystals SET digest = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
+        (digest, text, context, speaker, pairs, key),
     )
     full_text.add(connection, key)
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
@@ -194,32 +202,13 @@ def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, cont
         connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
 
 
-def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
-    """Delete the row; `same` is the row with the same rest of its text. Its hidden duplicates are visible again."""
-    if same is not None:
-        connection.execute("UPDATE OR IGNORE occurrences SET crystal = ?, digest = '' WHERE crystal = ?", (same, key))
-        connection.execute(
-            "UPDATE notes SET crystal = ?, digest = hex(randomblob(32)) WHERE crystal = ?", (same, key)
-        )
-        connection.execute(
-            "UPDATE crystals SET merged_into = ? WHERE merged_into = ? AND key <> ?", (same, key, same)
-        )
+def _remove(connection: sqlite3.Connection, key: int) -> None:
+    """Delete the row. Its hidden duplicates are visible again."""
     connection.execute(
         "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?", (key,)
     )
     full_text.remove(connection, key)
     connection.execute("DELETE FROM crystals WHERE key = ?", (key,))
-
-
-def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:
-    """Replace the old ids of crystals by their new ones, or remove them, wherever they are referred to."""
-    for old, new in erasure.renamed.items():
-        if new:
-            connection.execute("UPDATE OR REPLACE evidence SET crystal = ? WHERE crystal = ?", (new, old))
-        else:
-            connection.execute("DELETE FROM evidence WHERE crystal = ?", (old,))
-        for table, column in _REFERENCES:
-            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
 
 
 def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
@@ -392,17 +381,6 @@ def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
     yield
     for trigger in triggers:
         connection.execute(trigger["sql"])
-
-
-def joined_erasures(first: Erasure, second: Erasure) -> Erasure:
-    """Both erasures as one; a crystal that was renamed twice has the last name."""
-    chained = {old: second.renamed.get(new, new) for old, new in first.renamed.items()}
-    return replace(
-        second,
-        targets=tuple(dict.fromkeys((*first.targets, *second.targets))),
-        renamed=chained | dict(second.renamed),
-        keywords=first.keywords | second.keywords,
-    )
 
 
 def sound(connection: sqlite3.Connection) -> None:

@@ -23,7 +23,7 @@ from state.crystals.crystal import Crystal
 from state.document.document import parse
 from state.document.merge import difference, is_conflicted, merged
 from state.document.operations import Birth, Death, Fate
-from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record
+from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record, with_ids
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
@@ -146,7 +146,7 @@ class Memory:
             self._save(last + 1 if standing else 0, HUMAN, found)
         elif not standing:
             self._save(0, HUMAN, dream.before)
-        new = replace(_joined(dream, found), number=self._lineage.last_version() + 1)
+        new = replace(self._named(_joined(dream, found)), number=self._lineage.last_version() + 1)
         self._crystals.upsert(new.crystals)
         if new.cause == RESTORE:
             self._crystals.undream(new.dreamt)
@@ -173,12 +173,18 @@ class Memory:
         )
         return new
 
+    def _named(self, dream: Dream) -> Dream:
+        """Return the dream with the ids of those of its crystals that are known already."""
+        known = zip(dream.crystals, self._crystals.known(dream.crystals), strict=True)
+        return with_ids(dream, {made.id: one.id for made, one in known if made.id != one.id})
+
     def consume(self, dream: Dream) -> Dream:
         """Take in the input of a dream that changes nothing and makes no version; return it with the last number."""
         with self.alone:
             last = self._lineage.last_version()
             with transaction(self._connection):
                 self._check()
+                dream = self._named(dream)
                 self._crystals.upsert(dream.crystals)
                 self._crystals.mark_dreamt(dream.dreamt, last, dream.newest)
                 self._notes.consume(dream.taken, last)
@@ -197,6 +203,7 @@ class Memory:
             self._check()
             number = self._lineage.last_version() + 1
             self._save(number, FOUND, text)
+            crystals = self._crystals.known(crystals)
             self._crystals.upsert(crystals)
             self._crystals.mark_dreamt([one.id for one in crystals], number)
 

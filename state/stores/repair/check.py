@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from state.crystals.crystal import Origin, is_id_of
+from state.crystals.crystal import Origin, crystal_digest
 from state.errors import DreamdError, StorageError
 from state.sessions.policies import policy_of
 from state.stores.database.columns import META, Layout, content_of, layouts_of
 from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated, things, unlike_schema
 from state.stores.database.copies import is_damage
 from state.stores.database.table import Value
+from state.stores.database.tables import REST
 from state.stores.sessions.rows import SPAN
 
 WRONG_SCHEMA = "its schema has the number"
@@ -92,7 +93,9 @@ def _is_meta(row: Mapping[str, Value]) -> bool:
 def _is_crystal(row: Mapping[str, Value]) -> bool:
     if row["origin"] is None:  # a damaged page may hold it all the same
         return False
-    return is_id_of(str(row["id"]), Origin(str(row["origin"])), str(row["text"]), str(row["speaker"]))
+    origin, text, digest = Origin(str(row["origin"])), str(row["text"]), str(row.get("digest", row["id"]))
+    own = {crystal_digest(origin, text), crystal_digest(origin, text, str(row["speaker"]))}
+    return digest in own or digest.startswith(REST)
 
 
 def _is_item(row: Mapping[str, Value]) -> bool:
