@@ -27,8 +27,8 @@ from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores.backup.former_archive import is_former
 from state.stores.backup.reading import open_archive
-from state.stores.database.columns import content_of, layouts_of
-from state.stores.database.table import Kind
+from state.stores.database.table import Kind, layouts_of
+from state.stores.database.tables import content_of
 from state.stores.disk.disk import below
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count

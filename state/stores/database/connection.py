@@ -38,7 +38,7 @@ from state.stores.database.schema import (
     TEXTS,
     WORDS,
 )
-from state.stores.database.session_schema import COUNTS, FORGETTING, ITEM_ROWS, SESSIONS
+from state.stores.database.session_schema import COLD_WORDS, COUNTS, EVENTS_STAY, FORGETTING, ITEM_ROWS, SESSIONS
 from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
@@ -71,15 +71,7 @@ MIGRATIONS: tuple[str, ...] = (
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 # What a new database has beside the declared tables.
-_UNDECLARED = (
-    WORDS,
-    SESSIONS,
-    FORGETTING,
-    "CREATE INDEX item_relations_by_target ON item_relations (target);\n",
-    COUNTS,
-    ITEM_ROWS,
-    ENTRIES,
-)
+_UNDECLARED = (WORDS, COLD_WORDS, EVENTS_STAY, ENTRIES)
 _MOST_THINGS = 1_000
 _COMMENT = re.compile(r"--[^\n]*")
 _PUNCTUATION = re.compile(r"\s*([(),])\s*")

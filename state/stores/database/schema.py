@@ -220,8 +220,9 @@ DIGESTS = """
 ALTER TABLE crystals ADD COLUMN digest TEXT NOT NULL DEFAULT '';
 UPDATE crystals SET digest = id;
 CREATE UNIQUE INDEX crystals_by_digest ON crystals (digest);
-UPDATE meta SET value = json_remove(json_set(meta.value, '$.crystals',
-    json((SELECT json_group_array(key) FROM json_each(meta.value, '$.renamed')))), '$.renamed') WHERE name = 'forgetting';
+UPDATE meta SET value = json_remove(json_set(value, '$.crystals',
+    json((SELECT json_group_array(key) FROM json_each(meta.value, '$.renamed')))), '$.renamed')
+    WHERE name = 'forgetting';
 """
 
 # What can be computed again is no truth: vectors stand in index/vectors.db, and ChromaDB is told from there.

@@ -1,11 +1,11 @@
-"""Tables: what state.db holds but for working memory and entries, each table declared once.
+"""Tables: what state.db holds but for entries, each table declared once.
 
 A row that its readers want as it is is a dataclass; of the others they read values that have some of its fields.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -15,15 +15,18 @@ from state.crystals.supersession import Cause
 from state.document.document import Edit, SectionName
 from state.document.operations import Action, Fate
 from state.dream import Decided, Decision, StagedChange, decode_record
+from state.sessions.item import WEIGHTS, State
 from state.signals import curiosity
 from state.signals.hormones import Hormone
-from state.stores.database.table import PRIMARY, Code, Declared, File, Key, Kind, One, Prose, Rule, Sql, Table
+from state.stores.database.entry_columns import COLUMNS
+from state.stores.database.table import PRIMARY, Code, Column, Declared, File, Key, Kind, One, Prose, Rule, Sql, Table
 from state.trust import Trust
 
 # From this place on a change is what several workspaces agree on, and none of its dream's own.
 AGREEMENTS = 10_000
 # How a digest begins that is of no text: another crystal has what a forgetting left of this one.
 REST = "rest-"
+_UNDREAMT = "WHERE state = 'archived' AND dreamt_in IS NULL AND promoted_to_id IS NULL"
 _CRYSTAL = Sql("REFERENCES crystals (key) ON DELETE CASCADE")
 
 
@@ -35,11 +38,103 @@ def _is_dream(text: str) -> bool:
     return decode_record(text, "record") is not None
 
 
+def _json(kind: type[dict[str, object]] | type[list[object]]) -> Rule:
+    def passes(text: str) -> bool:
+        read = json.loads(text)
+        texts = read.values() if isinstance(read, dict) else read
+        return isinstance(read, kind) and all(isinstance(one, str) for one in texts)
+
+    return passes
+
+
+def _are_relations(text: str) -> bool:
+    """Return whether this is a list of [type, target, metadata]."""
+    read = [(kind, target, *metadata, *metadata.values()) for kind, target, metadata in json.loads(text)]
+    return all(isinstance(text, str) for texts in read for text in texts)
+
+
 class _MetaRow(Declared, table="meta"):
     """Single values, by name (see `meta`)."""
 
     name: Annotated[str, Kind.CODE, PRIMARY]
     value: Annotated[str, Kind.JSON]
+
+
+class ForgottenRow(Declared, table="forgotten"):
+    """What is not to be learnt again: salted digests (the salt is in `meta`).
+
+    A digest is of a whole text (`length` 0), or of a run of so many words or letters, wherever it stands.
+    """
+
+    digest: Annotated[str, Kind.CODE, PRIMARY]
+    at: datetime
+    length: int = 0
+    mark: int = 0
+
+
+class SessionRow(Declared, table="sessions", indexes=("sessions_due (due_at) WHERE due_at IS NOT NULL",)):
+    """Sessions. An id is data; `step` is the highest that was given, `due_at` when maintenance looks at it next."""
+
+    key: Key = 0
+    id: Annotated[str, Kind.PROSE, Sql("UNIQUE")]
+    policy: Code
+    config: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)] = "{}"
+    opened_at: datetime
+    closed_at: datetime | None
+    step: int = 0
+    due_at: datetime | None
+
+
+class ItemRow(Declared, table="items", indexes=(
+    "items_held (session, seq, token_count) WHERE state IN ('live', 'hidden')",
+    "items_archived (session, key) WHERE state = 'archived'",
+    f"items_undreamt (rescue DESC, importance DESC, key) {_UNDREAMT}",
+)):  # fmt: skip
+    """Items of sessions, one row each, whatever becomes of it. `key` is the session's key * 2^32 + seq."""
+
+    key: Annotated[int, PRIMARY]
+    session: Annotated[int, Sql("REFERENCES sessions (key)")]
+    id: Annotated[str, Kind.CODE, Sql("UNIQUE")]
+    seq: int
+    content: Prose
+    priority: Annotated[str, Kind.CODE, _one_of(WEIGHTS)]
+    importance: float
+    token_count: int
+    created_at: datetime
+    last_accessed_at: datetime
+    expires_at: datetime | None
+    importance_score: float
+    access_count: int
+    step_index: int
+    agent_id: Prose
+    source: Prose
+    tags: Annotated[str, Kind.TABLE, _json(list)]
+    metadata: Annotated[str, Kind.TABLE, _json(dict)]
+    relations: Annotated[str, Kind.TABLE, _are_relations] = "[]"  # [[type, target, metadata]], the latest last
+    state: State = State.LIVE
+    state_reason: Prose = ""
+    promoted_to_id: Annotated[str | None, Kind.PROSE]
+    promoted_at: datetime | None
+    promotion_reason: Annotated[str | None, Kind.CODE]  # auto, manual
+    record: Annotated[str, Kind.TABLE, _json(dict)] = "{}"  # what promotion added to the metadata
+    rescue: int = 0
+    pairs: Code = ""  # of an archived item: see `crystals`
+    dreamt_in: int | None  # the version whose dream took it in; 0: none has to
+
+
+class ItemEventRow(Declared, table="item_events", indexes=(
+    "item_events_by_session (session, key)",
+    "item_events_by_item (item, key) WHERE item IS NOT NULL",
+)):  # fmt: skip
+    """What happened to whom, when and why; nothing of what an item says. None: it befell a session."""
+
+    key: Key = 0
+    at: datetime
+    session: int
+    item: int | None
+    action: Code
+    reason: Prose = ""
+    figures: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)] = "{}"
 
 
 class CrystalRow(Declared, table="crystals", indexes=(
@@ -461,3 +556,10 @@ class Act(Declared, table="acts"):
 
 TABLES: dict[str, Table] = {row.table.name: row.table for row in Declared.__subclasses__()}
 """The tables by name."""
+_UNKNOWN = Column(Kind.PROSE)
+
+
+def content_of(table: str, column: str) -> Column:
+    """Return what this column holds; prose, which is erased most thoroughly, where nobody has said."""
+    columns: Mapping[str, Column] = TABLES[table].columns if table in TABLES else COLUMNS.get(table, {})
+    return columns.get(column, _UNKNOWN)

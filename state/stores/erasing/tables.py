@@ -24,9 +24,8 @@ from state.errors import BusyError, StorageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
-from state.stores.database.columns import Layout, content_of, layouts_of
-from state.stores.database.table import Kind
-from state.stores.database.tables import REST, Change, Document, Proposal, Run, VersionRow
+from state.stores.database.table import Kind, Layout, layouts_of
+from state.stores.database.tables import REST, Change, Document, Proposal, Run, VersionRow, content_of
 from state.stores.entries.meanings import forget_vectors
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less

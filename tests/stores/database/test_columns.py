@@ -5,10 +5,10 @@ from typing import get_type_hints
 
 import pytest
 
-from state.stores.database.columns import COLUMNS, content_of, layouts_of
 from state.stores.database.connection import memory_database
-from state.stores.database.table import Declared, Kind
-from state.stores.database.tables import TABLES
+from state.stores.database.entry_columns import COLUMNS
+from state.stores.database.table import Declared, Kind, layouts_of
+from state.stores.database.tables import TABLES, content_of
 
 
 def test_every_text_of_the_schema_has_a_mark_and_nothing_else_has() -> None:
