@@ -109,7 +109,7 @@ def _planned(
     plain = list(dict.fromkeys((*(begun.sought if begun else ()), *unlearnt)))
     targets, words = list(plain), {one.words for one in stay}
     for round_ in range(_DERIVED_ROUNDS if cut is Cut.SENTENCES else 0):
-        found = [one.text for one in made_from(connection, planned(connection, (*targets, *stay), cut))]
+        found = made_from(connection, planned(connection, (*targets, *stay), cut))
         found += [] if round_ else [*_within(store, wanted), *_sources(store, request.text)]
         new = [one for one in map(Target.of, found) if one.words not in words and one not in targets]
         if not new:

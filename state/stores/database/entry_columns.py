@@ -27,8 +27,8 @@ def _is_unit(value: bytes) -> bool:
 _AT = Column(Kind.MOMENT, is_moment)
 COLUMNS: Mapping[str, Mapping[str, Column]] = {
     "entries": {
-        "namespace": _table(list),
-        "name": Column(Kind.PROSE),
+        "namespace": Column(Kind.WHOLE, _table(list).rule),
+        "name": Column(Kind.WHOLE),
         "value": _table(dict),
         "fields": _table(list),
         "created_at": _AT,

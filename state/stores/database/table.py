@@ -38,10 +38,14 @@ class Kind(Enum):
     """What a text is: `CODE` and `MOMENT` are dreamd's own words, the others are somebody's."""
 
     PROSE = auto()
+    WHOLE = auto()  # prose with which its row goes
+    LINE = auto()  # of MEMORY.md
+    DOCUMENT = auto()  # a MEMORY.md
     CODE = auto()  # ids, digests, members of enumerations, names of models
     FILE = auto()  # what the owner's files are called
     MOMENT = auto()  # as `connection.to_text` writes it
     JSON = auto()  # of which the names are dreamd's
+    RECORD = auto()  # JSON in which texts are lines of MEMORY.md
     TABLE = auto()  # JSON of which the names are the owner's as well as the values
 
 

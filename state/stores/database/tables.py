@@ -223,7 +223,7 @@ class SkillRow(Declared, table="skills"):
     """Tasks that come back, as the last pass found them; the most confident at place 0."""
 
     place: Annotated[int, PRIMARY]
-    pattern: Prose
+    pattern: Annotated[str, Kind.WHOLE]
     confidence: float
     occurrences: int
     sessions: int
@@ -280,7 +280,7 @@ class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
     """Questions: explicit ones, and searches that found nothing good."""
 
     folded: Annotated[str, Kind.PROSE, PRIMARY]
-    question: Prose
+    question: Annotated[str, Kind.WHOLE]
     cause: Annotated[str, Kind.CODE, _one_of((*curiosity.Cause, "contradiction"))]  # that of an older dreamd
     times: int = 1
     first_at: datetime
@@ -306,9 +306,9 @@ class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream)
     revised: int = 0
     evicted: int = 0
     notes: int = 0
-    text: Prose = ""  # empty: it is not kept
+    text: Annotated[str, Kind.DOCUMENT] = ""  # empty: it is not kept
     # The dream, but for texts and crystals.
-    record: Annotated[str, Kind.JSON, lambda text: not text or _is_dream(text)] = ""
+    record: Annotated[str, Kind.RECORD, lambda text: not text or _is_dream(text)] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,8 +320,8 @@ class Document(Declared, table="document"):
     """
 
     one: One = 1
-    rendered: Prose
-    wanted: Prose
+    rendered: Annotated[str, Kind.DOCUMENT]
+    wanted: Annotated[str, Kind.DOCUMENT]
     edits: tuple[Edit, ...]
     swap: int
     version: int
@@ -368,7 +368,7 @@ class LineRow(Declared, table="lines", indexes=(
 
     id: Annotated[str, Kind.CODE, PRIMARY]
     section: SectionName
-    text: Prose
+    text: Annotated[str, Kind.LINE]
     crystal: Prose  # id of the crystal that holds its text once it has left
     importance: float
     trust: Trust
@@ -408,7 +408,7 @@ class PointerRow(Declared, table="pointers", indexes=(
 class DeletedLineRow(Declared, table="tombstones"):
     """Lines that the human deleted; they are not written again."""
 
-    text: Annotated[str, Kind.PROSE, PRIMARY]
+    text: Annotated[str, Kind.WHOLE, PRIMARY]
     at: datetime
 
 
@@ -476,7 +476,7 @@ class Proposal(Declared, table="proposals"):
 
     dream: Annotated[str, Kind.CODE, PRIMARY]
     at: datetime
-    record: Annotated[str, Kind.JSON, _is_dream]
+    record: Annotated[str, Kind.RECORD, _is_dream]
     verdict: Code = "waiting"
 
 
@@ -493,7 +493,7 @@ class Change(
     dream: Code
     place: int
     at: datetime
-    record: StagedChange
+    record: Annotated[StagedChange, Kind.RECORD]
     decision: Decision
     decided_at: datetime | None = None
     note: Prose = ""

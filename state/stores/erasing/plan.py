@@ -11,12 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from state.codec import decode, plain
 from state.document.document import Block, Document, Part, is_placeholder, is_title, parse, placeholder_of, render
 from state.document.markdown import is_stamp
 from state.document.pointer import parse_pointer
 from state.document.seed import MARKER
-from state.dream import Dream, StagedChange
 from state.forgetting.cutting import Cut, Span, cut_out
 from state.forgetting.known import Target, spans, without
 
@@ -162,22 +160,6 @@ class Erasure:
         if isinstance(old, dict) and "keywords" in old:
             return old["keywords"] in self.keywords or any(old[key] != new[key] for key in ("keywords", "topic"))
         return _lacks(new, old)
-
-
-def erased_record(dream: Dream, erasure: Erasure) -> Dream:
-    """Return the record of a dream without the targets."""
-    return decode(Dream, json.dumps(erasure.record(plain(dream), lines=True)))
-
-
-def erased_change(change: StagedChange, erasure: Erasure) -> StagedChange:
-    """Return the staged change without the targets; the texts of its operation and its lines may be empty then."""
-    return decode(StagedChange, json.dumps(erasure.record(plain(change), lines=True)))
-
-
-def says_less(change: StagedChange, before: StagedChange) -> bool:
-    """Whether an erased change can no longer be what it was: its text, a line, or all that it rests on is changed."""
-    texts = [(one.operation.text, [line.text for line in one.lines], bool(one.evidence)) for one in (change, before)]
-    return texts[0] != texts[1]
 
 
 def _lacks(new: Any, old: Any) -> bool:  # noqa: ANN401
