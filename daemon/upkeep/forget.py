@@ -14,7 +14,7 @@ from pathlib import Path
 from daemon.dream.progress import Step
 from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_in
-from daemon.upkeep.forget_proof import changed_in, contents, lines_with, name_of, of_the_owner, searched
+from daemon.upkeep.forget_proof import left_in_file, lines_with, name_of, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import settle_document
@@ -124,11 +124,14 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     plan = plan_of(store, request, intended(connection))
     erasure = plan.erasure
     traces: Counter[str] = Counter()
-    for path, content in contents(store):
-        traces[_place(store, path)] += changed_in(store, path, content, erasure)
+    patterns = Patterns(erasure.sought)
+    stored = files.database_files(store.workspace)
+    for path in files.all_files(store.workspace, store.notes.inbox):
+        if path not in stored and not path.is_relative_to(store.workspace.copies):
+            traces[_place(store, path)] += left_in_file(store, path, erasure, patterns)
     originals = Originals(store.workspace, store.disk).all(now)
     traces["originals"] += sum(erasure.holds(one.text) for one in originals)
-    traces["copies"] += _files_holding(store.workspace.copies, Patterns(erasure.sought))
+    traces["copies"] += _files_holding(store.workspace.copies, patterns)
     connection.execute("BEGIN IMMEDIATE")
     try:
         _count_tables(erase(connection, erasure, now), traces)
@@ -141,7 +144,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
         dry_run=True,
         crystals=len(erasure.crystals) + len(waiting),
         texts=said_in(store, plan),
-        left=tuple(of_the_owner(store, Patterns(erasure.sought))),
+        left=tuple(of_the_owner(store, patterns)),
     )
 
 
