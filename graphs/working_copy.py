@@ -70,18 +70,22 @@ class WorkingCopy:
 
     def crystal_of(self, line: CurrentLine) -> Crystal:
         """Return the crystal that keeps a line once it has left: one with its text already, else a new one."""
-        twin = self._twins.get(line.text)
-        return twin or Crystal(
-            text=self._snapshot.redaction.of(line.text),
-            origin=Origin.EVICTED,
-            created_at=line.said_at or line.born_at,
-            kind=Kind.GENERAL,
-            importance=line.importance,
-            trust=line.trust,
-            context=line.section.value if line.id[0] == "L" else "",
-            lifecycle=Lifecycle.CONSOLIDATED,
-            valence=valence(self._snapshot.hormones),
-            id=id_in(self._snapshot.dream, line.id),
+        text = self._snapshot.redaction.of(line.text)
+        return (
+            self._twins.get(line.text)
+            or self._twins.get(text)
+            or Crystal(
+                text=text,
+                origin=Origin.EVICTED,
+                created_at=line.said_at or line.born_at,
+                kind=Kind.GENERAL,
+                importance=line.importance,
+                trust=line.trust,
+                context=line.section.value if line.id[0] == "L" else "",
+                lifecycle=Lifecycle.CONSOLIDATED,
+                valence=valence(self._snapshot.hormones),
+                id=id_in(self._snapshot.dream, line.id),
+            )
         )
 
     def said_by_hand(self, line: CurrentLine) -> str:

@@ -176,7 +176,8 @@ def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
 
 
 def _twins(store: Store, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
-    digests = [crystal_digest(origin, line.text) for line in lines for origin in _LINE_ORIGINS]
+    texts = [text for line in lines for text in (line.text, redacted(store, line.text))]
+    digests = [crystal_digest(origin, text) for text in dict.fromkeys(texts) for origin in _LINE_ORIGINS]
     ids = store.crystals.ids_of(digests)
     return tuple(store.crystals.get(ids[digest] for digest in digests if digest in ids))
 

@@ -202,10 +202,9 @@ def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 
 def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Delete the pointers that lead nowhere: to erased keywords, or to a crystal that is gone (an empty id)."""
-    listed = (json.dumps(sorted(erasure.keywords)),)
-    statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?)) OR crystal = ''"
-    return connection.execute(statement, listed).rowcount
+    """Delete the pointers that lead nowhere."""
+    statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?))"
+    return connection.execute(statement, (json.dumps(sorted(erasure.keywords)),)).rowcount
 
 
 def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now: datetime) -> int:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from state.crystals import crystal as module
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_digest, lifecycle, strength
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, lifecycle, strength
 from state.trust import Trust, least_trust
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
@@ -73,15 +73,6 @@ def test_the_lifecycle_is_read_from_the_strength(
 ) -> None:
     crystal = replace(FRESH, lifecycle=stored, accesses=accesses)
     assert lifecycle(crystal, NOW + timedelta(days=age_days)) is read
-
-
-def test_a_digest_is_32_hexadecimal_digits_of_origin_and_text() -> None:
-    assert FRESH.digest == crystal_digest(Origin.SCRATCH, "  Anna lives in Bonn.\n")
-    assert len(FRESH.digest) == 32
-    assert int(FRESH.digest, 16)
-    assert FRESH.digest != crystal_digest(Origin.SESSION, FRESH.text)
-    assert FRESH.digest != crystal_digest(Origin.SCRATCH, "Anna lives in Köln.")
-    assert crystal_digest(Origin.SEED, "Stra\u00dfe \u00e9") == crystal_digest(Origin.SEED, "Stra\u00dfe e\u0301")
 
 
 def test_nothing_but_origin_and_text_makes_the_digest() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_digest
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.rows import Occurrence
@@ -339,10 +339,3 @@ def test_the_nearest_are_found_exactly_across_batches(crystals: Crystals, monkey
     assert cosines[5] == pytest.approx(1)
     assert list(nearest.to(wanted[None], 4, "crystals.text = ?", ["x"])[0]) == [6]
     assert crystals.vectors.cosines(wanted, []) == {}
-
-
-def test_a_crystal_is_known_whatever_white_space_its_ends_have(crystals: Crystals) -> None:
-    crystals.upsert([_note("text")])
-    assert crystals.upsert([_note(" text\n")]) == 0
-    (id_,) = crystals.ids_of([crystal_digest(Origin.SCRATCH, "text")]).values()
-    assert crystals.get([id_])[0].text == "text"
