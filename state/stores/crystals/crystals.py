@@ -317,10 +317,12 @@ class Crystals:
         return [row["id"] for row in gone]
 
     def _insert(self, crystal: Crystal) -> int:
-        if self.keys([crystal.id]):  # another text has it
-            crystal = replace(crystal, id=new_id())
-        pairs, faded = full_text.pairs(crystal.indexed_text), fades_at(crystal)
-        key = int(CrystalRow.table.add(self.connection, crystal, pairs=pairs, fades_at=faded).lastrowid or 0)
+        more = {"pairs": full_text.pairs(crystal.indexed_text), "fades_at": fades_at(crystal)}
+        try:
+            added = CrystalRow.table.add(self.connection, crystal, **more)
+        except sqlite3.IntegrityError:  # another text has its id
+            added = CrystalRow.table.add(self.connection, crystal, **more, id=new_id())
+        key = int(added.lastrowid or 0)
         full_text.add(self.connection, key)
         self.connection.execute("INSERT INTO to_embed (crystal) VALUES (?)", (key,))
         self.connection.execute("INSERT INTO to_compare (crystal) VALUES (?)", (key,))
