@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.crystals.crystal import Crystal, Lifecycle, Origin, id_in
 from state.crystals.crystal import Kind as CrystalKind
 from state.document.approval import Approval, Heard
 from state.document.document import SectionName, render, stamped
@@ -290,6 +290,7 @@ class Sheet(Page):
                 parents=_evidence(pieces),
                 lifecycle=Lifecycle.GENERATED,
                 valence=valence(self.snapshot.hormones),
+                id=id_in(self.snapshot.dream, "insight", str(len(self.learnt))),
             )
         )
         self.told.append(Told(operation, "learnt", applied=True))
@@ -371,7 +372,9 @@ class Sheet(Page):
         """Return the crystal that keeps a line once it has left: one with its text already, else a new one."""
         if (known := self._kept.get(line.text)) is None:
             snapshot = self.snapshot
-            known = self._kept[line.text] = kept_crystal(line, snapshot.redaction, valence(snapshot.hormones))
+            made = kept_crystal(line, snapshot.redaction, valence(snapshot.hormones))
+            known = self._kept.get(made.text) or replace(made, id=id_in(snapshot.dream, line.id))
+            self._kept[line.text] = known
         return known
 
     def dream(self, author: str, usage: Usage, seconds: float) -> Dream:

@@ -5,14 +5,14 @@ compare prompts, kept as a proposal, and committed again after a crash.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from state.codec import decode, encode
-from state.crystals.crystal import Crystal
+from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.approval import Policy
 from state.document.document import Edit, SectionName
 from state.document.operations import Operation, Refusal, Why
@@ -392,7 +392,7 @@ class Dream:
         )
 
 
-RECORD_FORMAT = 5
+RECORD_FORMAT = 6
 """The form in which a version and a proposal keep a dream. What has no number is of before there were any: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
@@ -412,6 +412,18 @@ def _without_doubts(record: dict[str, Any]) -> dict[str, Any]:
 def _without_segments(record: dict[str, Any]) -> dict[str, Any]:
     """Drop which files a former release took in: their notes are rows."""
     return {key: value for key, value in record.items() if key != "segments"}
+
+
+def _with_ids(record: dict[str, Any]) -> dict[str, Any]:
+    """Write down the ids of crystals, which were their digests."""
+    crystals = [
+        {
+            **one,
+            "id": crystal_digest(Origin(one["origin"]), one["text"], one["speaker"] if one.get("distinct") else ""),
+        }
+        for one in record.get("crystals", ())
+    ]
+    return record | ({"crystals": crystals} if crystals else {})
 
 
 _LINE = ("id", "section", "text", "importance", "trust", "born_at", "crystal")
@@ -445,14 +457,25 @@ def _with_changes(record: dict[str, Any]) -> dict[str, Any]:
 
 # Each makes a record of the next form from one of the form of its place here. The first came with its number alone,
 # the second with fields that may be missing, the third without doubts, the fourth with rows of notes, the fifth with
-# changes in place of births and deaths.
+# ids of crystals, the sixth with changes in place of births and deaths.
 _UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     dict,
     dict,
     _without_doubts,
     _without_segments,
+    _with_ids,
     _with_changes,
 )
+
+
+def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
+    """Return the dream with other ids of crystals, given by those that it made."""
+    if not ids:
+        return dream
+    text = encode(dream)
+    for made, known in ids.items():
+        text = text.replace(made, known)
+    return decode(Dream, text)
 
 
 def encode_record(dream: Dream) -> str:

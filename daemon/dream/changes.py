@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from daemon.dream.lines.change import corrected
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import standing
-from daemon.ingest.notes import note_crystal
+from daemon.ingest.notes import absorb_notes, note_crystal
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import Wish, carry_out, is_outdated, stands
@@ -195,7 +195,9 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
         # In this order: a kill in between leaves a note that is pending, and is not written a second time.
         if note.text not in pending:
             store.notes.say_again(note, store.config.secrets.redaction)
-        store.changes.decide(one.number, decision, now, note_crystal(store, note, now).id)
+        absorb_notes(store, now, most=None)
+        digest = note_crystal(store, note, now).digest
+        store.changes.decide(one.number, decision, now, store.crystals.ids_of([digest]).get(digest, ""))
 
 
 def _as_note(change: Change) -> Note | None:

@@ -75,6 +75,7 @@ class WorkspaceMemory:
     def _new(self, crystals: Sequence[Crystal]) -> list[Crystal]:
         """Those of these crystals that may be learnt and that a search of the store would not show as they are."""
         stored = self.store.crystals
+        crystals = stored.known(crystals)
         shown = {one.id for one in stored.by_keys(stored.keys(one.id for one in crystals).values()).values()}
         return [one for one in learnable(self.store, crystals) if one.id not in shown]
 
@@ -101,7 +102,9 @@ class DryMemory(WorkspaceMemory):
     def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:  # noqa: ARG002
         """The snapshot of the pending notes; those that just arrived stay where they are."""
         pending = bite_of(self.store.notes.each_pending(), self._bite)
-        notes = learnable(self.store, (note_crystal(self.store, note, now) for note in pending))
+        made = learnable(self.store, (note_crystal(self.store, note, now) for note in pending))
+        ids = self.store.crystals.ids_of(one.digest for one in made)
+        notes = [replace(one, id=ids.get(one.digest, one.digest)) for one in made]
         waiting = self.store.notes.count().notes - len(pending)
         return snapshot(self.store, notes, (), dream, reason, now, max(0, waiting))
 

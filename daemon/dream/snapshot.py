@@ -17,7 +17,7 @@ from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
 from graphs.room import OLD_TEXT_SHARE
 from graphs.sheet import MAX_OLD_LINES
-from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.approval import Heard
 from state.document.document import Document, SectionName
 from state.document.merge import working
@@ -178,7 +178,10 @@ def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
 
 
 def _twins(store: Store, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
-    return tuple(store.crystals.get([crystal_id(origin, line.text) for line in lines for origin in _LINE_ORIGINS]))
+    texts = [text for line in lines for text in (line.text, redacted(store, line.text))]
+    digests = [crystal_digest(origin, text) for text in dict.fromkeys(texts) for origin in _LINE_ORIGINS]
+    ids = store.crystals.ids_of(digests)
+    return tuple(store.crystals.get(ids[digest] for digest in digests if digest in ids))
 
 
 def _piece(crystal: Crystal, kind: Kind) -> Evidence:

@@ -51,7 +51,7 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
     spoken = [replace(turn, trust=least_trust([turn.trust, trust])) for turn in turns]
     name = name_of(store, path)
     made = [_kept(crystal, name) for crystal in turn_crystals(store, spoken)]
-    crystals = {crystal.id: crystal for crystal in learnable(store, made)}
+    crystals = {crystal.id: crystal for crystal in store.crystals.known(learnable(store, made))}
     for known in store.crystals.get(crystals):
         if known.trust.rank >= crystals[known.id].trust.rank:
             del crystals[known.id]

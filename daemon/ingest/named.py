@@ -7,7 +7,7 @@ from itertools import islice
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.document import parse
 from state.document.operations import Why
 from state.dream import CurrentLine
@@ -53,7 +53,9 @@ def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tupl
     notes = list(islice(store.notes.each_pending(), _MOST_NOTES))
     if not any(note.replaces for note in notes):
         return {}
-    ids = [crystal_id(Origin.SCRATCH, redacted(store, note.text)) for note in notes]
+    digests = [crystal_digest(Origin.SCRATCH, redacted(store, note.text)) for note in notes]
+    known = store.crystals.ids_of(digests)
+    ids = [known.get(one, one) for one in digests]
     found: dict[str, tuple[str, ...]] = {}
     for place, (id_, note) in enumerate(zip(ids, notes, strict=True)):
         if note.replaces:
@@ -86,7 +88,8 @@ def _with_id(store: Store, value: str) -> list[Crystal]:
 
 def _with_words(store: Store, value: str, note: str) -> list[Crystal]:
     """Return the crystals with this very text, else the only note or item of a session that has these words."""
-    if exact := store.crystals.get({crystal_id(origin, value) for origin in Origin} - {note}):
+    same = store.crystals.ids_of(crystal_digest(origin, value) for origin in Origin)
+    if exact := store.crystals.get({*same.values()} - {note}):
         return exact
     rows = store.crystals.connection.execute(
         "SELECT id, text FROM crystals WHERE origin IN (?, ?) AND merged_into IS NULL AND id <> ?"

@@ -86,6 +86,8 @@ def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
         made = [(one, note_crystal(store, one.note, now, first + place)) for place, one in enumerate(unread)]
         learnt = [(one, left) for one, crystal in made if (left := tombstones.spared(crystal)) is not None]
         # Read in here: another thread may have absorbed the same.
+        named = store.crystals.known(crystal for _, crystal in learnt)
+        learnt = [(one, crystal) for (one, _), crystal in zip(learnt, named, strict=True)]
         known = {crystal.id for crystal in store.crystals.get(crystal.id for _, crystal in learnt)}
         store.crystals.upsert([crystal for _, crystal in learnt])
         keys = store.crystals.keys(crystal.id for _, crystal in learnt)

@@ -7,11 +7,11 @@ from datetime import datetime
 from daemon.sessions.add import admit
 from daemon.sessions.answers import Done, Extended, Forgot, Recalled, Restored, page_of
 from daemon.sessions.call import call, find_anywhere, find_in_set, find_kept, reading, writing
-from daemon.sessions.promotion import crystal_id_of
+from daemon.sessions.promotion import digest_of
 from daemon.sessions.read import departed
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Origin, crystal_id
+from state.crystals.crystal import Origin, crystal_digest
 from state.errors import UsageError
 from state.sessions.checks import checked_importance, checked_metadata, checked_name, checked_text, shown
 from state.sessions.item import Item, Related, State, after
@@ -162,7 +162,8 @@ def _purge(
     texts = tuple(redacted(store, item.content) for item in items)
     sessions.forgotten.block_texts((*texts, *(item.content for item in items)), now)
     sessions.purge(session, items, why, now)
-    store.crystals.remove({crystal_id(Origin.WORKING, text) for text in texts} | set(map(crystal_id_of, items)))
+    digests = {crystal_digest(Origin.WORKING, text) for text in texts}.union(map(digest_of, items))
+    store.crystals.remove(store.crystals.ids_of(digests).values())
     store.embedding.forget_texts()
     return texts
 

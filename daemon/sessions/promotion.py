@@ -13,7 +13,7 @@ from daemon.observability import logs
 from daemon.sessions.answers import BulkPromoted, LongTerm, PromotedOne
 from daemon.sessions.call import call, find_kept, writing
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.crystals.salience import salience
 from state.crystals.supersession import Cause, Supersession
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
@@ -104,7 +104,7 @@ def promote_item(
             sessions.log(session, "refused", now, item, why)
         return why
     with transaction(sessions.connection):
-        crystal = crystal_of(store, item, now)
+        (crystal,) = store.crystals.known([crystal_of(store, item, now)])
         store.crystals.upsert([crystal])
         _supersede(store, sessions, session, item, crystal)
         record = {
@@ -146,7 +146,8 @@ def _supersede(store: Store, sessions: Sessions, session: Session, item: Item, c
     if not ids:
         return
     older_items = (one for one in sessions.named(session, ids).values() if one.promoted_to_id)
-    keys = store.crystals.keys([*ids, *map(crystal_id_of, older_items), crystal.id])
+    older_ids = store.crystals.ids_of(map(digest_of, older_items)).values()
+    keys = store.crystals.keys([*ids, *older_ids, crystal.id])
     newer = keys.pop(crystal.id, None)
     older = store.crystals.by_keys(keys.values())
     if newer is not None:
@@ -157,9 +158,9 @@ def _supersede(store: Store, sessions: Sessions, session: Session, item: Item, c
         )
 
 
-def crystal_id_of(item: Item) -> str:
-    """Return the id of the crystal that an item becomes."""
-    return crystal_id(Origin.WORKING, item.content)
+def digest_of(item: Item) -> str:
+    """Return the digest of the crystal that an item becomes."""
+    return crystal_digest(Origin.WORKING, item.content)
 
 
 def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:
@@ -212,8 +213,8 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
 
 def _record(store: Store, sessions: Sessions, session: Session, memory_id: str) -> LongTerm:
     item = find_kept(sessions, session, memory_id)
-    crystal, at = crystal_id_of(item), item.promoted_at
-    if not store.crystals.get([crystal]) or at is None:
+    crystal, at = store.crystals.ids_of([digest_of(item)]).get(digest_of(item)), item.promoted_at
+    if crystal is None or at is None:
         raise AlreadyPromotedError(
             f"memory {shown(item.id)} was promoted, and {item.promoted_to_id} was forgotten since",
             "add it anew to keep it",

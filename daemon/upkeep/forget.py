@@ -14,12 +14,12 @@ from pathlib import Path
 from daemon.dream.progress import Step
 from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_in
-from daemon.upkeep.forget_proof import changed_in, contents, lines_with, name_of, of_the_owner, searched
+from daemon.upkeep.forget_proof import left_in_file, lines_with, name_of, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Origin, crystal_id
+from state.crystals.crystal import Origin
 from state.forgetting.known import RECOGNISED, Target
 from state.stores.database.connection import transaction
 from state.stores.database.copies import delete_copies
@@ -28,7 +28,7 @@ from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
 from state.stores.erasing.plan import Erasure
-from state.stores.erasing.tables import empty_log, erase, joined_erasures, planned, scrub, sound
+from state.stores.erasing.tables import empty_log, erase, planned, scrub, sound
 from state.stores.git.reading import note_git
 from state.stores.history.originals import Originals
 
@@ -88,7 +88,7 @@ def forget(
     for path in store.notes.inbox.files() if begun else ():
         files.write_rows(store.disk, path, rows_intended(connection))
     plan = plan_of(store, request, begun)
-    on_step(Step("plan", f"{len(plan.erasure.renamed)} crystals hold it"))
+    on_step(Step("plan", f"{len(plan.erasure.crystals)} crystals hold it"))
     with transaction(connection):
         store.check()
         intend(connection, plan.erasure)
@@ -124,23 +124,27 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     plan = plan_of(store, request, intended(connection))
     erasure = plan.erasure
     traces: Counter[str] = Counter()
-    for path, content in contents(store):
-        traces[_place(store, path)] += changed_in(store, path, content, erasure)
+    patterns = Patterns(erasure.sought)
+    stored = files.database_files(store.workspace)
+    for path in files.all_files(store.workspace, store.notes.inbox):
+        if path not in stored and not path.is_relative_to(store.workspace.copies):
+            traces[_place(store, path)] += left_in_file(store, path, erasure, patterns)
     originals = Originals(store.workspace, store.disk).all(now)
     traces["originals"] += sum(erasure.holds(one.text) for one in originals)
-    traces["copies"] += _files_holding(store.workspace.copies, Patterns(erasure.sought))
+    traces["copies"] += _files_holding(store.workspace.copies, patterns)
     connection.execute("BEGIN IMMEDIATE")
     try:
         _count_tables(erase(connection, erasure, now), traces)
     finally:
         connection.execute("ROLLBACK")
-    waiting = {crystal_id(Origin.SCRATCH, one.text) for one in store.notes.each_unread() if erasure.holds(one.text)}
+    waiting = {one.text for one in store.notes.each_unread() if erasure.holds(one.text)}
+    waiting -= {one.text for one in store.crystals.get(erasure.crystals) if one.origin is Origin.SCRATCH}
     return replace(
         _receipt(store, plan, traces, now),
         dry_run=True,
-        crystals=len({*erasure.renamed, *waiting}),
+        crystals=len(erasure.crystals) + len(waiting),
         texts=said_in(store, plan),
-        left=tuple(of_the_owner(store, Patterns(erasure.sought))),
+        left=tuple(of_the_owner(store, patterns)),
     )
 
 
@@ -153,7 +157,7 @@ def _receipt(store: Store, plan: Plan, traces: Counter[str], now: datetime) -> R
         words=sum(len(target.words) for target in erasure.sought),
         cut=erasure.cut.value,
         traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
-        crystals=len(erasure.renamed),
+        crystals=len(erasure.crystals),
         pointers=len(erasure.keywords),
         kept=len(erasure.targets) - len(erasure.sought),
     )
@@ -199,7 +203,7 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
     connection = store.crystals.connection
     with transaction(connection):
         store.check()  # a process that was stopped until now, and displaced, writes nothing more
-        erasure = joined_erasures(erasure, planned(connection, erasure.targets, erasure.cut))
+        erasure |= planned(connection, erasure.targets, erasure.cut)
         intend(connection, erasure)
         counts = erase(connection, erasure, now)
     _count_tables(counts, traces)
@@ -209,7 +213,7 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
 def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
     """Erase the targets in the other files of the state folder; drop checkpoints and index."""
     workspace, disk = store.workspace, store.disk
-    patterns = Patterns(erasure.sought, ids=erasure.renamed)
+    patterns = Patterns(erasure.sought)
     traces["transcripts"] += unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
@@ -230,7 +234,7 @@ def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime)
     figures: dict[str, int | str] = {
         "words": sum(len(target.words) for target in erasure.sought),
         "cut": erasure.cut.value,
-        "crystals": len(erasure.renamed),
+        "crystals": len(erasure.crystals),
         "pointers": len(erasure.keywords),
         "places": len(traces),
     }

@@ -13,7 +13,7 @@ from state.forgetting.cutting import Cut, sentences
 from state.forgetting.known import Target, spans
 from state.forgetting.letters import letters_of
 from state.stores.erasing.plan import Erasure
-from state.stores.erasing.tables import joined_erasures, made_from, planned
+from state.stores.erasing.tables import made_from, planned
 
 _CRYSTAL = re.compile(r"[0-9a-f]{32}")
 _LINE = re.compile(r"[Ll]\d+")
@@ -109,7 +109,7 @@ def _planned(
     plain = list(dict.fromkeys((*(begun.sought if begun else ()), *unlearnt)))
     targets, words = list(plain), {one.words for one in stay}
     for round_ in range(_DERIVED_ROUNDS if cut is Cut.SENTENCES else 0):
-        found = [one.text for one in made_from(connection, planned(connection, (*targets, *stay), cut))]
+        found = made_from(connection, planned(connection, (*targets, *stay), cut))
         found += [] if round_ else [*_within(store, wanted), *_sources(store, request.text)]
         new = [one for one in map(Target.of, found) if one.words not in words and one not in targets]
         if not new:
@@ -121,7 +121,7 @@ def _planned(
         targets, derived = list(dict.fromkeys((*targets, *whole))), (*derived, *whole)
     erasure = planned(connection, (*targets, *stay), cut)
     if begun is not None:
-        erasure = joined_erasures(replace(begun, targets=begun.sought), erasure)
+        erasure = replace(begun, targets=begun.sought) | erasure
     blocked = (one for one in (*unlearnt, *derived) if not any(spans(text, (one,)) for text in kept))
     # The targets of an interrupted forgetting are blocked already.
     surfaces = (*wanted, *_spellings(store, tuple(targets)))

@@ -27,8 +27,8 @@ from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores.backup.former_archive import is_former
 from state.stores.backup.reading import open_archive
-from state.stores.database.columns import content_of, layouts_of
-from state.stores.database.table import Kind
+from state.stores.database.table import Kind, layouts_of
+from state.stores.database.tables import content_of
 from state.stores.disk.disk import below
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
@@ -55,18 +55,18 @@ class Searched:
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
     """Search every file of dreamd's, byte by byte, and name the owner's files that hold a target."""
     connection, database = store.crystals.connection, store.workspace.database
-    patterns = Patterns(erasure.traceless, surfaces, erasure.renamed)
+    patterns = Patterns(erasure.traceless, surfaces)
     left = [*_left_in_tables(connection, erasure)]
     count = size = 0
     stored = Counter[str]()
-    for path in all_files(store):
+    for path in files.all_files(store.workspace, store.notes.inbox):
         is_copy = path.is_relative_to(store.workspace.copies)
         is_stored = is_copy or path in files.database_files(store.workspace)
         found, length = patterns.count_file(path, loose=is_stored)
         count, size = count + 1, size + length
         if is_stored:
             stored[name_of(store, path) if is_copy else database.name] += found
-        elif found and (more := _unexplained(store, path, erasure, patterns)):
+        elif found and (more := left_in_file(store, path, erasure, patterns)):
             left.append(Residue(name_of(store, path), more, "it could not be taken out; look at the file"))
     live = live_count(connection, patterns) if any(stored.values()) else 0
     for name, found in stored.items():
@@ -90,8 +90,8 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
             yield Residue(f"state.db: {table}", named, "a file of yours has it in its name", owners=True)
 
 
-def _unexplained(store: Store, path: Path, erasure: Erasure, patterns: Patterns) -> int:
-    """How often the targets occur in a file, dreamd's own words left out."""
+def left_in_file(store: Store, path: Path, erasure: Erasure, patterns: Patterns) -> int:
+    """Return how often the targets occur in a file of dreamd's that is no database, its own words left out."""
     if files.has_receipts_alone(store.disk, path):
         return 0
     content = store.disk.read_bytes(path)
@@ -129,7 +129,7 @@ def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
 def _holds(text: str, erasure: Erasure) -> bool:
     if "\n" in text and any(part.name for part in parse(text).parts):  # a MEMORY.md: its headings are dreamd's own
         return erased_document(text, erasure) != text
-    return erasure.holds(text) or erasure.ids(text) != text
+    return erasure.holds(text)
 
 
 def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
@@ -156,40 +156,12 @@ def _no_field(_: str) -> bool:
     return False
 
 
-def contents(store: Store) -> Iterator[tuple[Path, bytes]]:
-    """Every file in which dreamd writes, with its bytes; state.db and its copies are left out."""
-    for path in all_files(store):
-        is_copy = path.is_relative_to(store.workspace.copies)
-        if not is_copy and path not in files.database_files(store.workspace):
-            yield path, store.disk.read_bytes(path)
-
-
-def changed_in(store: Store, path: Path, content: bytes, erasure: Erasure) -> int:
-    """In how many places forgetting would change this file."""
-    if (count := _in_document_or_log(store, path, content, erasure)) is not None:
-        return count
-    if files.has_receipts_alone(store.disk, path):
-        return 0
-    return Patterns(erasure.sought).count(content, most=_MOST)
-
-
 def lines_with(content: bytes, erasure: Erasure) -> int:
     """How many lines of a MEMORY.md hold it."""
     text = content.decode(errors="replace")
     return sum(
         erasure.line(block.text) != block.text for part in parse(text).parts for block in part.blocks if block.content
     )
-
-
-def all_files(store: Store) -> Iterator[Path]:
-    """Every file in which dreamd writes."""
-    workspace = store.workspace
-    for path in (workspace.document, workspace.backup, workspace.scratch, *store.notes.inbox.displaced().values()):
-        if path.is_file():
-            yield path
-    yield from files.of_state(workspace)
-    for folder in (workspace.root, workspace.scratch.parent):
-        yield from (path for path in folder.glob(f".*{files.TEMPORARY}*") if path.is_file())
 
 
 def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:

@@ -1,16 +1,18 @@
 """Crystal: the unit of long-term memory, its id and its strength.
 
 A crystal is never deleted by decay. Its importance is kept as given; its strength is computed when it is
-read. Its id comes from its origin and its text, so writing it twice is writing it once.
+read. Its id is random and says nothing; its digest comes from its origin and its text, so writing it twice is writing
+it once.
 """
 
 import hashlib
 import math
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from secrets import token_hex
 
 from state.trust import Trust
 
@@ -57,6 +59,16 @@ class Lifecycle(StrEnum):
     FROZEN = "frozen"
 
 
+def new_id() -> str:
+    """Return an id that no crystal has."""
+    return token_hex(16)
+
+
+def id_in(dream: str, *about: str) -> str:
+    """Return the id of a crystal that a dream makes of this (ids): the same one when it is thought again."""
+    return hashlib.sha256("\0".join((dream, *about)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """file:lines@hash, the place a crystal's text stands in. Lines count from 1, both ends included."""
@@ -77,10 +89,11 @@ class Source:
 class Crystal:
     """One remembered text.
 
-    `context` (speaker, date) is searched and embedded with the text but is no part of it or of the id.
+    `context` (speaker, date) is searched and embedded with the text but is no part of it or of the digest.
     `position` orders the crystals of one `session`, so that neighbours can be found. `distinct` says that somebody
-    else said the same words first ("I am allergic to nuts"): then the speaker is part of the id. `heard` is "web" or
-    "tool" for what an agent said or noted after it had read a page or a tool's answer since its owner's last word.
+    else said the same words first ("I am allergic to nuts"): then the speaker is part of the digest. `heard` is "web"
+    or "tool" for what an agent said or noted after it had read a page or a tool's answer since its owner's last word.
+    `id` is 32 hexadecimal digits; what is stored already has another one there (`Crystals.known`).
     """
 
     text: str
@@ -101,11 +114,12 @@ class Crystal:
     valence: float = 0.0
     distinct: bool = False
     heard: str = ""
+    id: str = field(default_factory=new_id, compare=False)
 
     @property
-    def id(self) -> str:
-        """32 hexadecimal digits from origin and text, and from the speaker of a text that others said too."""
-        return crystal_id(self.origin, self.text, self.speaker if self.distinct else "")
+    def digest(self) -> str:
+        """Digest by which this crystal is known when it is written again."""
+        return crystal_digest(self.origin, self.text, self.speaker if self.distinct else "")
 
     @property
     def indexed_text(self) -> str:
@@ -114,19 +128,14 @@ class Crystal:
 
 
 @lru_cache(maxsize=512)  # one search asks for the same ones several times
-def crystal_id(origin: Origin, text: str, speaker: str = "") -> str:
-    """The id of a crystal with this origin and text; white space at the ends and Unicode forms are folded.
+def crystal_digest(origin: Origin, text: str, speaker: str = "") -> str:
+    """Return 32 hexadecimal digits of an origin and a text; white space at the ends and Unicode forms are folded.
 
-    With a speaker it is that of a text which somebody else said first; capitals of a speaker do not count.
+    Give the speaker of a text that somebody else said first; capitals of a speaker do not count.
     """
     folded = unicodedata.normalize("NFC", text.strip())
     spoken = f"\0{unicodedata.normalize('NFC', speaker.strip().casefold())}" if speaker else ""
     return hashlib.sha256(f"{origin.value}\0{folded}{spoken}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def is_id_of(id_: str, origin: Origin, text: str, speaker: str) -> bool:
-    """Whether a crystal with this id may have this origin, text and speaker."""
-    return id_ in {crystal_id(origin, text), crystal_id(origin, text, speaker)}
 
 
 def strength(crystal: Crystal, now: datetime) -> float:

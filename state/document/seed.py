@@ -40,7 +40,7 @@ def seed_crystals(text: str, at: datetime, cut: Callable[[str], Sequence[str]] =
             lifecycle=Lifecycle.CONSOLIDATED,
         )
         if piece.strip():
-            crystals.setdefault(crystal.id, crystal)
+            crystals.setdefault(crystal.digest, crystal)
     return tuple(crystals.values())
 
 

@@ -59,7 +59,8 @@ def note(number: int, text: str, importance: float = 0.5, trust: Trust = Trust.A
 
 def crystal_of(text: str, trust: Trust = Trust.AGENT) -> Crystal:
     """The crystal of a note."""
-    return Crystal(text, Origin.SCRATCH, NOW - timedelta(hours=1), trust=trust)
+    made = Crystal(text, Origin.SCRATCH, NOW - timedelta(hours=1), trust=trust)
+    return replace(made, id=made.digest)
 
 
 def snapshot(text: str = "", *notes: str | Evidence, **changes: Any) -> Snapshot:

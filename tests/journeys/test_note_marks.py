@@ -8,12 +8,11 @@ import pytest
 
 from daemon.ingest.named import named_by_notes
 from daemon.workspace.adoption import init_workspace
-from state.crystals.crystal import Origin, crystal_id
 from state.scratch import Note
 from state.stores.database.connection import to_text
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
-from tests.support.committing import opened
+from tests.support.committing import id_of, opened
 from tests.support.running import Caller
 
 TOM = "Tom owns Grafana; ask him."
@@ -97,7 +96,7 @@ def test_one_of_the_notes_that_became_one_line_is_not_that_line(dreamd: Caller, 
         note(dreamd, workspace, text)
     assert superseded(dreamd, workspace) == []
     with opened(workspace) as store:
-        ids = [crystal_id(Origin.SCRATCH, text) for text in (TOM, OTHER)]
+        ids = [id_of(workspace.database, text) for text in (TOM, OTHER)]
         store.crystals.connection.execute(
             "INSERT INTO lines (id, section, text, importance, trust, born_in, born_at, crystal)"
             " VALUES ('L1', 'The Bond', 'Tom owns Grafana and likes jazz', .7, 'agent', 1, ?, '')",

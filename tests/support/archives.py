@@ -18,7 +18,7 @@ from daemon.workspace.stores import Store
 from state.dream import Reason
 from state.scratch import Note
 from state.stores.backup.archive import ArchiveError, digest_of
-from state.stores.database.columns import layouts_of
+from state.stores.database.table import layouts_of
 from tests.support.working import add, working
 
 NOTES = ("Ada prefers tea over coffee", "The deployment runs on port 8443", "Grüße aus Köln, 東京で会いましょう 🍵")

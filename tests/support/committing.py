@@ -2,10 +2,11 @@
 
 import hashlib
 import shutil
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,12 @@ class Prepared:
         """The same, elsewhere."""
         shutil.copytree(self.root, target)
         return contained(target.resolve())
+
+
+def id_of(database: Path, text: str) -> str:
+    """The id of the crystal with this text."""
+    with closing(sqlite3.connect(database)) as connection:
+        return str(connection.execute("SELECT id FROM crystals WHERE text = ?", (text,)).fetchone()[0])
 
 
 @contextmanager

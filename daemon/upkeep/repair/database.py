@@ -131,7 +131,8 @@ def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> Non
         pending = {one.key for one in notes.pending()}
         _take(context, crystals, notes, filter(inbox.is_inbox, inbox.files()))
         if shown is not None:
-            by_hand = crystals.keys(_crystal(context, one).id for one in shown if not one.stamped).values()
+            ids = crystals.ids_of(_crystal(context, one).digest for one in shown if not one.stamped)
+            by_hand = crystals.keys(ids.values()).values()
             digests = {digest_of(one) for one in shown if one.stamped}
             gone = [
                 one
@@ -152,6 +153,7 @@ def _take(context: RepairContext, crystals: Crystals, notes: Notes, files: Itera
         crystal = _crystal(context, one.note)
         if crystal.text and (left := tombstones.spared(crystal)) is not None:
             made[one.digest] = left
+    made = dict(zip(made, crystals.known(made.values()), strict=True))
     crystals.upsert(made.values())
     keys = crystals.keys(crystal.id for crystal in made.values())
     notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})

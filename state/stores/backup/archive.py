@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from state.errors import DocumentError
-from state.stores.database.columns import layouts_of
+from state.stores.database.table import layouts_of
 from state.stores.disk.disk import TEMPORARY, Disk
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import SCRATCH, Workspace

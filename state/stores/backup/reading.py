@@ -23,7 +23,6 @@ from state.stores.backup.archive import (
     refused,
     write_file,
 )
-from state.stores.database.columns import layouts_of
 from state.stores.database.connection import (
     SCHEMA_VERSION,
     explained,
@@ -33,7 +32,7 @@ from state.stores.database.connection import (
     unlike_schema,
 )
 from state.stores.database.copies import is_damage
-from state.stores.database.table import is_moment
+from state.stores.database.table import is_moment, layouts_of
 from state.stores.disk.disk import LONGEST_FILE, opened
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace, contained

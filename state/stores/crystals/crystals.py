@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, new_id
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
 from state.stores.crystals import full_text, skills
@@ -74,11 +74,8 @@ class Crystals:
         new = 0
         first: int | None = None
         with transaction(self.connection) as connection:
-            for crystal in self.forgotten.crystals_without(crystals):
-                row = self._row(crystal.id)
-                if row is not None and is_of_another(crystal, row):
-                    crystal = replace(crystal, distinct=True)  # noqa: PLW2901
-                    row = self._row(crystal.id)
+            for given in self.forgotten.crystals_without(crystals):
+                crystal, row = self._met(given)
                 if row is None:
                     key = self._insert(crystal)
                     first = key if first is None else min(first, key)
@@ -91,9 +88,32 @@ class Crystals:
                 Meta(connection).put(_SEEN_UPTO, str(first - 1))
         return new
 
-    def _row(self, id_: str) -> sqlite3.Row | None:
-        row: sqlite3.Row | None = self.connection.execute("SELECT * FROM crystals WHERE id = ?", (id_,)).fetchone()
+    def _met(self, crystal: Crystal) -> tuple[Crystal, sqlite3.Row | None]:
+        """Return the crystal, distinct if somebody else said its words, and its row if it was written before."""
+        row = self._row(crystal.digest)
+        if row is None or not is_of_another(crystal, row):
+            return crystal, row
+        crystal = replace(crystal, distinct=True)
+        return crystal, self._row(crystal.digest)
+
+    def _row(self, digest: str) -> sqlite3.Row | None:
+        query = "SELECT * FROM crystals WHERE digest = ?"
+        row: sqlite3.Row | None = self.connection.execute(query, (digest,)).fetchone()
         return row
+
+    def known(self, crystals: Iterable[Crystal]) -> list[Crystal]:
+        """Return these crystals with the ids that they have once they are written: equal ones have one."""
+        ids, found = dict[str, str](), list[Crystal]()
+        for given in crystals:
+            crystal, row = self._met(given)
+            id_ = ids.setdefault(crystal.digest, row["id"] if row is not None else crystal.id)
+            found.append(replace(given, id=id_))
+        return found
+
+    def ids_of(self, digests: Iterable[str]) -> dict[str, str]:
+        """Return the ids of the crystals with these digests, by them; unknown ones are left out."""
+        query = f"SELECT digest, id FROM crystals WHERE digest IN ({_KEYS})"
+        return dict(map(tuple, self.connection.execute(query, (json.dumps(list(digests)),))))
 
     def get(self, ids: Iterable[str]) -> list[Crystal]:
         """The crystals with these ids, in this order; unknown ids are left out."""
@@ -298,8 +318,12 @@ class Crystals:
         return [row["id"] for row in gone]
 
     def _insert(self, crystal: Crystal) -> int:
-        pairs, faded = full_text.pairs(crystal.indexed_text), fades_at(crystal)
-        key = int(CrystalRow.table.add(self.connection, crystal, pairs=pairs, fades_at=faded).lastrowid or 0)
+        more = {"pairs": full_text.pairs(crystal.indexed_text), "fades_at": fades_at(crystal)}
+        try:
+            added = CrystalRow.table.add(self.connection, crystal, **more)
+        except sqlite3.IntegrityError:  # another text has its id
+            added = CrystalRow.table.add(self.connection, crystal, **more, id=new_id())
+        key = int(added.lastrowid or 0)
         full_text.add(self.connection, key)
         self.connection.execute("INSERT INTO to_embed (crystal) VALUES (?)", (key,))
         self.connection.execute("INSERT INTO to_compare (crystal) VALUES (?)", (key,))

@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.crystals.crystal import Crystal, Origin, Source, crystal_id
+from state.crystals.crystal import Crystal, Origin, Source, crystal_digest
 from state.stores.database.tables import CrystalRow, OccurrenceRow
 from state.trust import Trust, least_heard, least_trust
 
@@ -52,5 +52,6 @@ def source_in(row: sqlite3.Row) -> Source | None:
 
 def crystal_in(row: sqlite3.Row, source: Source | None) -> Crystal:
     """The crystal of a row, with a place where its text was met."""
-    distinct = bool(row["speaker"]) and row["id"] != crystal_id(Origin(row["origin"]), row["text"])
+    speaker = row["speaker"]
+    distinct = bool(speaker) and row["digest"] == crystal_digest(Origin(row["origin"]), row["text"], speaker)
     return CrystalRow.table.value(Crystal, row, source=source, distinct=distinct)

@@ -34,12 +34,12 @@ BATCH = 256
 MODEL = "embedding_model"
 NAME = "vectors.db"
 _TO_EMBED = """
-SELECT key, id, context, text FROM crystals
+SELECT key, digest, context, text FROM crystals
 WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC LIMIT ?))
    OR key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal LIMIT ?))
 """
 _LISTED = "SELECT value FROM json_each(?)"
-_IDS = f"SELECT key, id FROM crystals WHERE key IN ({_LISTED})"
+_DIGESTS = f"SELECT key, digest FROM crystals WHERE key IN ({_LISTED})"
 _UNTOLD = "SELECT key, vector FROM vectors WHERE key IN (SELECT key FROM to_index ORDER BY key LIMIT ?)"
 _PUT = "INSERT OR REPLACE INTO vectors (key, model, digest, vector) VALUES (?, ?, ?, ?)"
 # Errors of SQLite's that say nothing about the file.
@@ -168,7 +168,7 @@ class CrystalVectors:
         """Drop what is no vector of these crystals, and queue those without one; ChromaDB is built anew."""
         file, connection, model, token = self._file, self._connection, self.model(), token_hex(16)
         assert file is not None
-        wanted = {int(key): str(id_) for key, id_ in connection.execute("SELECT key, id FROM crystals")}
+        wanted = {int(key): str(of) for key, of in connection.execute("SELECT key, digest FROM crystals")}
         rows = file.execute("SELECT key, model, digest FROM vectors INDEXED BY vectors_by_digest").fetchall()
         gone = [(key,) for key, of, digest in rows if of != model or wanted.get(key) != digest]
         held = {int(key) for key, *_ in rows}.difference(key for (key,) in gone)
@@ -234,21 +234,21 @@ class CrystalVectors:
                 break
             # The same text that the words' index sees; outside the transaction, for it may take seconds.
             texts = [f"{row['context']}: {row['text']}" if row["context"] else row["text"] for row in rows]
-            self.keep([(int(row["key"]), str(row["id"])) for row in rows], embedder.name, embedder.embed(texts))
+            self.keep([(int(row["key"]), str(row["digest"])) for row in rows], embedder.name, embedder.embed(texts))
             done += len(rows)
         return done
 
     def keep(self, crystals: Sequence[tuple[int, str]], model: str, vectors: "NDArray[np.float32]") -> None:
-        """Store the vectors of these crystals, given by row and id, as far as they are still there."""
+        """Store the vectors of these crystals, given by row and digest, as far as they are still there."""
         with transaction(self._connection) as connection:
             file = self._settled()
             keys = json.dumps([key for key, _ in crystals])
-            there = dict(map(tuple, connection.execute(_IDS, (keys,))))
+            there = dict(map(tuple, connection.execute(_DIGESTS, (keys,))))
             kept = [
-                (key, model, id_, vector.astype("<f4").tobytes())
-                for (key, id_), vector in zip(crystals, vectors, strict=True)
+                (key, model, digest, vector.astype("<f4").tobytes())
+                for (key, digest), vector in zip(crystals, vectors, strict=True)
                 # The crystal may have been forgotten while its text was being embedded, or the model changed.
-                if there.get(key) == id_ and model == self.model()
+                if there.get(key) == digest and model == self.model()
             ]
             done = [(key,) for key, *_ in kept]
             # First here: what state.db counts as embedded is. The lock of state.db keeps other writers away.

@@ -24,6 +24,7 @@ from state.stores.database.former_entries import ENTRIES, NO_ENTRIES, write_entr
 from state.stores.database.schema import (
     ACCOUNTS,
     COMPARISONS,
+    DIGESTS,
     FILING,
     HEARD,
     INDEX,
@@ -38,7 +39,7 @@ from state.stores.database.schema import (
     UNTIL,
     WORDS,
 )
-from state.stores.database.session_schema import COUNTS, FORGETTING, ITEM_ROWS, SESSIONS
+from state.stores.database.session_schema import COLD_WORDS, COUNTS, EVENTS_STAY, FORGETTING, ITEM_ROWS, SESSIONS
 from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
@@ -67,19 +68,13 @@ MIGRATIONS: tuple[str, ...] = (
     TEXTS,
     NOTES,
     ITEM_ROWS,
+    DIGESTS,
     UNTIL,
     NO_ENTRIES,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 # What a new database has beside the declared tables.
-_UNDECLARED = (
-    WORDS,
-    SESSIONS,
-    FORGETTING,
-    "CREATE INDEX item_relations_by_target ON item_relations (target);\n",
-    COUNTS,
-    ITEM_ROWS,
-)
+_UNDECLARED = (WORDS, COLD_WORDS, EVENTS_STAY)
 _MOST_THINGS = 1_000
 _COMMENT = re.compile(r"--[^\n]*")
 _PUNCTUATION = re.compile(r"\s*([(),])\s*")

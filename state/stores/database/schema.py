@@ -215,6 +215,16 @@ HEARD = """
 ALTER TABLE crystals ADD COLUMN heard TEXT NOT NULL DEFAULT '';
 """
 
+# An id says nothing; a crystal is known again by its digest, which was its id until now.
+DIGESTS = """
+ALTER TABLE crystals ADD COLUMN digest TEXT NOT NULL DEFAULT '';
+UPDATE crystals SET digest = id;
+CREATE UNIQUE INDEX crystals_by_digest ON crystals (digest);
+UPDATE meta SET value = json_remove(json_set(value, '$.crystals',
+    json((SELECT json_group_array(key) FROM json_each(meta.value, '$.renamed')))), '$.renamed')
+    WHERE name = 'forgetting';
+"""
+
 # What can be computed again is no truth: vectors stand in index/vectors.db, and ChromaDB is told from there.
 INDEX = """
 CREATE TABLE index_state (one INTEGER PRIMARY KEY CHECK (one = 1), vectors TEXT NOT NULL, written INTEGER NOT NULL,

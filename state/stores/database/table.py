@@ -13,8 +13,9 @@ Values of other classes are written and read too, by the names of their fields.
 """
 
 import json
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from enum import Enum, auto
@@ -37,10 +38,14 @@ class Kind(Enum):
     """What a text is: `CODE` and `MOMENT` are dreamd's own words, the others are somebody's."""
 
     PROSE = auto()
+    WHOLE = auto()  # prose with which its row goes
+    LINE = auto()  # of MEMORY.md
+    DOCUMENT = auto()  # a MEMORY.md
     CODE = auto()  # ids, digests, members of enumerations, names of models
     FILE = auto()  # what the owner's files are called
     MOMENT = auto()  # as `connection.to_text` writes it
     JSON = auto()  # of which the names are dreamd's
+    RECORD = auto()  # JSON in which texts are lines of MEMORY.md
     TABLE = auto()  # JSON of which the names are the owner's as well as the values
 
 
@@ -61,6 +66,10 @@ One = Annotated[int, PRIMARY, Sql("CHECK (one = 1)")]
 """The key of a table of one row."""
 
 _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", bytes: "BLOB"}
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "TEXT": (str,), "INTEGER": (int,), "REAL": (int, float), "BLOB": (bytes,),
+}  # fmt: skip
+_COUNTS = "item_counts"  # of older schemas, kept by triggers
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
@@ -171,6 +180,40 @@ class Declared:
     def __init_subclass__(cls, *, table: str, key: str = "", indexes: tuple[str, ...] = ()) -> None:
         """Declare the table."""
         cls.table = Table(cls, table, key, indexes)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table of a database as it is: the SQL types of its columns, by name; `key` names a row of it in SQL."""
+
+    name: str
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+
+    def takes(self, column: str, value: Value) -> bool:
+        """Return whether the value is of the column's type, or none at all."""
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        return value is None or isinstance(value, _TYPES.get(self.columns[column], (object,)))
+
+
+def layouts_of(connection: Connection) -> dict[str, Layout]:
+    """Return the tables that hold rows of their own: no view, full-text index or counts, nothing of SQLite's."""
+    found = connection.execute(
+        "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name"
+    )
+    return {
+        name: _layout(connection, name, has_rowids=not bare)
+        for name, bare in found.fetchall()
+        if not name.startswith("sqlite_") and name != _COUNTS
+    }
+
+
+def _layout(connection: Connection, name: str, *, has_rowids: bool) -> Layout:
+    declared = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", (name,)).fetchall()
+    keys = sorted((place, column) for column, _, place in map(tuple, declared) if place)
+    key = ("rowid",) if has_rowids else tuple(column for _, column in keys)
+    return Layout(name, {column: kind for column, kind, _ in map(tuple, declared)}, key)
 
 
 def is_moment(value: Value) -> bool:

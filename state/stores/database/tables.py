@@ -1,9 +1,10 @@
-"""Tables: what state.db holds but for working memory, each table declared once.
+"""Tables: what state.db holds, each table declared once.
 
 A row that its readers want as it is is a dataclass; of the others they read values that have some of its fields.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -14,13 +15,17 @@ from state.crystals.supersession import Cause
 from state.document.document import Edit, SectionName
 from state.document.operations import Action, Why
 from state.dream import Decided, Decision, StagedChange, decode_record
+from state.sessions.item import WEIGHTS, State
 from state.signals import curiosity
 from state.signals.hormones import Hormone
-from state.stores.database.table import PRIMARY, Code, Declared, File, Key, Kind, One, Prose, Rule, Sql, Table
+from state.stores.database.table import PRIMARY, Code, Column, Declared, File, Key, Kind, One, Prose, Rule, Sql, Table
 from state.trust import Trust
 
 # From this place on a change is what several workspaces agree on, and none of its dream's own.
 AGREEMENTS = 10_000
+# How a digest begins that is of no text: another crystal has what a forgetting left of this one.
+REST = "rest-"
+_UNDREAMT = "WHERE state = 'archived' AND dreamt_in IS NULL AND promoted_to_id IS NULL"
 _CRYSTAL = Sql("REFERENCES crystals (key) ON DELETE CASCADE")
 
 
@@ -32,11 +37,103 @@ def _is_dream(text: str) -> bool:
     return decode_record(text, "record") is not None
 
 
+def _json(kind: type[dict[str, object]] | type[list[object]]) -> Rule:
+    def passes(text: str) -> bool:
+        read = json.loads(text)
+        texts = read.values() if isinstance(read, dict) else read
+        return isinstance(read, kind) and all(isinstance(one, str) for one in texts)
+
+    return passes
+
+
+def _are_relations(text: str) -> bool:
+    """Return whether this is a list of [type, target, metadata]."""
+    read = [(kind, target, *metadata, *metadata.values()) for kind, target, metadata in json.loads(text)]
+    return all(isinstance(text, str) for texts in read for text in texts)
+
+
 class _MetaRow(Declared, table="meta"):
     """Single values, by name (see `meta`)."""
 
     name: Annotated[str, Kind.CODE, PRIMARY]
     value: Annotated[str, Kind.JSON]
+
+
+class ForgottenRow(Declared, table="forgotten"):
+    """What is not to be learnt again: salted digests (the salt is in `meta`).
+
+    A digest is of a whole text (`length` 0), or of a run of so many words or letters, wherever it stands.
+    """
+
+    digest: Annotated[str, Kind.CODE, PRIMARY]
+    at: datetime
+    length: int = 0
+    mark: int = 0
+
+
+class SessionRow(Declared, table="sessions", indexes=("sessions_due (due_at) WHERE due_at IS NOT NULL",)):
+    """Sessions. An id is data; `step` is the highest that was given, `due_at` when maintenance looks at it next."""
+
+    key: Key = 0
+    id: Annotated[str, Kind.PROSE, Sql("UNIQUE")]
+    policy: Code
+    config: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)] = "{}"
+    opened_at: datetime
+    closed_at: datetime | None
+    step: int = 0
+    due_at: datetime | None
+
+
+class ItemRow(Declared, table="items", indexes=(
+    "items_held (session, seq, token_count) WHERE state IN ('live', 'hidden')",
+    "items_archived (session, key) WHERE state = 'archived'",
+    f"items_undreamt (rescue DESC, importance DESC, key) {_UNDREAMT}",
+)):  # fmt: skip
+    """Items of sessions, one row each, whatever becomes of it. `key` is the session's key * 2^32 + seq."""
+
+    key: Annotated[int, PRIMARY]
+    session: Annotated[int, Sql("REFERENCES sessions (key)")]
+    id: Annotated[str, Kind.CODE, Sql("UNIQUE")]
+    seq: int
+    content: Prose
+    priority: Annotated[str, Kind.CODE, _one_of(WEIGHTS)]
+    importance: float
+    token_count: int
+    created_at: datetime
+    last_accessed_at: datetime
+    expires_at: datetime | None
+    importance_score: float
+    access_count: int
+    step_index: int
+    agent_id: Prose
+    source: Prose
+    tags: Annotated[str, Kind.TABLE, _json(list)]
+    metadata: Annotated[str, Kind.TABLE, _json(dict)]
+    relations: Annotated[str, Kind.TABLE, _are_relations] = "[]"  # [[type, target, metadata]], the latest last
+    state: State = State.LIVE
+    state_reason: Prose = ""
+    promoted_to_id: Annotated[str | None, Kind.PROSE]
+    promoted_at: datetime | None
+    promotion_reason: Annotated[str | None, Kind.CODE]  # auto, manual
+    record: Annotated[str, Kind.TABLE, _json(dict)] = "{}"  # what promotion added to the metadata
+    rescue: int = 0
+    pairs: Code = ""  # of an archived item: see `crystals`
+    dreamt_in: int | None  # the version whose dream took it in; 0: none has to
+
+
+class ItemEventRow(Declared, table="item_events", indexes=(
+    "item_events_by_session (session, key)",
+    "item_events_by_item (item, key) WHERE item IS NOT NULL",
+)):  # fmt: skip
+    """What happened to whom, when and why; nothing of what an item says. None: it befell a session."""
+
+    key: Key = 0
+    at: datetime
+    session: int
+    item: int | None
+    action: Code
+    reason: Prose = ""
+    figures: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)] = "{}"
 
 
 class CrystalRow(Declared, table="crystals", indexes=(
@@ -48,11 +145,12 @@ class CrystalRow(Declared, table="crystals", indexes=(
     "crystals_by_survivor (merged_into) WHERE merged_into IS NOT NULL",
     # Every column that is filtered by stands in it, so that no row is read to learn whether it passes.
     "crystals_by_time (created_at, origin, kind, trust, speaker)",
+    "UNIQUE crystals_by_digest (digest)",
 )):  # fmt: skip
-    """Crystals. `key` is the row number that FTS5 and the queues use; `id` is the content hash."""
+    """Crystals. `key` is the row number that FTS5 and the queues use; `id` is random."""
 
     key: Key = 0
-    id: Annotated[str, Kind.CODE, Sql("UNIQUE")]
+    id: Annotated[str, Kind.CODE, Sql("UNIQUE"), re.compile("[0-9a-f]{32}").fullmatch]
     text: Annotated[str, Kind.PROSE, lambda text: bool(text.strip())]
     context: Prose = ""
     pairs: Code = ""  # of scripts without spaces: what FTS5's tokenizer cannot cut
@@ -73,6 +171,8 @@ class CrystalRow(Declared, table="crystals", indexes=(
     fades_at: datetime | None = None  # when its strength falls below the threshold
     merged_into: Annotated[int | None, Sql("REFERENCES crystals (key) ON DELETE SET NULL")] = None
     heard: Annotated[Code, _one_of(["", Trust.TOOL, Trust.WEB])] = ""
+    # By which the same crystal is known again (see REST).
+    digest: Code = ""
 
 
 class OccurrenceRow(
@@ -122,7 +222,7 @@ class SkillRow(Declared, table="skills"):
     """Tasks that come back, as the last pass found them; the most confident at place 0."""
 
     place: Annotated[int, PRIMARY]
-    pattern: Prose
+    pattern: Annotated[str, Kind.WHOLE]
     confidence: float
     occurrences: int
     sessions: int
@@ -179,7 +279,7 @@ class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
     """Questions: explicit ones, and searches that found nothing good."""
 
     folded: Annotated[str, Kind.PROSE, PRIMARY]
-    question: Prose
+    question: Annotated[str, Kind.WHOLE]
     cause: Annotated[str, Kind.CODE, _one_of((*curiosity.Cause, "contradiction"))]  # that of an older dreamd
     times: int = 1
     first_at: datetime
@@ -205,9 +305,9 @@ class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream)
     revised: int = 0
     evicted: int = 0
     notes: int = 0
-    text: Prose = ""  # empty: it is not kept
+    text: Annotated[str, Kind.DOCUMENT] = ""  # empty: it is not kept
     # The dream, but for texts and crystals.
-    record: Annotated[str, Kind.JSON, lambda text: not text or _is_dream(text)] = ""
+    record: Annotated[str, Kind.RECORD, lambda text: not text or _is_dream(text)] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,8 +319,8 @@ class Document(Declared, table="document"):
     """
 
     one: One = 1
-    rendered: Prose
-    wanted: Prose
+    rendered: Annotated[str, Kind.DOCUMENT]
+    wanted: Annotated[str, Kind.DOCUMENT]
     edits: tuple[Edit, ...]
     swap: int
     version: int
@@ -267,7 +367,7 @@ class LineRow(Declared, table="lines", indexes=(
 
     id: Annotated[str, Kind.CODE, PRIMARY]
     section: SectionName
-    text: Prose
+    text: Annotated[str, Kind.LINE]
     crystal: Prose  # id of the crystal that holds its text once it has left
     importance: float
     trust: Trust
@@ -308,7 +408,7 @@ class PointerRow(Declared, table="pointers", indexes=(
 class DeletedLineRow(Declared, table="tombstones"):
     """Lines that the human deleted; they are not written again."""
 
-    text: Annotated[str, Kind.PROSE, PRIMARY]
+    text: Annotated[str, Kind.WHOLE, PRIMARY]
     at: datetime
 
 
@@ -376,7 +476,7 @@ class Proposal(Declared, table="proposals"):
 
     dream: Annotated[str, Kind.CODE, PRIMARY]
     at: datetime
-    record: Annotated[str, Kind.JSON, _is_dream]
+    record: Annotated[str, Kind.RECORD, _is_dream]
     verdict: Code = "waiting"
 
 
@@ -393,7 +493,7 @@ class Change(
     dream: Code
     place: int
     at: datetime
-    record: StagedChange
+    record: Annotated[StagedChange, Kind.RECORD]
     decision: Decision
     decided_at: datetime | None = None
     note: Prose = ""
@@ -456,3 +556,9 @@ class Act(Declared, table="acts"):
 
 TABLES: dict[str, Table] = {row.table.name: row.table for row in Declared.__subclasses__()}
 """The tables by name."""
+_UNKNOWN = Column(Kind.PROSE)
+
+
+def content_of(table: str, column: str) -> Column:
+    """Return what this column holds; prose, which is erased most thoroughly, where nobody has said."""
+    return TABLES[table].columns.get(column, _UNKNOWN) if table in TABLES else _UNKNOWN

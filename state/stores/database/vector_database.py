@@ -22,7 +22,7 @@ from state.stores.database.connection import (
 
 _SCHEMA = (
     "CREATE TABLE about (one INTEGER PRIMARY KEY CHECK (one = 1), token TEXT NOT NULL, written INTEGER NOT NULL)",
-    # `key` is the crystal's row in state.db, `digest` its id: what has another id now is another text.
+    # `key` is the crystal's row in state.db: what has another digest there now is another text.
     "CREATE TABLE vectors (key INTEGER PRIMARY KEY, model TEXT NOT NULL, digest TEXT NOT NULL, vector BLOB NOT NULL)",
     "CREATE INDEX vectors_by_digest ON vectors (model, digest)",
     # What ChromaDB has not been told yet.

@@ -17,7 +17,6 @@ from state.forgetting.known import RUN_WORDS, Target, known_of
 from state.stores.disk.disk import opened
 
 _BLOCK, _REACH = 8 << 20, 1 << 16
-_MOST_IDS = 500
 _MANY = 48  # so many needles are looked for one by one
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf\"\\/]))")
 _GAPS = re.compile(rb"[\x00-/:-@\[-`{-\x7f]+")
@@ -36,10 +35,9 @@ class Residue:
 class Patterns:
     """What is searched for. `surfaces` are texts with the targets: they show how words are spelt."""
 
-    def __init__(self, targets: Iterable[Target], surfaces: Iterable[str] = (), ids: Iterable[str] = ()) -> None:
+    def __init__(self, targets: Iterable[Target], surfaces: Iterable[str] = ()) -> None:
         self.targets = tuple(targets)
         self._known = known_of(self.targets)
-        self._ids = tuple(one.encode() for one in list(ids)[:_MOST_IDS])
         spelt = [[word.encode() for word in target.words] for target in self.targets]
         for text in surfaces:
             if self._known.found(text):
@@ -56,12 +54,11 @@ class Patterns:
 
     def count(self, content: bytes, *, loose: bool = False, most: int | None = None) -> int:
         """Return how often the targets occur in these bytes, counting to `most`; `loose`: as bytes alone."""
-        found = sum(map(content.lower().count, self._ids))
         if loose:
             # Of UTF-16 every other byte is the letter.
-            found += sum(map(self._count_bytes, (content, content[::2], content[1::2])))
+            found = sum(map(self._count_bytes, (content, content[::2], content[1::2])))
         else:
-            found += sum(len(self._known.found(text)) for text in _texts(content))
+            found = sum(len(self._known.found(text)) for text in _texts(content))
         return found if most is None else min(found, most)
 
     def count_file(self, path: Path, *, loose: bool = False, most: int | None = None) -> tuple[int, int]:

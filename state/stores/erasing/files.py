@@ -162,21 +162,27 @@ def of_state(workspace: Workspace) -> Iterator[Path]:
             yield path
 
 
+def all_files(workspace: Workspace, inbox: NoteInbox) -> Iterator[Path]:
+    """Yield every file in which dreamd writes, and those that it was writing beside MEMORY.md and scratch.md."""
+    for path in (workspace.document, workspace.backup, workspace.scratch, *inbox.displaced().values()):
+        if path.is_file():
+            yield path
+    yield from of_state(workspace)
+    for folder in (workspace.root, workspace.scratch.parent):
+        yield from (path for path in folder.glob(f".*{TEMPORARY}*") if path.is_file())
+
+
 def others(workspace: Workspace, disk: Disk) -> list[Path]:
-    """The other files of the state folder, and temporary ones beside MEMORY.md and scratch.md."""
-    known = {*database_files(workspace)}
-    known |= {workspace.lock, workspace.fence, *NoteInbox(workspace, disk).files()}
-    known |= {path for path in (path_of(workspace),) if has_receipts_alone(disk, path)}
+    """Return those of these files that nothing else erases."""
+    inbox = NoteInbox(workspace, disk)
+    known = {*database_files(workspace), workspace.document, workspace.backup, workspace.lock, workspace.fence}
+    known |= {*inbox.files(), *(path for path in (path_of(workspace),) if has_receipts_alone(disk, path))}
     folders = (workspace.index, workspace.checkpoints, workspace.copies)
-    found = [
+    return [
         path
-        for path in of_state(workspace)
+        for path in all_files(workspace, inbox)
         if path not in known and not any(path.is_relative_to(folder) for folder in folders)
     ]
-    beside = [
-        path for folder in (workspace.root, workspace.scratch.parent) for path in folder.glob(f".*{TEMPORARY}*")
-    ]
-    return [*found, *(path for path in beside if path.is_file())]
 
 
 def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) -> bool:
@@ -206,7 +212,7 @@ def blank_text(content: bytes, erasure: Erasure) -> bytes:
         is_json = isinstance(json.loads(text), dict | list)
     except ValueError:
         is_json = False
-    new = erasure.file(text) if is_json else erasure.ids(text)
+    new = erasure.file(text) if is_json else text
     while not is_json and (found := spans(new, erasure.targets)):
         for start, end in found:
             new = new[:start] + "".join(one if one in "\r\n" else " " for one in new[start:end]) + new[end:]

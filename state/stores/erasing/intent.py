@@ -34,7 +34,7 @@ def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row]
         "targets": [list(target.words) for target in erasure.sought],
         "kept": [list(target.words) for target in erasure.targets if target.kept],
         "cut": erasure.cut.value,
-        "renamed": dict(erasure.renamed),
+        "crystals": sorted(erasure.crystals),
         "keywords": sorted(erasure.keywords),
         "rows": [[row.inode, row.at, row.content.hex()] for row in rows],
     }
@@ -50,7 +50,7 @@ def intended(connection: sqlite3.Connection) -> Erasure | None:
     record = json.loads(value)
     targets = tuple(Target(tuple(words)) for words in record["targets"])
     targets += tuple(Target(tuple(words), kept=True) for words in record.get("kept", ()))
-    return Erasure(targets, Cut(record["cut"]), record["renamed"], frozenset(record["keywords"]))
+    return Erasure(targets, Cut(record["cut"]), frozenset(record["crystals"]), frozenset(record["keywords"]))
 
 
 def rows_intended(connection: sqlite3.Connection) -> list[Row]:

@@ -7,16 +7,14 @@ says. Each may be applied again: what is erased stays so, everything else is as 
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from state.codec import decode, plain
 from state.document.document import Block, Document, Part, is_placeholder, is_title, parse, placeholder_of, render
 from state.document.markdown import is_stamp
 from state.document.pointer import parse_pointer
 from state.document.seed import MARKER
-from state.dream import Dream, StagedChange
 from state.forgetting.cutting import Cut, Span, cut_out
 from state.forgetting.known import Target, spans, without
 
@@ -31,7 +29,6 @@ _BESIDE, _DOCUMENTS = frozenset({"context", "speaker", "session"}), frozenset({"
 _TABLES = frozenset({"metadata", "relations", "tags"})
 # Of these the texts are prose; all others are lines of MEMORY.md, which go as a whole.
 _PROSE = frozenset({"crystals", "evidence", "figures", "problems"})
-_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
 _MARKED_HEADING = "[forgotten]"
 
@@ -40,14 +37,21 @@ _MARKED_HEADING = "[forgotten]"
 class Erasure:
     """What is to be erased: the targets, and what follows from them.
 
-    `renamed` leads from the id of each crystal that changes (it is a trace of its text) to its new one, or to "" when
-    nothing of it is left. `keywords` are those of the pointers that lead nowhere then.
+    `crystals` are the ids of those that hold a target, and `gone` of those of which nothing is left; `keywords` are
+    those of the pointers that lead nowhere then.
     """
 
     targets: tuple[Target, ...]
     cut: Cut
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    crystals: frozenset[str] = frozenset()
     keywords: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+
+    def __or__(self, other: "Erasure") -> "Erasure":
+        """Return both erasures as one, cut as the other one is."""
+        targets = tuple(dict.fromkeys((*self.targets, *other.targets)))
+        crystals, keywords = self.crystals | other.crystals, self.keywords | other.keywords
+        return Erasure(targets, other.cut, crystals, keywords, self.gone | other.gone)
 
     @property
     def sought(self) -> tuple[Target, ...]:
@@ -66,23 +70,13 @@ class Erasure:
 
     def prose(self, text: str) -> str:
         """Return the text without the sentences (or words) of the targets; "" when nothing remains."""
-        return self.ids(without(text, self.targets, self.cut))
+        return without(text, self.targets, self.cut)
 
     def line(self, text: str) -> str:
         """Return a line of MEMORY.md without the targets: dropped whole ("") unless words alone are erased."""
         if self.leads_nowhere(text) or (self.cut is Cut.SENTENCES and self.holds(text)):
             return ""
         return self.prose(text)
-
-    def ids(self, text: str) -> str:
-        """Return the text with the new ids of crystals in the place of the old ones."""
-        if not self.renamed or len(text) < 32:
-            return text
-        return _ID.sub(lambda match: self.renamed.get(match.group(), match.group()), text)
-
-    def id(self, crystal: str) -> str:
-        """Return the id that a crystal has now; "" when it is gone."""
-        return self.renamed.get(crystal, crystal)
 
     def leads_nowhere(self, text: str) -> bool:
         """Whether this is the line of a pointer that is erased."""
@@ -145,7 +139,7 @@ class Erasure:
         if name in _BESIDE and self.holds(value):
             return ""
         if name not in WORDS:
-            return self.ids(value)
+            return value
         if value[:1] in ("{", "["):
             return self.json(value)
         return self.line(value) if lines else self.prose(value)
@@ -160,27 +154,10 @@ class Erasure:
     def _leaves(self, name: str, old: Any, new: Any) -> bool:  # noqa: ANN401
         """Whether nothing of this part of a record is left."""
         if name == "corrections":
-            return not new["crystal"]
+            return old["crystal"] in self.gone
         if isinstance(old, dict) and "topic" in old:
-            is_led = old["keywords"] not in self.keywords and self.id(old["crystal"])
-            return not is_led or any(old[key] != new[key] for key in ("keywords", "topic"))
+            return old["keywords"] in self.keywords or any(old[key] != new[key] for key in ("keywords", "topic"))
         return _lacks(new, old)
-
-
-def erased_record(dream: Dream, erasure: Erasure) -> Dream:
-    """Return the record of a dream without the targets."""
-    return decode(Dream, json.dumps(erasure.record(plain(dream), lines=True)))
-
-
-def erased_change(change: StagedChange, erasure: Erasure) -> StagedChange:
-    """Return the staged change without the targets; the texts of its operation and its lines may be empty then."""
-    return decode(StagedChange, json.dumps(erasure.record(plain(change), lines=True)))
-
-
-def says_less(change: StagedChange, before: StagedChange) -> bool:
-    """Whether an erased change can no longer be what it was: its text, a line, or all that it rests on is changed."""
-    texts = [(one.operation.text, [line.text for line in one.lines], bool(one.evidence)) for one in (change, before)]
-    return texts[0] != texts[1]
 
 
 def _lacks(new: Any, old: Any) -> bool:  # noqa: ANN401

@@ -11,62 +11,45 @@ import secrets
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from state.crystals.crystal import Kind as CrystalKind
-from state.crystals.crystal import Origin, crystal_id
-from state.dream import Decision, decode_record, encode_record
+from state.crystals.crystal import Origin, crystal_digest, new_id
+from state.document.operations import Why
+from state.dream import Decision
 from state.errors import BusyError, StorageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
-from state.stores.database.columns import Layout, content_of, layouts_of
-from state.stores.database.table import Kind
-from state.stores.database.tables import Change, Document, Proposal, Run, VersionRow
+from state.stores.database.connection import to_text
+from state.stores.database.table import Kind, Layout, layouts_of
+from state.stores.database.tables import REST, Change, Proposal, Run, content_of
 from state.stores.erasing.items import erase_items
-from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_document, erased_record, says_less
+from state.stores.erasing.plan import INTENTION, Erasure, erased_document
 from state.stores.history.changes import OPEN
 from state.stores.history.lineage import digest_of
 from state.text.words import terms
+
+Row = dict[str, Any]
 
 _CHECKPOINT_SECONDS = 10.0
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
 # Every other text of every table is looked at.
 _NAMES = (Kind.CODE, Kind.FILE)
-# A row goes with what it says, or what it is called.
-_WHOLE_ROWS = (
-    ("tombstones", "text"), ("gaps", "question"), ("skills", "pattern"),
-)  # fmt: skip
 _REFERENCES = (
-    ("lines", "crystal"), ("pointers", "crystal"), ("searches", "crystal"),
-    ("changes", "note"),
+    ("crystals", "id"), ("crystals", "parents"), ("evidence", "crystal"), ("lines", "crystal"),
+    ("pointers", "crystal"), ("searches", "crystal"), ("changes", "note"), ("changes", "record"),
+    ("versions", "record"), ("proposals", "record"), ("calls", "request"), ("calls", "reply"), ("meta", "value"),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A line or crystal, by its id, that was derived from erased crystals in other words."""
-
-    kind: str
-    id: str
-    text: str
 
 
 def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cut) -> Erasure:
     """The erasure of these targets from state.db; nothing is written."""
-    renamed: dict[str, str] = {}
-    left: dict[str, str] = {}
-    for row in connection.execute("SELECT id, origin, text, speaker FROM crystals"):
-        if spans(row["text"], targets):
-            text = without(row["text"], targets, cut)
-            left[row["id"]] = text
-            origin = Origin(row["origin"])
-            speaker = "" if row["id"] == crystal_id(origin, row["text"]) else row["speaker"]
-            renamed[row["id"]] = crystal_id(origin, text, speaker) if text else ""
+    rows = connection.execute("SELECT id, text FROM crystals")
+    left = {id_: without(text, targets, cut) for id_, text in map(tuple, rows) if spans(text, targets)}
     keywords = {
         row["keywords"]
         for row in connection.execute("SELECT keywords, topic, crystal FROM pointers")
@@ -74,51 +57,40 @@ def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cu
         or spans(row["topic"], targets)
         or (row["crystal"] in left and not set(terms(row["keywords"])) <= set(terms(left[row["crystal"]])))
     }
-    return Erasure(targets, cut, renamed, frozenset(keywords))
+    gone = frozenset(id_ for id_, text in left.items() if not text)
+    return Erasure(targets, cut, frozenset(left), frozenset(keywords), gone)
 
 
-def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, ...]:
-    """The current lines and crystals that rest on erased crystals alone, in other words."""
-    gone = {old for old, new in erasure.renamed.items() if not new}
-    if not gone:
-        return ()
-    rests: dict[str, set[str]] = {}
-    for row in connection.execute("SELECT line, crystal FROM evidence"):
-        rests.setdefault(row["line"], set()).add(row["crystal"])
-    lines = connection.execute("SELECT id, text FROM lines WHERE died_in IS NULL ORDER BY born_in, id").fetchall()
-    made = [
-        Made("line", row["id"], row["text"])
-        for row in lines
-        if rests.get(row["id"]) and rests[row["id"]] <= gone and not spans(row["text"], erasure.targets)
-    ]
+def made_from(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
+    """Return the current lines and crystals that rest on erased crystals alone, in other words."""
+    if not erasure.gone:
+        return []
+    rests: dict[str, tuple[str, set[str]]] = {}
     rows = connection.execute(
-        "SELECT c.id, c.text, c.parents, s.id AS survivor FROM crystals c"
-        " LEFT JOIN crystals s ON s.key = c.merged_into WHERE c.parents <> '[]' OR c.merged_into IS NOT NULL"
+        "SELECT 'L' || l.id, l.text, evidence.crystal FROM lines l JOIN evidence ON line = l.id WHERE died_in IS NULL"
+        " UNION ALL SELECT c.id, text, value FROM crystals c, json_each(parents) WHERE parents <> '[]'"
+        " UNION ALL SELECT c.id, c.text, s.id FROM crystals c JOIN crystals s ON s.key = c.merged_into"
     )
-    for row in rows:
-        parents = set(json.loads(row["parents"])) | ({row["survivor"]} if row["survivor"] else set())
-        if row["id"] not in erasure.renamed and parents and parents <= gone:
-            made.append(Made("crystal", row["id"], row["text"]))
-    return tuple(made)
+    for id_, text, source in map(tuple, rows):
+        rests.setdefault(id_, (text, set()))[1].add(source)
+    return [
+        text
+        for id_, (text, sources) in rests.items()
+        if sources <= erasure.gone and id_ not in erasure.crystals and not spans(text, erasure.targets)
+    ]
 
 
 def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
     """Erase the targets from every table; returns how many rows changed, by table. In the caller's transaction."""
     changed: Counter[str] = Counter()
     changed["crystals"] += _crystals(connection, erasure)
-    _references(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
-    changed["lines"] += _lines(connection, erasure)
-    for name, column in _WHOLE_ROWS:
-        changed[name] += _whole_rows(connection, name, column, erasure)
     changed["pointers"] += _pointers(connection, erasure)
-    changed["searches"] += connection.execute("DELETE FROM searches WHERE crystal = ''").rowcount
+    gone = "DELETE FROM searches WHERE crystal NOT IN (SELECT id FROM crystals)"
+    changed["searches"] += connection.execute(gone).rowcount
     changed["items"] += erase_items(connection, erasure, now)
-    changed["versions"] += _versions(connection, erasure)
-    changed["proposals"] += _proposals(connection, erasure)
-    changed["changes"] += _changes(connection, erasure, now)
     for name, table in layouts_of(connection).items():
-        changed[name] += _swept(connection, table, erasure)
+        changed[name] += _swept(connection, table, erasure, now)
     if changed["crystals"]:
         skills.expect_more(connection)
     if changed["items"]:
@@ -155,33 +127,47 @@ def empty_log(connection: sqlite3.Connection) -> None:
 
 
 def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    rows = connection.execute("SELECT key, id, origin, kind, text, context, speaker FROM crystals").fetchall()
+    rows = connection.execute("SELECT key, id, digest, origin, kind, text, context, speaker FROM crystals").fetchall()
     changed = 0
     for row in rows:
         context = "" if erasure.holds(row["context"]) else row["context"]
         speaker = "" if erasure.holds(row["speaker"]) else row["speaker"]
-        text = without(row["text"], erasure.targets, erasure.cut) if row["id"] in erasure.renamed else row["text"]
+        text = erasure.prose(row["text"]) if row["id"] in erasure.crystals else row["text"]
         if (text, context, speaker) == (row["text"], row["context"], row["speaker"]):
             continue
         changed += 1
         if row["kind"] == CrystalKind.TASK_PATTERN.value:
             skills.expect_more(connection)
-        new = erasure.id(row["id"])
-        same = connection.execute("SELECT key FROM crystals WHERE id = ? AND key <> ?", (new, row["key"])).fetchone()
-        if new and same is None:
-            _rewrite(connection, row["key"], new, text, context, speaker)
+        if row["id"] == row["digest"]:
+            _give_new_id(connection, row["id"])
+        if text:
+            _rewrite(connection, row, text, context, speaker)
         else:
-            _remove(connection, row["key"], same["key"] if new and same else None)
+            _remove(connection, row["key"])
     return changed
 
 
-def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
+def _give_new_id(connection: sqlite3.Connection, old: str) -> None:
+    """Replace the id of a crystal of an older dreamd, which is a digest of its text, wherever it stands."""
+    new = new_id()
+    for table, column in _REFERENCES:
+        statement = f"UPDATE {table} SET {column} = replace({column}, ?1, ?2) WHERE instr({column}, ?1)"
+        connection.execute(statement, (old, new))
+
+
+def _rewrite(connection: sqlite3.Connection, row: sqlite3.Row, text: str, context: str, speaker: str) -> None:
     """Replace the text of the crystal in this row, which has no vector then."""
+    key, origin = row["key"], Origin(row["origin"])
+    is_distinct = row["speaker"] and row["digest"] == crystal_digest(origin, row["text"], row["speaker"])
+    digest = crystal_digest(origin, text, speaker if is_distinct else "")
+    query = "SELECT 1 FROM crystals WHERE digest = ? AND key <> ?"
+    if connection.execute(query, (digest, key)).fetchone():
+        digest = REST + new_id()  # both are compared, as any two that say the same
     full_text.remove(connection, key)
     pairs = full_text.pairs(f"{context}: {text}" if context else text)
     connection.execute(
-        "UPDATE crystals SET id = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
-        (id_, text, context, speaker, pairs, key),
+        "UPDATE crystals SET digest = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
+        (digest, text, context, speaker, pairs, key),
     )
     full_text.add(connection, key)
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
@@ -192,32 +178,13 @@ def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, cont
         connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
 
 
-def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
-    """Delete the row; `same` is the row with the same rest of its text. Its hidden duplicates are visible again."""
-    if same is not None:
-        connection.execute("UPDATE OR IGNORE occurrences SET crystal = ?, digest = '' WHERE crystal = ?", (same, key))
-        connection.execute(
-            "UPDATE notes SET crystal = ?, digest = hex(randomblob(32)) WHERE crystal = ?", (same, key)
-        )
-        connection.execute(
-            "UPDATE crystals SET merged_into = ? WHERE merged_into = ? AND key <> ?", (same, key, same)
-        )
+def _remove(connection: sqlite3.Connection, key: int) -> None:
+    """Delete the row. Its hidden duplicates are visible again."""
     connection.execute(
         "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?", (key,)
     )
     full_text.remove(connection, key)
     connection.execute("DELETE FROM crystals WHERE key = ?", (key,))
-
-
-def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:
-    """Replace the old ids of crystals by their new ones, or remove them, wherever they are referred to."""
-    for old, new in erasure.renamed.items():
-        if new:
-            connection.execute("UPDATE OR REPLACE evidence SET crystal = ? WHERE crystal = ?", (new, old))
-        else:
-            connection.execute("DELETE FROM evidence WHERE crystal = ?", (old,))
-        for table, column in _REFERENCES:
-            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
 
 
 def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
@@ -233,102 +200,17 @@ def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
     return len(matching)
 
 
-def _lines(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Erase the targets from lines; an erased line keeps its id, so that no other line gets it."""
-    last = connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0]
-    changed = 0
-    for row in connection.execute("SELECT id, text FROM lines").fetchall():
-        text = erasure.line(row["text"])
-        if text == row["text"]:
-            continue
-        changed += 1
-        if text:
-            connection.execute("UPDATE lines SET text = ? WHERE id = ?", (text, row["id"]))
-            continue
-        connection.execute(
-            "UPDATE lines SET text = '', crystal = '', successor = '', fate = 'deleted',"
-            " died_in = coalesce(died_in, ?) WHERE id = ?",
-            (last, row["id"]),
-        )
-        connection.execute("DELETE FROM evidence WHERE line = ?", (row["id"],))
-    return changed
-
-
-def _whole_rows(connection: sqlite3.Connection, table: str, column: str, erasure: Erasure) -> int:
-    found = [(row[0],) for row in connection.execute(f"SELECT {column} FROM {table}") if erasure.holds(row[0])]
-    connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", found)
-    return len(found)
-
-
 def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Delete the pointers that lead nowhere: to erased keywords, or to a crystal that is gone (an empty id)."""
-    listed = (json.dumps(sorted(erasure.keywords)),)
-    statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?)) OR crystal = ''"
-    return connection.execute(statement, listed).rowcount
+    """Delete the pointers that lead nowhere."""
+    statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?))"
+    return connection.execute(statement, (json.dumps(sorted(erasure.keywords)),)).rowcount
 
 
-def _versions(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Erase the targets from the texts and records of versions, and from what MEMORY.md is to have."""
-    changed = 0
-    for row in connection.execute("SELECT number, text, record FROM versions").fetchall():
-        text = erased_document(row["text"], erasure)
-        old = decode_record(row["record"], f"version {row['number']}") if row["record"] else None
-        new = erased_record(old, erasure) if old else None
-        if text == row["text"] and new == old:
-            continue
-        changed += 1
-        VersionRow.table.change(
-            connection,
-            "number = ?",
-            row["number"],
-            text=text,
-            digest=digest_of(text),
-            characters=len(text),
-            record=encode_record(new) if new else "",
-        )
-    for row in connection.execute("SELECT rendered, wanted FROM document").fetchall():
-        rendered, wanted = (erased_document(text, erasure) for text in row)
-        Document.table.change(connection, "TRUE", rendered=rendered, wanted=wanted)
-    return changed
-
-
-def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Reject each proposal that holds a target, and erase its record. Its notes stay pending."""
-    changed = 0
-    for one in Proposal.table.read(Proposal, connection):
-        old = decode_record(one.record, f"proposal {one.dream}")
-        new = erased_record(old, erasure)
-        if new == old:
-            continue
-        changed += 1
-        waits = one.verdict == "waiting"
-        verdict = "rejected" if waits else one.verdict
-        Proposal.table.change(connection, "dream = ?", one.dream, record=encode_record(new), verdict=verdict)
-        if waits:
-            detail = "it held what was forgotten"
-            Run.table.change(connection, "id = ?", one.dream, outcome="rejected", detail=detail)
-    return changed
-
-
-def _changes(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:
-    """Erase the targets from staged changes; one that would write or change a target waits no longer."""
-    changed = 0
-    for one in Change.table.read(Change, connection):
-        new = erased_change(one.record, erasure)
-        if new == one.record:
-            continue
-        changed += 1
-        over: dict[str, object] = {}
-        if one.decision in OPEN and says_less(new, one.record):
-            over = {"decision": Decision.OUTDATED, "decided_at": now}
-        Change.table.change(connection, "number = ?", one.number, record=new, **over)
-    return changed
-
-
-def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure) -> int:
-    """Erase the targets from all other texts of the table. A row whose key holds one is deleted."""
+def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now: datetime) -> int:
+    """Erase the targets from all texts of the table that are left, each as its column is marked."""
     keys = table.key
-    named = [one for one in table.columns if content_of(table.name, one).kind not in _NAMES]
+    kinds = {one: content_of(table.name, one).kind for one in table.columns}
+    named = [one for one, kind in kinds.items() if kind not in _NAMES]
     if not named:
         return 0
     wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
@@ -336,46 +218,92 @@ def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure) -> i
     for row in connection.execute(f'SELECT {wanted} FROM "{table.name}"').fetchall():
         if table.name == "meta" and row["name"] == INTENTION:
             continue
-        place, values = tuple(row[: len(keys)]), dict(zip(named, tuple(row)[len(keys) :], strict=True))
-        if new := changed_values(table.name, values, erasure):
-            updates.append((place, new))
+        old = dict(zip(named, tuple(row)[len(keys) :], strict=True))
+        new = {name: _erased(kinds[name], value, erasure) for name, value in old.items()}
+        if new := {name: value for name, value in new.items() if value != old[name]}:
+            updates.append((tuple(row[: len(keys)]), old, new))
+    follow = _FOLLOWING.get(table.name)
     with _triggers_off(connection, table.name if updates else ""):
-        for place, new in updates:
-            _update(connection, table, place, new)
+        for place, old, new in updates:
+            if any(not value and (name in keys or kinds[name] is Kind.WHOLE) for name, value in new.items()):
+                connection.execute(f'DELETE FROM "{table.name}" WHERE {_where(table)}', place)
+            else:
+                more = follow(connection, place, old, new, now) if follow else {}
+                _update(connection, table, place, new | more)
     return len(updates)
 
 
-def _update(connection: sqlite3.Connection, table: Layout, place: tuple[Any, ...], new: Mapping[str, str]) -> None:
-    """Write the new values of a row, with what hangs on them; a row whose key is empty then is deleted."""
-    where = " AND ".join(f'"{name}" IS ?' for name in table.key)
-    if any(name in table.key and not value for name, value in new.items()):
-        connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
-        return
+def _erased(kind: Kind, value: Any, erasure: Erasure) -> Any:  # noqa: ANN401 - SQLite has no better type
+    """Return a value of a column of this kind without the targets."""
+    if not isinstance(value, str) or _MOMENT.fullmatch(value):
+        return value
+    if kind is Kind.DOCUMENT:
+        return erased_document(value, erasure)
+    if kind is Kind.LINE:
+        return erasure.line(value)
+    if kind is Kind.WHOLE:
+        return "" if erasure.holds(value) else value
+    if kind not in (Kind.JSON, Kind.RECORD) or value[:1] not in ("{", "["):
+        return erasure.json(value)
+    old = json.loads(value)
+    new = erasure.record(old, lines=kind is Kind.RECORD)
+    return value if new == old else json.dumps(new, ensure_ascii=False, separators=(",", ":"))
+
+
+def _where(table: Layout) -> str:
+    return " AND ".join(f'"{name}" IS ?' for name in table.key)
+
+
+def _update(connection: sqlite3.Connection, table: Layout, place: tuple[Any, ...], new: Mapping[str, Any]) -> None:
+    """Write the new values of a row, with what hangs on them."""
     if table.name == "crystals":
         full_text.remove(connection, *place)
     setting = ", ".join(f'"{name}" = ?' for name in new)
-    connection.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place))
+    connection.execute(
+        f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {_where(table)}', (*new.values(), *place)
+    )
     if table.name == "crystals":
         full_text.add(connection, *place)
 
 
-def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> dict[str, str]:
-    """The new values of those columns of a row that erasing changes."""
-    found: dict[str, str] = {}
-    for name, value in values.items():
-        if not isinstance(value, str) or _MOMENT.fullmatch(value):
-            continue
-        is_record = content_of(table, name).kind is Kind.JSON and value[:1] in ("{", "[")
-        new = _record(value, erasure) if is_record else erasure.json(value)
-        if new != value:
-            found[name] = new
-    return found
+def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:
+    """End a line of which nothing is left; it keeps its id, so that no other line gets it."""
+    if new.get("text") != "":
+        return {}
+    connection.execute("DELETE FROM evidence WHERE line = ?", place)
+    died = "SELECT coalesce(died_in, (SELECT max(number) FROM versions), 0) FROM lines WHERE id = ?"
+    died_in = connection.execute(died, place).fetchone()[0]
+    return {"crystal": "", "successor": "", "fate": Why.DELETED.value, "died_in": died_in}
 
 
-def _record(value: str, erasure: Erasure) -> str:
-    old = json.loads(value)
-    new = erasure.record(old)
-    return value if new == old else json.dumps(new, ensure_ascii=False)
+def _version(_: sqlite3.Connection, __: tuple[Any, ...], ___: Row, new: Row, ____: datetime) -> Row:
+    return {"digest": digest_of(new["text"]), "characters": len(new["text"])} if "text" in new else {}
+
+
+def _proposal(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, __: Row, ___: datetime) -> Row:
+    """Reject a proposal that waits. Its notes stay pending."""
+    if not Proposal.table.count(connection, "dream = ? AND verdict = 'waiting'", *place):
+        return {}
+    Run.table.change(connection, "id = ?", *place, outcome="rejected", detail="it held what was forgotten")
+    return {"verdict": "rejected"}
+
+
+def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, new: Row, now: datetime) -> Row:
+    """End the waiting of a staged change of which the text, a line, or all that it rests on is changed."""
+    records = [json.loads(one["record"]) for one in (old, old | new)]
+    texts = [
+        (one["operation"]["text"], [line["text"] for line in one["lines"]], bool(one["evidence"])) for one in records
+    ]
+    waits = Change.table.count(connection, "number = ? AND decision IN (?, ?)", *place, *OPEN)
+    if texts[0] == texts[1] or not waits:
+        return {}
+    return {"decision": Decision.OUTDATED.value, "decided_at": to_text(now)}
+
+
+# What else changes in a row that changes.
+_FOLLOWING: Mapping[str, Callable[[sqlite3.Connection, tuple[Any, ...], Row, Row, datetime], Row]] = {
+    "lines": _line, "versions": _version, "proposals": _proposal, "changes": _change,
+}  # fmt: skip
 
 
 @contextmanager
@@ -388,17 +316,6 @@ def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
     yield
     for trigger in triggers:
         connection.execute(trigger["sql"])
-
-
-def joined_erasures(first: Erasure, second: Erasure) -> Erasure:
-    """Both erasures as one; a crystal that was renamed twice has the last name."""
-    chained = {old: second.renamed.get(new, new) for old, new in first.renamed.items()}
-    return replace(
-        second,
-        targets=tuple(dict.fromkeys((*first.targets, *second.targets))),
-        renamed=chained | dict(second.renamed),
-        keywords=first.keywords | second.keywords,
-    )
 
 
 def sound(connection: sqlite3.Connection) -> None:

@@ -25,7 +25,7 @@ from state.document.merge import difference, is_conflicted, merged, removed_line
 from state.document.operations import Why
 from state.document.owner import IMPORTANCE, lines_in, owners_text, restored_text
 from state.document.page import Page, kept_crystal, owners_words
-from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Change, CurrentLine, Dream, decode_record
+from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Change, CurrentLine, Dream, decode_record, with_ids
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.crystals.crystals import Crystals
@@ -190,7 +190,7 @@ class Memory:
 
         In a transaction.
         """
-        new = self._with_crystals(dream)
+        new = self._named(self._with_crystals(dream))
         self._crystals.upsert(new.crystals)
         if new.cause == RESTORE:
             self._crystals.undream(new.dreamt)
@@ -290,12 +290,18 @@ class Memory:
         written = [block for part in parse(text).parts for block in part.lines if block.key not in known]
         return sum(forgotten.unblock_all_of(block.text) for block in written)
 
+    def _named(self, dream: Dream) -> Dream:
+        """Return the dream with the ids of those of its crystals that are known already."""
+        known = zip(dream.crystals, self._crystals.known(dream.crystals), strict=True)
+        return with_ids(dream, {made.id: one.id for made, one in known if made.id != one.id})
+
     def consume(self, dream: Dream) -> Dream:
         """Take in the input of a dream that changes nothing and makes no version; return it with the last number."""
         with self.alone:
             last = self._lineage.last_version()
             with transaction(self._connection):
                 self._check()
+                dream = self._named(dream)
                 self._crystals.upsert(dream.crystals)
                 self._crystals.mark_dreamt(dream.dreamt, last, dream.newest)
                 self._notes.consume(dream.taken, last)
@@ -314,6 +320,7 @@ class Memory:
             self._check()
             number = self._lineage.last_version() + 1
             self._save(number, FOUND, text)
+            crystals = self._crystals.known(crystals)
             self._crystals.upsert(crystals)
             self._crystals.mark_dreamt([one.id for one in crystals], number)
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from state.crystals.crystal import Origin, crystal_id
+from state.crystals.crystal import Origin, crystal_digest
 from state.dream import Remark
 from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Bite, Note, PendingCount, render_note
@@ -506,8 +506,8 @@ class Notes:
         if note.stamped or self._connection is None:
             return False
         query = """SELECT 1 FROM notes n JOIN crystals c ON c.key = n.crystal
-            WHERE c.id = ? AND (n.consumed_in IS NULL OR NOT n.filed OR n.key = ?)"""
-        found = self._connection.execute(query, (crystal_id(Origin.SCRATCH, note.text), grows))
+            WHERE c.digest = ? AND (n.consumed_in IS NULL OR NOT n.filed OR n.key = ?)"""
+        found = self._connection.execute(query, (crystal_digest(Origin.SCRATCH, note.text), grows))
         return found.fetchone() is not None
 
     def _known(self, digests: Sequence[str]) -> set[str]:

@@ -2,18 +2,20 @@
 
 import json
 import os
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from state.crystals.crystal import Origin, is_id_of
+from state.crystals.crystal import Origin, crystal_digest
 from state.errors import DreamdError, StorageError
+from state.forgetting.cutting import Cut
 from state.sessions.policies import policy_of
-from state.stores.database.columns import META, Layout, content_of, layouts_of
 from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated, things, unlike_schema
 from state.stores.database.copies import is_damage
-from state.stores.database.table import Value
+from state.stores.database.table import Column, Kind, Layout, Rule, Value, is_moment, layouts_of
+from state.stores.database.tables import REST, content_of
 from state.stores.sessions.rows import SPAN
 
 WRONG_SCHEMA = "its schema has the number"
@@ -85,14 +87,15 @@ def _is_sound(layout: Layout, row: Mapping[str, Value]) -> bool:
 
 
 def _is_meta(row: Mapping[str, Value]) -> bool:
-    content = META.get(str(row["name"]))
-    return content is None or content.holds(row["value"])
+    return Column(Kind.JSON, _META.get(str(row["name"]))).holds(row["value"])
 
 
 def _is_crystal(row: Mapping[str, Value]) -> bool:
     if row["origin"] is None:  # a damaged page may hold it all the same
         return False
-    return is_id_of(str(row["id"]), Origin(str(row["origin"])), str(row["text"]), str(row["speaker"]))
+    origin, text, digest = Origin(str(row["origin"])), str(row["text"]), str(row.get("digest", row["id"]))
+    own = {crystal_digest(origin, text), crystal_digest(origin, text, str(row["speaker"]))}
+    return digest in own or digest.startswith(REST)
 
 
 def _is_item(row: Mapping[str, Value]) -> bool:
@@ -109,4 +112,42 @@ def _has_policy(row: Mapping[str, Value]) -> bool:
     return True
 
 
+def _are_counts(text: str) -> bool:
+    return all(type(count) is int for count in json.loads(text).values())
+
+
+def _are_receipts(text: str) -> bool:
+    return all(is_moment(receipt["at"]) for receipt in json.loads(text))
+
+
+def _is_intention(text: str) -> bool:
+    """Return whether this says what was being forgotten (state.stores.erasing.intent)."""
+    record = json.loads(text)
+    texts = [word for target in record["targets"] for word in target]
+    texts += [*record["crystals"], *record["keywords"], record["cut"]]
+    places = [place for inode, at, content in record["rows"] if bytes.fromhex(content) for place in (inode, at)]
+    return (
+        all(isinstance(text, str) for text in texts)
+        and record["cut"] in set(Cut)
+        and all(isinstance(place, int) for place in places)
+    )
+
+
+_IS_COUNT: Rule = re.compile(r"[0-9]{1,18}").fullmatch
+# What the rows of `meta` hold, by name.
+_META: Mapping[str, Rule] = {
+    "entries_written": _IS_COUNT,
+    "forgotten_salt": re.compile(r"(?:[0-9a-f]{2}){16,64}").fullmatch,
+    "forgotten_withheld": _IS_COUNT,
+    "forgotten_withheld_told": _IS_COUNT,
+    "forgettings": _are_receipts,
+    "lines_brought_back": _IS_COUNT,
+    "forgetting": _is_intention,
+    "notes_left": _IS_COUNT,
+    "refused_inputs": _are_counts,
+    "relations_dropped": _IS_COUNT,
+    "seen_upto": _IS_COUNT,
+    "session_ended": is_moment,
+    "swept_at": is_moment,
+}
 _FURTHER = {"meta": _is_meta, "crystals": _is_crystal, "items": _is_item, "sessions": _has_policy}

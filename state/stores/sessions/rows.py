@@ -1,6 +1,7 @@
 """Rows: sessions, items and events as rows of state.db and back."""
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,6 +10,7 @@ from typing import Any
 from state.sessions.item import Held, Item, Related, hash_of
 from state.sessions.policies import Policy, policy_of
 from state.stores.database.connection import from_text, optional_moment, to_text
+from state.stores.database.tables import ItemEventRow, SessionRow
 
 # A session's items have the keys from its own key * SPAN on.
 SPAN = 1 << 32
@@ -66,25 +68,16 @@ def key_of(session: Session, item: Item) -> int:
     return session.key * SPAN + item.seq
 
 
-def session_of(row: Mapping[str, Any]) -> Session:
+def session_of(row: sqlite3.Row) -> Session:
     """Return the session in this row."""
-    return Session(
-        row["key"],
-        row["id"],
-        row["policy"],
-        json.loads(row["config"]),
-        from_text(row["opened_at"]),
-        optional_moment(row["closed_at"]),
-        row["step"],
-        optional_moment(row["due_at"]),
-    )
+    return SessionRow.table.value(Session, row, config=json.loads(row["config"]))
 
 
-def event_of(row: Mapping[str, Any]) -> Event:
+def event_of(row: sqlite3.Row) -> Event:
     """Return the event in this row, which has the `item_id` beside."""
     seq = row["item"] % SPAN if row["item"] is not None else None
-    figures = json.loads(row["figures"])
-    return Event(row["key"], from_text(row["at"]), row["action"], row["reason"], seq, row["item_id"] or "", figures)
+    more = {"item": row["item_id"] or "", "figures": json.loads(row["figures"])}
+    return ItemEventRow.table.value(Event, row, seq=seq, **more)
 
 
 def item_of(row: Sequence[Any]) -> Item:

@@ -90,7 +90,8 @@ def test_an_equal_text_is_shown_once_and_nothing_is_lost(store: Store) -> None:
     _note(store, again, importance=0.6)
     assert consolidate(store, utc_now()).merged == 1
     assert [text for text in _found(store, "what does Ada drink in the morning?") if "Ada" in text] == [said]
-    survivor, twin = (store.crystals.get([Crystal(text, Origin.SCRATCH, utc_now()).id])[0] for text in (said, again))
+    by_text = {one.text: one for one in store.crystals.by_keys(range(1, 9)).values()}
+    survivor, twin = by_text[said], by_text[again]
     assert survivor.parents == (twin.id,)
     assert twin.lifecycle is Lifecycle.ARCHIVED
     assert consolidate(store, utc_now()) == NOTHING
@@ -108,7 +109,9 @@ def test_what_is_said_in_other_words_stays_beside_it_and_the_later_one_stands_fi
 
 def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: Store) -> None:
     word = Crystal("Payments go to account 4711 at the harbour bank", Origin.SESSION, utc_now(), trust=Trust.OWNER)
-    echo = replace(word, text="PAYMENTS go to account 4711 at the harbour bank", trust=Trust.WEB, importance=1)
+    echo = replace(
+        word, text="PAYMENTS go to account 4711 at the harbour bank", id="0" * 32, trust=Trust.WEB, importance=1
+    )
     store.crystals.upsert([word, echo])
     assert consolidate(store, utc_now()).merged == 1
     assert store.crystals.get([word.id]) == [word]

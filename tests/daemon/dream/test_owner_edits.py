@@ -109,7 +109,7 @@ def test_a_line_that_stood_there_already_does_not_lift_it(store: Store) -> None:
 def test_while_a_forgetting_is_unfinished_nothing_is_lifted(store: Store) -> None:
     dreamt(store)
     bury(store)
-    intend(store.crystals.connection, Erasure((Target.of(SECRET),), Cut.SENTENCES, {}, frozenset()))
+    intend(store.crystals.connection, Erasure((Target.of(SECRET),), Cut.SENTENCES))
     by_hand(store, SECRET)
     dreamt_again(store)
     assert store.crystals.forgotten.any()

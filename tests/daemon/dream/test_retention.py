@@ -15,7 +15,7 @@ from state.dream import Reason
 from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.signals.hormones import Feeling
-from state.stores.database.columns import layouts_of
+from state.stores.database.table import layouts_of
 from tests.support.forgettable import quick
 
 # What the promises rest on.

@@ -16,11 +16,11 @@ from daemon.dream.progress import Step
 from daemon.http.calls import notice_headers, wants_stream
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.codec import plain
-from state.crystals.crystal import Origin, crystal_id
 from state.errors import NotFoundError, UnknownWorkspaceError, UsageError
 from state.stores.disk.lock import acquire
 from tests.daemon.http.house import GatedHouse, HauntedHouse, OwnHouse
 from tests.daemon.http.running import Running, running
+from tests.support.committing import id_of
 from tests.support.session_talk import TALK, Say
 
 NOTE = "Grüße aus Köln: the ledger is SQLite 🍵"
@@ -58,7 +58,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("memory_why_not", {"text": "ledger", "session": ""}),
     ("history", {"limit": 5}),
     ("crystals", {"text": "ledg", "sort": "importance"}),
-    ("crystal", {"id": crystal_id(Origin.SCRATCH, "Grüße aus Köln: the ledger is SQLite 🍵")[:8]}),
+    ("crystal", {"id": NOTE}),
     ("gaps", {}),
     ("skills", {}),
     ("hormones", {"hours": 1, "samples": 3}),
@@ -73,8 +73,8 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "supersede",
         {
-            "older": crystal_id(Origin.SCRATCH, "Grüße aus Köln: the ledger is SQLite 🍵"),
-            "newer": crystal_id(Origin.SESSION, str(TRANSCRIPT["content"])),
+            "older": NOTE,
+            "newer": str(TRANSCRIPT["content"]),
         },
     ),
     ("forget", {"text": "Grüße aus Köln", "confirm": True}),
@@ -88,7 +88,9 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def fields_of(operation: str, fields: dict[str, Any], folder: Path) -> dict[str, Any]:
+def fields_of(operation: str, fields: dict[str, Any], folder: Path, root: Path) -> dict[str, Any]:
+    if operation == "crystal":
+        return {"id": id_of(open_workspace(root).database, fields["id"])[:8]}
     if operation == "take_in":
         written = folder / "CLAUDE.md"
         written.write_text("The linter is called ruff here\n")
@@ -115,11 +117,12 @@ def test_every_operation_answers_at_the_port(served: Running, name: str, tmp_pat
     for called, fields in CALLS:
         operation = OPERATIONS[called]
         path = f"/v1/workspaces/{name}{operation.path}"
+        asked = fields_of(called, fields, tmp_path, served.house.roots[name])
         if operation.method == "GET":
-            query = urlencode({key: str(value).lower() for key, value in fields.items()})
+            query = urlencode({key: str(value).lower() for key, value in asked.items()})
             answer = served.ask("GET", f"{path}?{query}")
         else:
-            answer = served.ask("POST", path, fields_of(called, fields, tmp_path))
+            answer = served.ask("POST", path, asked)
         if not operation.remote:
             assert (answer.status, answer.code) == (403, "FORBIDDEN")
             continue
@@ -149,7 +152,7 @@ def test_every_operation_answers_the_client_at_the_socket(served: Running, name:
     root = served.house.roots[name]
     for called, fields in CALLS:
         operation = OPERATIONS[called]
-        asked = operation.request(**fields_of(called, fields, tmp_path))
+        asked = operation.request(**fields_of(called, fields, tmp_path, root))
         heard: list[str] = []
         reply = served.client.call(root, operation, asked, partial(hear, heard))
         assert type(reply) is operation.reply

@@ -9,10 +9,10 @@ import pytest
 
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import utc_now
-from state.crystals.crystal import Origin, crystal_id
 from state.search.ranking import WEIGHTS
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of
+from tests.support.committing import id_of
 
 HERON, CRANE = "The staging database is called heron", "The staging database is called crane"
 
@@ -48,10 +48,8 @@ def test_what_is_found_is_shown_with_its_shares_and_leads_to_its_crystal(
     assert HERON in text
     assert "nothing good" not in text
     assert f"{reply['hits'][0]['score']:.2f}" in text
-    assert (
-        f'hx-get="/w/{noted}/crystal?id={crystal_id(Origin.SCRATCH, HERON)}" hx-target="#beside"'.encode()
-        in page.body
-    )
+    crystal = id_of(open_workspace(served.house.roots[noted]).database, HERON)
+    assert f'hx-get="/w/{noted}/crystal?id={crystal}" hx-target="#beside"'.encode() in page.body
     shown = browser.get(f"/w/{noted}/search.json?query=what+is+the+staging+database+called").json
     hits = shown["memory_search"]["hits"]
     assert [hit["id"] for hit in hits] == [hit["id"] for hit in reply["hits"]]
@@ -126,7 +124,8 @@ def test_that_nothing_good_was_found_is_said_plainly(browser: Browser, noted: st
 def test_a_superseded_result_says_what_holds_now(browser: Browser, served: Running, noted: str) -> None:
     served.ask("POST", f"/v1/workspaces/{noted}/notes", {"note": CRANE})
     browser.get(f"/w/{noted}/search?query=database")  # the notes become crystals
-    ids = {"older": crystal_id(Origin.SCRATCH, HERON), "newer": crystal_id(Origin.SCRATCH, CRANE)}
+    database = open_workspace(served.house.roots[noted]).database
+    ids = {"older": id_of(database, HERON), "newer": id_of(database, CRANE)}
     assert served.ask_socket("POST", f"/v1/workspaces/{noted}/supersessions", ids).status == 200
     assert f"holds now: {CRANE}" in text_of(browser.get(f"/w/{noted}/search?query=what+is+the+database+called"))
 

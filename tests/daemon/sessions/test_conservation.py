@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from daemon import sessions
-from daemon.sessions.promotion import crystal_id_of
+from daemon.sessions.promotion import digest_of
 from state.errors import DreamdError
 from state.sessions.item import WEIGHTS, Item, State
 from state.sessions.page import Wanted
@@ -203,7 +203,7 @@ class Session(RuleBasedStateMachine):
             return "set"
         if item.state == State.PURGED:
             return "purged"
-        assert item.promoted_to_id is None or self.store.crystals.get([crystal_id_of(item)])
+        assert item.promoted_to_id is None or self.store.crystals.ids_of([digest_of(item)])
         return "cold"
 
     def teardown(self) -> None:

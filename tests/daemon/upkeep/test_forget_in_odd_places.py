@@ -126,23 +126,6 @@ def test_nothing_is_related_to_an_item_that_is_gone(workspace: Workspace) -> Non
     assert bytes_with(workspace, "xylophonist99q") == []
 
 
-def test_a_forgetting_reads_no_table_to_rename_a_crystal(workspace: Workspace) -> None:
-    with quick(workspace) as store:
-        now, connection = utc_now(), store.crystals.connection
-        for number in range(5):
-            item = sessions.add(store, "s", sessions.Draft(f"{SECRET}. Number {number} likes tea", "high"), now)
-            sessions.promote(store, "s", item.id, now)
-        statements: list[str] = []
-        connection.set_trace_callback(statements.append)
-        assert forgotten(store).clean
-        connection.set_trace_callback(None)
-        followed = [one for one in statements if one.startswith("UPDATE lines SET crystal")]
-        assert followed
-        for statement in followed:
-            plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
-            assert not any(step.startswith("SCAN") for step in plan), plan
-
-
 @pytest.mark.parametrize("header", [True, False])
 def test_a_database_that_was_put_aside_is_deleted_whatever_its_first_bytes(
     workspace: Workspace, *, header: bool

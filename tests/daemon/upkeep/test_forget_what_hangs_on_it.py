@@ -1,6 +1,7 @@
 """Forgetting: what hangs on a text (pointers, lines in other words, ids), and what a daemon has open."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from state.dream import Change, Dream, Reason
 from state.errors import BusyError, ConfirmRequiredError, UsageError
 from state.forgetting.cutting import Cut
 from state.stores.disk.workspace import Workspace
+from state.stores.repair.check import faults
 from tests.support.faults import PowerCut
 from tests.support.forgettable import KEPT, MODEL, SECRET, bytes_with, copied, finds, little, note, quick
 from tests.support.versions import line, pointer
@@ -66,7 +68,8 @@ def remembered(store: Store, crystal: Crystal, text: str, led: tuple[str, str] |
 
 
 def crystal(text: str) -> Crystal:
-    return Crystal(text, Origin.EVICTED, utc_now(), Kind.FACT, lifecycle=Lifecycle.CONSOLIDATED)
+    made = Crystal(text, Origin.EVICTED, utc_now(), Kind.FACT, lifecycle=Lifecycle.CONSOLIDATED)
+    return replace(made, id=made.digest)  # as an older dreamd named it
 
 
 def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: Path) -> None:
@@ -91,6 +94,22 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
         assert now.text == "Quentin polishes brass."
         assert [one for one in check_stores(store) if one.level is not Level.OK and one.about == "pointers"] == []
         assert [one.crystal for one in store.memory.version(2).came if one.crystal] == [now.id]
+
+
+def test_an_id_says_nothing_and_stays_while_anything_of_its_text_is_left(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    said = ["Quentin polishes brass. Zebulon rides the falcon.", "Zebulon rides the falcon. Quentin polishes brass."]
+    with quick(workspace) as store:
+        first, second = made = [Crystal(text, Origin.SESSION, utc_now()) for text in said]
+        store.crystals.upsert(made)
+    assert forget_quickly(workspace, "rides the falcon").clean
+    with quick(workspace) as store:
+        left = store.crystals.get([first.id, second.id])
+        assert [one.text for one in left] == ["Quentin polishes brass."] * 2
+        again = Crystal("Quentin polishes brass.", Origin.SESSION, utc_now())
+        assert store.crystals.upsert([again]) == 0
+        assert store.crystals.known([again])[0].id == first.id
+        assert list(faults(store.crystals.connection)) == []
 
 
 def test_what_was_made_of_it_in_other_words_is_listed_and_erased_unless_it_is_kept(tmp_path: Path) -> None:

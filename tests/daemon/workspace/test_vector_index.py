@@ -25,7 +25,7 @@ from daemon.dream.consolidation import consolidate
 from daemon.service.keeper import Keeper
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding, Index
-from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import LATEST
@@ -205,7 +205,7 @@ def _of_schema_12(workspace: Workspace, count: int) -> None:
             connection.execute(
                 "INSERT INTO crystals (key, id, text, origin, kind, importance, trust, lifecycle, created_at)"
                 " VALUES (?, ?, ?, 'scratch', 'fact', .7, 'agent', 'generated', ?)",
-                (key, crystal_id(Origin.SCRATCH, text), text, to_text(utc_now())),
+                (key, crystal_digest(Origin.SCRATCH, text), text, to_text(utc_now())),
             )
             table = "vectors" if key % 10 else "to_embed"
             values = (key, EMBEDDER.name, vector.tobytes()) if key % 10 else (key,)

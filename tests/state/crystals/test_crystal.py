@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from state.crystals import crystal as module
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id, lifecycle, strength
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, lifecycle, strength
 from state.trust import Trust, least_trust
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
@@ -75,18 +75,9 @@ def test_the_lifecycle_is_read_from_the_strength(
     assert lifecycle(crystal, NOW + timedelta(days=age_days)) is read
 
 
-def test_an_id_is_32_hexadecimal_digits_of_origin_and_text() -> None:
-    assert FRESH.id == crystal_id(Origin.SCRATCH, "  Anna lives in Bonn.\n")
-    assert len(FRESH.id) == 32
-    assert int(FRESH.id, 16)
-    assert FRESH.id != crystal_id(Origin.SESSION, FRESH.text)
-    assert FRESH.id != crystal_id(Origin.SCRATCH, "Anna lives in Köln.")
-    assert crystal_id(Origin.SEED, "Stra\u00dfe \u00e9") == crystal_id(Origin.SEED, "Stra\u00dfe e\u0301")
-
-
-def test_nothing_but_origin_and_text_makes_the_id() -> None:
+def test_nothing_but_origin_and_text_makes_the_digest() -> None:
     other = replace(FRESH, importance=0.1, context="Anna, in May", session="s", position=3, accesses=9, valence=0.3)
-    assert other.id == FRESH.id
+    assert other.digest == FRESH.digest
 
 
 def test_the_indexes_see_the_context_before_the_text() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.crystals.crystal import Crystal, Lifecycle, Origin, crystal_id, lifecycle, strength
+from state.crystals.crystal import Crystal, Lifecycle, Origin, crystal_digest, lifecycle, strength
 from state.trust import Trust, least_trust
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
@@ -31,13 +31,13 @@ def test_an_id_is_stable_under_white_space_and_unicode_form(
     origin: Origin, text: str, before: str, behind: str, form: str
 ) -> None:
     same = unicodedata.normalize(form, before + text + behind)  # type: ignore[arg-type]
-    assert crystal_id(origin, same) == crystal_id(origin, text)
+    assert crystal_digest(origin, same) == crystal_digest(origin, text)
 
 
 @given(st.sampled_from(Origin), st.sampled_from(Origin), texts, texts)
 def test_other_content_or_origin_is_another_crystal(one: Origin, other: Origin, text: str, second: str) -> None:
     folded = [unicodedata.normalize("NFC", each.strip()) for each in (text, second)]
-    assert (crystal_id(one, text) == crystal_id(other, second)) == (one is other and folded[0] == folded[1])
+    assert (crystal_digest(one, text) == crystal_digest(other, second)) == (one is other and folded[0] == folded[1])
 
 
 @given(crystals, ages)

@@ -16,7 +16,7 @@ from daemon.ingest.formats.turn import Watermark
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import open_workspace
 from state.codec import encode
-from state.crystals.crystal import Origin, crystal_id
+from state.crystals.crystal import Origin, crystal_digest
 from state.errors import DreamdError, UsageError
 from state.stores.backup.archive import TABLES, ArchiveError, digest_of, place
 from state.stores.backup.reading import open_foreign, rebuild, unpack
@@ -28,7 +28,7 @@ from tests.support.lived import everything
 from tests.support.long_variants import examples
 from tests.support.working import AT
 
-HALF_FORGOTTEN = '{"targets": [["tea"]], "cut": "sentences", "renamed": {}, "keywords": [], "rows": []}'
+HALF_FORGOTTEN = '{"targets": [["tea"]], "cut": "sentences", "crystals": [], "keywords": [], "rows": []}'
 OTHER_SCHEMAS = (
     "CREATE TABLE cargo (text TEXT)",
     "CREATE VIEW cargo AS SELECT * FROM crystals",
@@ -343,8 +343,10 @@ def test_every_older_schema_is_brought_to_this_one(importer: Importer, tmp_path:
             connection.execute(
                 "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
                 " VALUES (?, 'the harbour wall', 'scratch', 'general', 0.7, 'agent', 'activated', ?)",
-                (crystal_id(Origin.SCRATCH, "the harbour wall"), to_text(AT)),
+                (crystal_digest(Origin.SCRATCH, "the harbour wall"), to_text(AT)),
             )
+            if version == SCHEMA_VERSION:
+                connection.execute("UPDATE crystals SET digest = id")
             if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'to_embed'").fetchone():
                 connection.execute("INSERT INTO to_embed (crystal) SELECT key FROM crystals")
             connection.execute(f"PRAGMA user_version = {version}")

@@ -102,7 +102,7 @@ def test_what_is_frozen_never_fades(crystals: Crystals) -> None:
 
 
 def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) -> None:
-    crystals.upsert([FACT, other := replace(FACT, text="other")])
+    crystals.upsert([FACT, other := replace(FACT, text="other", id="0" * 32)])
     crystals.connection.executemany(
         "INSERT INTO pointers (keywords, topic, crystal, made_in, standing) VALUES (?, 'x', ?, 1, ?)",
         [("port", FACT.id, 1), ("other", other.id, 0)],
@@ -113,10 +113,16 @@ def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) 
 
 def test_what_is_kept_and_what_is_read_are_one_after_a_pass(crystals: Crystals) -> None:
     crystals.upsert(
-        replace(FACT, text=f"fact {number}", importance=number / 40, created_at=AT - timedelta(days=9 * number))
+        replace(
+            FACT,
+            text=f"fact {number}",
+            id=f"{number:032}",
+            importance=number / 40,
+            created_at=AT - timedelta(days=9 * number),
+        )
         for number in range(40)
     )
-    crystals.touch([replace(FACT, text=f"fact {number}").id for number in range(0, 40, 3)], AT)
+    crystals.touch([f"{number:032}" for number in range(0, 40, 3)], AT)
     now = AT + timedelta(days=30)
     while any(crystals.archive_faded(now, limit=3)):
         pass

@@ -19,7 +19,8 @@ def crystals(tmp_path: Path) -> Iterator[Crystals]:
 
 
 def _note(text: str, session: str = "", position: int = 0) -> Crystal:
-    return Crystal(text, Origin.SCRATCH, datetime(2026, 3, 1, 12, tzinfo=UTC), session=session, position=position)
+    made = Crystal(text, Origin.SCRATCH, datetime(2026, 3, 1, 12, tzinfo=UTC), session=session, position=position)
+    return replace(made, id=made.digest)
 
 
 def _around(crystals: Crystals, one: Crystal, most: int) -> tuple[list[Crystal], list[Crystal]]:

@@ -19,7 +19,8 @@ NOW = datetime(2026, 3, 12, tzinfo=UTC)
 
 
 def _note(text: str, **changes: object) -> Crystal:
-    return replace(Crystal(text, Origin.SCRATCH, NOW - timedelta(days=1)), **changes)  # type: ignore[arg-type]
+    made = replace(Crystal(text, Origin.SCRATCH, NOW - timedelta(days=1)), **changes)  # type: ignore[arg-type]
+    return replace(made, id=made.digest)
 
 
 def _searcher(crystals: Crystals) -> Searcher:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.stores.crystals.crystals import Crystals
 from state.trust import Trust
 
@@ -23,8 +23,8 @@ def test_two_people_who_say_the_same_are_two_facts(crystals: Crystals) -> None:
 
 def test_a_transcript_that_an_older_version_read_is_not_doubled(crystals: Crystals) -> None:
     anna = said("I am allergic to nuts.", origin=Origin.SESSION, speaker="Anna")
-    crystals.upsert([anna])  # under the id of its origin and text, as ever
-    assert crystals.get([crystal_id(Origin.SESSION, anna.text)]) != []
+    crystals.upsert([anna])  # by its origin and text, as ever
+    assert crystals.ids_of([crystal_digest(Origin.SESSION, anna.text)]) != {}
     assert crystals.upsert([anna]) == 0
 
 

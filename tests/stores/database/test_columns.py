@@ -1,14 +1,13 @@
-"""Every text of the schema is described, by its table's declaration or by the table of columns."""
+"""Every text of the schema is described, by its table's declaration."""
 
 from contextlib import closing
 from typing import get_type_hints
 
 import pytest
 
-from state.stores.database.columns import COLUMNS, content_of, layouts_of
 from state.stores.database.connection import memory_database
-from state.stores.database.table import Declared, Kind
-from state.stores.database.tables import TABLES
+from state.stores.database.table import Declared, Kind, layouts_of
+from state.stores.database.tables import TABLES, content_of
 
 
 def test_every_text_of_the_schema_has_a_mark_and_nothing_else_has() -> None:
@@ -16,10 +15,7 @@ def test_every_text_of_the_schema_has_a_mark_and_nothing_else_has() -> None:
         found = layouts_of(connection)
     for name, table in TABLES.items():
         assert list(table.columns) == list(found.pop(name).columns), name
-    assert {table: set(columns) for table, columns in COLUMNS.items()} == {
-        name: {column for column, kind in layout.columns.items() if kind in ("TEXT", "BLOB")}
-        for name, layout in found.items()
-    }
+    assert found == {}
 
 
 def test_no_declared_text_is_without_its_kind() -> None:
@@ -28,7 +24,7 @@ def test_no_declared_text_is_without_its_kind() -> None:
 
 
 def test_the_name_of_a_moment_says_that_it_is_one() -> None:
-    for table, columns in (*COLUMNS.items(), *((name, one.columns) for name, one in TABLES.items())):
+    for table, columns in ((name, one.columns) for name, one in TABLES.items()):
         for column, content in columns.items():
             assert (content.kind is Kind.MOMENT) is (column == "at" or column.endswith("_at")), (table, column)
 

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.budget import Spend
-from state.crystals.crystal import FADED_STRENGTH, Lifecycle, strength
+from state.crystals.crystal import FADED_STRENGTH, Crystal, Lifecycle, Origin, strength
 from state.crystals.lifecycle import fades_at
 from state.errors import StorageError
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target
 from state.signals.curiosity import Cause
 from state.signals.hormones import Baselines
 from state.stores.crystals.crystals import Crystals
@@ -34,6 +36,8 @@ from state.stores.database.connection import (
     unlike_schema,
 )
 from state.stores.database.former_entries import NO_ENTRIES
+from state.stores.erasing.intent import intended
+from state.stores.erasing.plan import Erasure
 from state.stores.history.ledger import Ledger
 from state.stores.history.steps import Finished, Steps
 from tests.support.long_variants import examples
@@ -323,3 +327,21 @@ def test_a_database_that_another_one_is_making_at_this_moment_is_waited_for(tmp_
             made.join()
             assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
             assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
+
+
+def test_a_crystal_of_version_16_keeps_its_id_and_is_known_again(tmp_path: Path) -> None:
+    path, crystal = tmp_path / "state.db", Crystal("Ada drinks tea", Origin.SCRATCH, AT)
+    begun = '{"targets": [["tea"]], "kept": [], "cut": "sentences", "renamed": {"a": ""}, "keywords": [], "rows": []}'
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, 16)
+        connection.execute(
+            "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
+            " VALUES (?, ?, 'scratch', 'general', .5, 'agent', 'generated', ?)",
+            (crystal.digest, crystal.text, to_text(AT)),
+        )
+        connection.execute("INSERT INTO meta VALUES ('forgetting', ?)", (begun,))
+    with closing(open_database(path)) as connection:
+        crystals = Crystals(connection)
+        assert crystals.upsert([crystal]) == 0
+        assert crystals.known([crystal])[0].id == crystal.digest
+        assert intended(connection) == Erasure((Target(("tea",)),), Cut.SENTENCES, frozenset("a"))

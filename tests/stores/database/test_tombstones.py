@@ -45,7 +45,8 @@ def forgotten(connection: sqlite3.Connection) -> TombstoneStore:
 
 
 def crystal(text: str, origin: Origin = Origin.SESSION) -> Crystal:
-    return Crystal(text, origin, AT)
+    made = Crystal(text, origin, AT)
+    return replace(made, id=made.digest)
 
 
 def texts(connection: sqlite3.Connection) -> list[str]:
@@ -67,7 +68,7 @@ def test_whoever_writes_a_crystal_it_is_written_without(
     crystals = Crystals(connection)
     assert crystals.upsert([crystal(HELD, origin), crystal(SECRET, origin), crystal("Rex barks", origin)]) == 2
     assert texts(connection) == [REST, "Rex barks"]
-    assert crystals.get([crystal(REST, origin).id])[0].text == REST
+    assert crystals.get(crystals.ids_of([crystal(REST, origin).digest]).values())[0].text == REST
     assert forgotten.withheld() == 2
     assert connection.execute("SELECT count(*) FROM words WHERE words MATCH 'vault'").fetchone()[0] == 0
 
