@@ -34,7 +34,7 @@ from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.moments import Moment, Moments
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
-from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.generations import Generations
 from state.stores.generations.place_record import write_place
 from state.stores.history.inbox import NoteInbox
 
@@ -194,13 +194,13 @@ def _committed(connections: Connections, place: Place, root: Path, lifetime: Lif
         raise ConflictError(f"workspace {place.name} holds something by now", "choose another name")
     write_place(connections.objects, place)
     now = utc_now()
-    key, manifest = Generations(connections.objects, place.prefix).put(root, None, 1, lease.fence, now, whole=True)
+    generations = Generations(connections.objects, place.prefix)
+    manifest = generations.put(generations.take(root, None), 1, lease.fence, now)
     lifetime.check()
-    size = bytes_of(manifest)
     facts = fresh_facts(place.handle, now)
-    leases.commit(lease, Commit(Generation(1, key), size, facts=facts, due_in=timedelta(0)))
+    leases.commit(lease, Commit(Generation(1, manifest.key), manifest.bytes, facts=facts, due_in=timedelta(0)))
     leases.release(lease)
-    return 1, size
+    return 1, manifest.bytes
 
 
 def fresh_facts(handle: str, now: datetime) -> str:

@@ -22,7 +22,7 @@ from state.fleet.workspace import Generation, Place
 from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.recovery import Newer, Recovery, Row
-from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.generations import Generations
 from state.stores.generations.manifests import made_by
 from state.stores.generations.place_record import read_place
 from state.stores.history.notes import notes_of
@@ -260,7 +260,7 @@ class _Judge:
         (key, manifest), at = whole, row.generation if row is not None else Generation()
         newer = Newer(
             Generation(max(manifest.number, at.number), key),
-            bytes_of(manifest),
+            manifest.bytes,
             manifest.at,
             stored.fence,
             fresh_facts(place.handle, self.now),
@@ -289,7 +289,7 @@ class _Judge:
             return False
 
     def _newest_whole(self, stored: _Stored, at: Generation) -> "tuple[str, Manifest] | None":
-        """The newest generation with all its packs; of the row's number the row's own first."""
+        """Return the newest generation with all its objects; of the row's number the row's own first."""
         generations = Generations(self.objects, stored.prefix)
         for key in sorted(
             stored.keys, key=lambda key: (made_by(key) or (0, 0))[0] + (key == at.key) / 2, reverse=True
@@ -298,7 +298,7 @@ class _Judge:
                 manifest = generations.manifest(key)
             except StorageError:
                 continue
-            if all(stored.sizes.get(pack.key) == pack.size for pack in manifest.packs):
+            if all(stored.sizes.get(part.key) == part.size for part in manifest.parts):
                 return key, manifest
         return None
 

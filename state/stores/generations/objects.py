@@ -1,6 +1,6 @@
 """Objects: a store of whole objects, each written once under its key; a folder, or a bucket that speaks S3."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -33,9 +33,6 @@ class Objects(Protocol):
 
     def get(self, key: str) -> bytes:
         """The whole object. Raises NotFoundError."""
-
-    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes at these (offset, size); fewer where the object ends before. Raises NotFoundError."""
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete these objects; one that is not there is deleted already."""

@@ -29,7 +29,7 @@ from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Processes
 from state.stores.fleet.tenants import Tenants, Tokens
-from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
 from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Answer, asked
@@ -129,8 +129,8 @@ class Fleet:
         taken = tuple(row.id for row in self.inbox.waiting(place.id))
         write(folder)
         number = lease.generation.number + 1
-        key, manifest = generations.put(folder, previous, number, lease.fence, datetime.now(UTC))
-        leases.commit(lease, Commit(Generation(number, key), bytes_of(manifest), taken))
+        manifest = generations.put(generations.take(folder, previous), number, lease.fence, datetime.now(UTC))
+        leases.commit(lease, Commit(Generation(number, manifest.key), manifest.bytes, taken))
         if owner is None:
             Processes(self.database).end(worker.id)
         return place

@@ -89,8 +89,8 @@ def test_a_generation_whose_owner_died_before_its_commit_is_taken_and_its_inbox_
     lease = fleet.lease(place)
     copies = fleet.folder / "copies" / place.handle
     append(contained(copies), "honey", at)
-    previous = Generations(fleet.objects, place.prefix).manifest(lease.generation.key)
-    key, _ = Generations(fleet.objects, place.prefix).put(copies, previous, 2, lease.fence, datetime.now(UTC))
+    generations = Generations(fleet.objects, place.prefix)
+    key = generations.put(generations.take(copies, None), 2, lease.fence, datetime.now(UTC)).key
     [found] = recovered(fleet)
     assert (found.finding, found.done, found.inbox) == (Finding.BEHIND, True, 1)
     assert generation_of(fleet, place) == Generation(2, key)
@@ -114,8 +114,7 @@ def test_where_the_last_generation_is_damaged_an_older_one_is_taken_when_that_is
     place = fleet.place(fleet.tenant("acme"), "notes")
     first = fleet.commit(place, "tea")
     second = fleet.commit(place, "coffee")
-    newest = max((fleet.folder / "objects" / place.prefix / "packs").iterdir())
-    newest.unlink()
+    (fleet.folder / "objects" / second.key).unlink()
     [found] = recovered(fleet)
     assert (found.finding, found.done) == (Finding.DAMAGED, False)
     assert "--older" in found.problem
