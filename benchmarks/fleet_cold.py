@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.fleet import Ground, ground, milliseconds, row
-from benchmarks.serving import environment, home, machine, percentile
+from benchmarks.serving import home, machine, percentile
 from benchmarks.workload import Workload, fill
 from daemon.api.operations.search import Search, memory_search
 from daemon.config.settings import Config
@@ -31,6 +31,7 @@ from daemon.fleet.workers.worker import Worker
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.fleet.workspace import Generation
+from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases
@@ -49,11 +50,10 @@ NOTES = 30
 
 
 def made_workspace(place: Path, crystals: int) -> Path:
-    """A workspace of so many crystals with vectors."""
-    from daemon.workspace.adoption import init_workspace
+    """A workspace of so many crystals."""
     from daemon.workspace.stores import open_exclusive
 
-    workspace = init_workspace(place / "made", environment(place))
+    workspace = init_workspace(contained(place / "made"))
     with open_exclusive(workspace, Config(), "benchmark") as store:
         fill(store, Workload(SEED), crystals)
     return workspace.root
@@ -153,7 +153,7 @@ def measure(cold: Cold, kind: str, runs: int, place: Path) -> None:
         cold.remove_copy()
     row("  cold, ms p50/p95/p99", milliseconds(first), "p95 < 2,000", met=percentile(first, 95) < GOAL)
     row("  of it the generation", milliseconds(alone))
-    row("  again, with the vectors of before", milliseconds(again))
+    row("  again, with its vectors", milliseconds(again))
     cold.search(cold.place)
     for _ in range(2):  # the first one adapts what an older dreamd made
         objects, stored = cold.stored()

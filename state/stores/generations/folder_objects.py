@@ -75,6 +75,6 @@ class FolderObjects:
         return self._root.joinpath(*parts)
 
     def _require_root(self) -> None:
-        """A shared disk that is not mounted any more is a store that is away, not one without objects."""
+        """Raise UnreachableError for a shared disk that is not mounted: no store without objects."""
         if not self._root.is_dir():
             raise UnreachableError(f"the folder of the object store is away: {self._root}", "mount it again")

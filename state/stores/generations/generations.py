@@ -30,7 +30,7 @@ from state.stores.generations.objects import Objects
 from state.stores.generations.placing import place
 
 # Objects beyond the last whole generation, after which the next is whole.
-_MOST_CHANGES = 32
+_MOST_CHANGES = 16
 # Blocks that lie in the generation's own object. Who recovers reads one of each workspace.
 _INLINE_BYTES = 1024**2
 _AT_ONCE = 8
@@ -57,6 +57,7 @@ class Generations:
         self._prefix = prefix.strip("/")
         self._last: tuple[Path, str, dict[str, Reading]] | None = None
         self._known: dict[str, Manifest] = {}
+        self._read = ("", b"")  # the object that was read last: who asks for a generation brings it up
 
     def take(self, folder: Path, previous: Manifest | None, *, whole: bool = False) -> Taken:
         """Read the folder as it is now; nothing is written.
@@ -92,12 +93,14 @@ class Generations:
     def manifest(self, key: str) -> Manifest:
         """Return the generation with this key. Raise StorageError if it is missing or not what was written."""
         if key not in self._known:
-            self._known[key] = decoded_manifest(self._get(key), key, self._prefix)
+            self._read = key, self._get(key)
+            self._known[key] = decoded_manifest(self._read[1], key, self._prefix)
         return self._known[key]
 
     def bring_up(self, folder: Path, manifest: Manifest) -> None:
         """Make the folder be this generation, as `place` says. Raise StorageError, which names the object."""
         readings = place(folder, manifest, self._batches(manifest))
+        self._read = ("", b"")
         self._last = Path(os.path.realpath(folder)), manifest.key, readings
 
     def keys(self) -> tuple[str, ...]:
@@ -135,6 +138,8 @@ class Generations:
                     yield decoded_batch(content, key, self._prefix)
 
     def _get(self, key: str) -> bytes:
+        if key == self._read[0]:
+            return self._read[1]
         try:
             return self._objects.get(key)
         except NotFoundError:

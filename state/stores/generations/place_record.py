@@ -21,7 +21,7 @@ def write_place(objects: Objects, place: Place) -> None:
 
 
 def read_place(objects: Objects, tenant: int, workspace: int) -> Place | None:
-    """The workspace with these numbers, by the names in its record; None without one that can be read."""
+    """Return the workspace with these numbers, by the names in its record; None without a readable one."""
     try:
         plain = json.loads(objects.get(f"{tenant}/{workspace}/{PLACE}"))
         return Place(workspace, tenant, str(plain["tenant"]), str(plain["workspace"]))

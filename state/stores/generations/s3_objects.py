@@ -113,5 +113,5 @@ def _opened(bucket: str, prefix: str, options: Mapping[str, str]) -> "S3Store":
 
 
 def _reason(error: Exception) -> str:
-    """The first lines of what the library says, which goes on with what is for its makers."""
+    """Return the first lines of what the library says; the rest is for its makers."""
     return " ".join(str(error).partition("\n\nDebug")[0].split())[:_LONGEST_REASON]

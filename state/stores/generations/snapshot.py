@@ -67,7 +67,7 @@ def identity_of(status: os.stat_result) -> Identity:
 def take(root: Path, sink: Sink) -> None:
     """Give the sink every file of this workspace's folder that belongs to a generation.
 
-    Never inside a commit. Raises BusyError when MEMORY.md was written meanwhile, and StorageError.
+    Never inside a commit. Raise BusyError if MEMORY.md was written meanwhile, and StorageError.
     """
     workspace = contained(root)
     disk = workspace.disk()
@@ -102,7 +102,7 @@ class _Log:
 
 
 def _take_database(root: Path, name: str, sink: Sink) -> None:
-    """A copy by SQLite's own means, in one go: others may write; pages keep their places."""
+    """Copy it by SQLite's own means, in one go: others may write; pages keep their places."""
     path = root / name
     known = identity(root, name)
     if known is None or not known[0] or sink.repeats(name, known):
@@ -122,7 +122,7 @@ def _take_database(root: Path, name: str, sink: Sink) -> None:
 
 
 def _take_file(root: Path, name: str, sink: Sink) -> None:
-    """A file as somebody may be saving it; one that goes on changing is taken as it is in the end."""
+    """Take a file that somebody may be saving; one that goes on changing is taken as it is in the end."""
     for reading in range(_MOST_READINGS):
         if reading:
             sink.drop(name)

@@ -172,4 +172,4 @@ def test_the_store_holds_little_more_than_the_workspace(folder_store: Objects, h
     for number in range(90, 130):  # however small the changes are
         write_rows(here, ["one more"])
         last = put(generations, here, last, number, 1)
-    assert len(last.parts) <= 40
+    assert len(last.parts) <= 20
