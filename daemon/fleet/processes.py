@@ -49,7 +49,7 @@ def patiently(act: Callable[[], Result]) -> Result:
             return act()
         except UnreachableError as error:
             if not is_told:
-                logs.get().warning("waiting", error=error)
+                logs.get().warning("start_delayed", error=error)
             is_told = True
             time.sleep(_RETRY_SECONDS)
 

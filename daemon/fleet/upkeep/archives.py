@@ -6,7 +6,6 @@ changes, so nobody has to stop: no lease is taken, and an owner at work goes on.
 Import makes the workspace, owns it with a fence as a worker does, and commits its first generation.
 """
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
 from state.fleet.tenant import Tenant
 from state.fleet.workspace import Generation, Place, Worker
+from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.leases import Commit, Leases
@@ -117,28 +117,10 @@ def require_new(target: Path) -> None:
 
 def _publish(made: Path, target: Path) -> None:
     """Give the archive its name, whole from the first moment, unless somebody else has taken it."""
-    beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
-    with storage_errors(target):
-        try:
-            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
-                shutil.copyfileobj(file, copy)
-                copy.flush()
-                os.fsync(copy.fileno())
-            os.link(beside, target)
-        except FileExistsError:
-            raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file") from None
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
-                raise
-            beside.rename(target)  # a file system without links
-        finally:
-            beside.unlink(missing_ok=True)
-        fd = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+    try:
+        Disk(target.parent, state=made.parent).rename_new(made, target)
+    except FileExistsError:
+        raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file") from None
 
 
 def import_place(connections: Connections, tenant: Tenant, name: str, file: Path, own: Path) -> ImportedPlace:
