@@ -124,7 +124,7 @@ def run_gateway(load: Callable[[], Config]) -> int:
         from daemon.fleet.gateways.gateway import Gateway
 
         gateway = Gateway(load, connections, folder.path)
-        asyncio.run(_serve_gateway(gateway, connections, listener, operators))
+        asyncio.run(_serve_gateway(gateway, listener, operators))
     finally:
         listener.close()
     connections.close()
@@ -134,16 +134,14 @@ def run_gateway(load: Callable[[], Config]) -> int:
     os._exit(0)
 
 
-async def _serve_gateway(gateway: "Gateway", connections: "Connections", listener: Listener, operators: str) -> None:
-    from daemon.fleet.gateways.presence import Presence
+async def _serve_gateway(gateway: "Gateway", listener: Listener, operators: str) -> None:
     from daemon.fleet.gateways.serving import serve_gateway
 
     stop = stop_event()
-    presence = Presence(connections.database, gateway, listener.address)
-    await asyncio.to_thread(patiently, presence.start)
+    await asyncio.to_thread(patiently, lambda: gateway.start(listener.address))
     logs.get().info("started", version=gateway.info().version, entrances=[listener.address])
     await serve_gateway(gateway, listener, operators, stop)
-    await asyncio.to_thread(presence.stop)
+    await asyncio.to_thread(gateway.stop)
     logs.get().info("stopped", left_behind=False)
 
 

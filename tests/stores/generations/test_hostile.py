@@ -114,6 +114,14 @@ def test_a_manifest_that_means_nothing_is_refused(
         )
 
 
+def test_what_an_older_dreamd_put_is_told_as_such(folder_store: Objects) -> None:
+    content = zlib.compress(b'{"format":1,"number":1}')
+    key = manifest_key(PREFIX, 1, 1, content)
+    folder_store.put_new(key, content)
+    with pytest.raises(StorageError, match="by an older dreamd; export the workspace"):
+        Generations(folder_store, PREFIX).manifest(key)
+
+
 def test_a_key_of_another_workspace_is_none_of_this_one(folder_store: Objects, made: Manifest) -> None:
     with pytest.raises(StorageError, match=made.key):
         Generations(folder_store, "8/1").manifest(made.key)

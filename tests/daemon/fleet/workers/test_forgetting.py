@@ -1,7 +1,5 @@
 """What was forgotten lies in no object and on no disk, whoever dies on the way."""
 
-import os
-import time
 from pathlib import Path
 
 import pytest
@@ -68,19 +66,6 @@ def test_who_takes_over_finishes_an_erasure(fleet: Fleet, monkeypatch: pytest.Mo
             assert fleet.holds(PLACE) == []
             assert '"erasing":null' in fleet.row(place)["facts"]
     assert fleet.crystals(place) == ["Ada prefers tea"]
-
-
-@pytest.mark.full
-def test_a_copy_that_nobody_has_used_for_a_month_goes(fleet: Fleet) -> None:
-    old, new = fleet.place(), fleet.place()
-    with fleet.worker() as worker:
-        for place in (old, new):
-            run(worker, place, "working_memory_note", note=TEXT, importance=0.9)
-        worker.ownership.give_back_idle(0)
-        folders = [worker.ownership._folder / place.handle for place in (old, new)]
-        os.utime(folders[0], (time.time() - 30 * 86_400,) * 2)
-        until(lambda: not folders[0].exists())
-        assert folders[1].exists()
 
 
 def _die(*_: object) -> None:
