@@ -134,7 +134,7 @@ class Cold:
         lease = leases.take(self.place.id, self.worker.lifetime.worker.id)
         assert lease is not None
         generations = Generations(self.objects, self.place.prefix)
-        manifest = generations.put(generations.take(folder, None), 1, lease.fence, utc_now())
+        manifest = generations.put(generations.take(folder, None), lease, utc_now())
         leases.release(leases.commit(lease, Commit(Generation(1, manifest.key), manifest.bytes)))
         return manifest.bytes
 

@@ -28,8 +28,11 @@ class Manifest:
 
     A block in a later object takes the place of the same one in an earlier. The last object is the generation's own,
     by whose key the registry names it. `number` and `fence`: which generation it was to be, and of which owner.
+    `tenant` and `workspace`: the names, with which a lost registry is made anew.
     """
 
+    tenant: str
+    workspace: str
     number: int
     fence: int
     at: datetime

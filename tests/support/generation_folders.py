@@ -6,8 +6,10 @@ import zlib
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 from state.fleet.generation import Manifest
+from state.fleet.workspace import Generation, Lease, Place
 from state.stores.generations.belonging import DATABASES, belongs
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
@@ -37,7 +39,8 @@ def put(
     generations: Generations, root: Path, previous: Manifest | None, number: int, fence: int, *, whole: bool = False
 ) -> Manifest:
     """The folder as it is now, put as this generation."""
-    return generations.put(generations.take(root, previous, whole=whole), number, fence, NOW)
+    lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), fence, Generation(number - 1))
+    return generations.put(generations.take(root, previous, whole=whole), lease, NOW)
 
 
 def write_rows(root: Path, texts: list[str]) -> None:

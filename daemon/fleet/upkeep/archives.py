@@ -35,7 +35,6 @@ from state.stores.fleet.moments import Moment, Moments
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
 from state.stores.generations.generations import Generations
-from state.stores.generations.place_record import write_place
 from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
@@ -174,10 +173,9 @@ def _committed(connections: Connections, place: Place, root: Path, lifetime: Lif
         raise BusyError(f"workspace {place.name} has an owner already", "choose another name")
     if lease.generation.number:
         raise ConflictError(f"workspace {place.name} holds something by now", "choose another name")
-    write_place(connections.objects, place)
     now = utc_now()
     generations = Generations(connections.objects, place.prefix)
-    manifest = generations.put(generations.take(root, None), 1, lease.fence, now)
+    manifest = generations.put(generations.take(root, None), lease, now)
     lifetime.check()
     facts = fresh_facts(place.handle, now)
     leases.commit(lease, Commit(Generation(1, manifest.key), manifest.bytes, facts=facts, due_in=timedelta(0)))

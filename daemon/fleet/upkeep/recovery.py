@@ -24,7 +24,6 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.recovery import Newer, Recovery, Row
 from state.stores.generations.generations import Generations
 from state.stores.generations.manifests import made_by
-from state.stores.generations.place_record import read_place
 from state.stores.history.notes import notes_of
 
 if TYPE_CHECKING:
@@ -48,9 +47,9 @@ class Finding(StrEnum):
     LOST = "lost"
     """The row has a generation, and the store nothing that is whole."""
     UNNAMED = "unnamed"
-    """Neither a row nor a record says whose it is."""
+    """Neither a row nor a generation says whose it is."""
     FOREIGN = "foreign"
-    """The row is of another name than the record in the store."""
+    """The row is of another name than the generation in the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +243,12 @@ class _Judge:
         number = whole[1].number if whole is not None else 0
         if row is not None and whole is not None and whole[0] == at.key and row.place.tenant == stored.tenant:
             return _Judged(_found(stored, row.place, Finding.CURRENT, at.number, number))
-        named = read_place(self.objects, stored.tenant, stored.workspace)
+        named = None
+        if whole is not None:
+            named = Place(stored.workspace, stored.tenant, whole[1].tenant, whole[1].workspace)
         place = row.place if row is not None else named
         if place is None:
-            return _Judged(_found(stored, None, Finding.UNNAMED, 0, number, "no record says whose it is"))
+            return _Judged(_found(stored, None, Finding.UNNAMED, 0, number, "no generation says whose it is"))
         if named not in (None, place) or place.tenant != stored.tenant:
             what = f"the database has {place.tenant_name}/{place.name} under this number"
             return _Judged(_found(stored, named, Finding.FOREIGN, at.number, number, what))

@@ -200,12 +200,11 @@ class Owned:
                 taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
             snapshot = self._generations.take(self._folder, self._manifest, whole=whole)
         # Nobody waits for the object store but who waits for this commit.
-        number = self._lease.generation.number + 1
-        manifest = self._generations.put(snapshot, number, self._lease.fence, utc_now())
+        manifest = self._generations.put(snapshot, self._lease, utc_now())
         paid = self._paid_now()
         facts, due_in = self._foresight(erasing)
         commit = Commit(
-            Generation(number, manifest.key),
+            Generation(manifest.number, manifest.key),
             manifest.bytes,
             taken,
             self._spent(dreams, paid),

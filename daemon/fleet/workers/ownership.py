@@ -19,7 +19,6 @@ from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import ERASURES_KEPT_DAYS
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
-from state.stores.generations.place_record import write_place
 from state.stores.generations.placing import clear
 
 # Vectors of workspaces that are no longer owned stay for the next time, as long as the disk has room for others.
@@ -132,7 +131,6 @@ class Ownership:
         manifest = generations.manifest(lease.generation.key) if lease.generation.key else None
         if manifest is None:  # it has never been committed: what lies here, nobody was told of
             clear(folder)
-            write_place(self._objects, lease.place)
         else:
             generations.bring_up(folder, manifest)
         init_workspace(contained(folder))

@@ -10,12 +10,13 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from state.errors import ConflictError, NotFoundError, StorageError
 from state.fleet.generation import Manifest, Part
+from state.fleet.workspace import Lease
 from state.stores.generations import snapshot
 from state.stores.generations.blocks import Batch, Blocks, Reading
 from state.stores.generations.manifests import (
@@ -74,18 +75,20 @@ class Generations:
         snapshot.take(folder, blocks)
         return Taken(folder, blocks.readings, blocks.batches, parts)
 
-    def put(self, taken: Taken, number: int, fence: int, now: datetime) -> Manifest:
-        """Write what was taken as a generation, durably."""
+    def put(self, taken: Taken, lease: Lease, now: datetime) -> Manifest:
+        """Write what was taken as the generation after the lease's, durably."""
+        number, fence = lease.generation.number + 1, lease.fence
         *batches, last = taken.batches
         if len(last.content) > _INLINE_BYTES:
             batches, last = taken.batches, Batch()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             parts = [*pool.map(lambda batch: self._put_part(batch, number, fence), batches)]
         files = tuple(reading.file for _, reading in sorted(taken.readings.items()))
-        manifest = Manifest(number, fence, now, files, (*taken.before, *parts))
+        names = lease.place.tenant_name, lease.place.name
+        manifest = Manifest(*names, number, fence, now, files, (*taken.before, *parts))
         content = encoded(last, manifest)
         own = self._put_new(manifest_key(self._prefix, number, fence, content), content)
-        manifest = Manifest(number, fence, now, files, (*manifest.parts, own))
+        manifest = replace(manifest, parts=(*manifest.parts, own))
         self._last = taken.folder, own.key, taken.readings
         self._known[own.key] = manifest
         return manifest

@@ -55,6 +55,7 @@ def encoded(batch: Batch, manifest: Manifest | None = None) -> bytes:
     plain: dict[str, Any] = {"format": FORMAT, "blocks": [[one.name, one.size, one.runs] for one in batch.extents]}
     if manifest is not None:
         plain |= {
+            "place": [manifest.tenant, manifest.workspace],
             "number": manifest.number,
             "fence": manifest.fence,
             "at": manifest.at.isoformat(),
@@ -78,10 +79,9 @@ def decoded_manifest(content: bytes, key: str, prefix: str) -> Manifest:
             for name, size, mtime_ns, digest in plain["files"]
         )
         parts = tuple(Part(str(part), _number(size)) for part, size in plain["parts"])
-        at = datetime.fromisoformat(plain["at"])
-        manifest = Manifest(
-            _number(plain["number"]), _number(plain["fence"]), at, files, (*parts, Part(key, len(content)))
-        )
+        tenant, workspace = map(str, plain["place"])
+        number, fence, at = _number(plain["number"]), _number(plain["fence"]), datetime.fromisoformat(plain["at"])
+        manifest = Manifest(tenant, workspace, number, fence, at, files, (*parts, Part(key, len(content))))
     except _MALFORMED as error:
         raise _wrong(key, "it is no generation") from error
     _require_sound(manifest, prefix)

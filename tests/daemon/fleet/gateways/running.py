@@ -127,7 +127,7 @@ class Fleet:
         taken = tuple(row.id for row in self.inbox.waiting(place.id))
         write(folder)
         number = lease.generation.number + 1
-        manifest = generations.put(generations.take(folder, previous), number, lease.fence, datetime.now(UTC))
+        manifest = generations.put(generations.take(folder, previous), lease, datetime.now(UTC))
         leases.commit(lease, Commit(Generation(number, manifest.key), manifest.bytes, taken))
         if owner is None:
             Processes(self.database).end(worker.id)

@@ -22,7 +22,6 @@ from state.stores.fleet.processes import Processes
 from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
-from state.stores.generations.place_record import write_place
 from state.stores.history.inbox import NoteInbox
 
 
@@ -83,13 +82,11 @@ class Kept:
         previous = generations.manifest(lease.generation.key) if lease.generation.key else None
         if previous is not None:
             generations.bring_up(root, previous)
-        else:
-            write_place(self.objects, place)
         workspace = init_workspace(contained(root))
         for note in notes:
             append(workspace, note)
         number = lease.generation.number + 1
-        manifest = generations.put(generations.take(root, previous), number, lease.fence, at or datetime.now(UTC))
+        manifest = generations.put(generations.take(root, previous), lease, at or datetime.now(UTC))
         return Generation(number, manifest.key), manifest.bytes
 
     def commit(self, place: Place, *notes: str, spent: Spent = Spent(), taken: tuple[int, ...] = ()) -> Generation:  # noqa: B008 - a frozen value
