@@ -199,10 +199,11 @@ class Owned:
             with self._absorbing, self._counting:
                 taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
             snapshot = self._generations.take(self._folder, self._manifest, whole=whole)
+            # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
+            facts, due_in = self._foresight(erasing)
         # Nobody waits for the object store but who waits for this commit.
         manifest = self._generations.put(snapshot, self._lease, utc_now())
         paid = self._paid_now()
-        facts, due_in = self._foresight(erasing)
         commit = Commit(
             Generation(manifest.number, manifest.key),
             manifest.bytes,
