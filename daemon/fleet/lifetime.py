@@ -38,7 +38,7 @@ class Lifetime:
         ended: Callable[[], None] = lambda: None,
         slots: int = 0,
         heard: Callable[[], None] = lambda: None,
-        seconds: float = HEARTBEAT_SECONDS,
+        seconds: float | None = None,
     ) -> None:
         self.worker = me
         self.problem = f"the {kind} is starting"
@@ -49,7 +49,7 @@ class Lifetime:
         self._condition = condition
         self._ended = ended
         self._after_each = heard
-        self._seconds = seconds
+        self._seconds = seconds or HEARTBEAT_SECONDS
         self._believed_until = 0.0
         self._draining = False
         self._stopping = threading.Event()
