@@ -52,7 +52,8 @@ def open_database(config: Config, size: int = 8) -> "FleetDatabase":
 def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Connections:
     """Database and object store of one fleet. Raises ConfigError and UnreachableError.
 
-    The store of another fleet is refused: workspaces of two would lie over each other.
+    The store of another fleet is refused: workspaces of two would lie over each other. So is an empty one beside a
+    database that names generations.
     """
     from state.stores.generations.objects import open_objects
 
@@ -62,6 +63,7 @@ def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Co
         database = open_database(config, size)
         stack.callback(database.close)
         objects = open_objects(config.fleet.objects, environment)
+        _require_holds_generations(database, objects, config.fleet.objects)
         _require_same_fleet(database, objects, config.fleet.objects)
         stack.pop_all()
     return Connections(database, objects)
@@ -70,7 +72,7 @@ def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Co
 def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt: bool) -> Connections:
     """Like `connect`; a database without a tenant, which was lost and made anew, may have any store.
 
-    `adopt`: that store is its own from now on.
+    So may one whose store was lost have an empty one. `adopt`: that store is its own from now on.
     """
     from state.stores.fleet.recovery import Recovery
     from state.stores.generations.objects import open_objects
@@ -87,10 +89,27 @@ def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt:
                 found = objects.get(MARK).decode()
                 if adopt:
                     recovery.mark(found)
-        else:
+        elif adopt or _is_marked(objects):
             _require_same_fleet(database, objects, config.fleet.objects)
         stack.pop_all()
     return Connections(database, objects)
+
+
+def _require_holds_generations(database: "FleetDatabase", objects: "Objects", url: str) -> None:
+    """Return unless the database names generations, and the store has not even a mark. Raises ConfigError."""
+    row = database.row("SELECT count(*) AS count FROM workspaces WHERE generation > 0 AND removed_at IS NULL")
+    if row is not None and row["count"] and not _is_marked(objects):
+        raise ConfigError(
+            f"{url} is empty, and the database has {row['count']:,} workspaces whose memory lies in an object store",
+            "check fleet.objects; if that store was lost, see the runbook in docs/fleet.md",
+        )
+
+
+def _is_marked(objects: "Objects") -> bool:
+    try:
+        return bool(objects.get(MARK))
+    except NotFoundError:
+        return False
 
 
 def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str) -> None:

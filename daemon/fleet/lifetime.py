@@ -24,9 +24,9 @@ _RETRY_SECONDS = 1.0
 
 
 class Lifetime:
-    """The row of a process that owns workspaces: a worker, or a command for a moment.
+    """The row of a process: a worker, a gateway, or a command that owns a workspace for a moment.
 
-    `condition` is what it says of itself; `ended` is called when it counts as dead.
+    `condition` is what it says of itself; `ended` is called when it counts as dead, `heard` after each heartbeat.
     """
 
     def __init__(
@@ -37,6 +37,8 @@ class Lifetime:
         condition: Callable[[], Condition],
         ended: Callable[[], None] = lambda: None,
         slots: int = 0,
+        heard: Callable[[], None] = lambda: None,
+        seconds: float | None = None,
     ) -> None:
         self.worker = me
         self.problem = f"the {kind} is starting"
@@ -46,6 +48,8 @@ class Lifetime:
         self._slots = slots
         self._condition = condition
         self._ended = ended
+        self._after_each = heard
+        self._seconds = seconds or HEARTBEAT_SECONDS
         self._believed_until = 0.0
         self._draining = False
         self._stopping = threading.Event()
@@ -87,7 +91,7 @@ class Lifetime:
         self._heard(asked, self._processes.heartbeat(self.worker.id))
 
     def _beat(self) -> None:
-        while not self._stopping.wait(_RETRY_SECONDS if self.problem else HEARTBEAT_SECONDS):
+        while not self._stopping.wait(min(_RETRY_SECONDS, self._seconds) if self.problem else self._seconds):
             asked = time.monotonic()
             try:
                 heard = self._processes.heartbeat(self.worker.id, self._condition(), draining=self._draining)
@@ -97,6 +101,7 @@ class Lifetime:
                         self._begin()
                 else:
                     self._heard(asked, heard)
+                    self._after_each()
             except DreamdError as error:
                 if time.monotonic() >= self._believed_until:
                     self._lose(str(error))

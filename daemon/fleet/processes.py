@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from daemon.config.paths import token
 from daemon.config.settings import Config
@@ -16,15 +16,19 @@ from daemon.http.serve import serve
 from daemon.http.sockets import Listener, PortKeys, open_port
 from daemon.observability import logs
 from daemon.service import malloc
+from state.errors import UnreachableError
 
 if TYPE_CHECKING:
     from daemon.fleet.connections import Connections
     from daemon.fleet.gateways.gateway import Gateway
     from daemon.fleet.workers.worker import Worker
 
+Result = TypeVar("Result")
+
 # Of the ten seconds after SIGTERM.
 _STOP_SECONDS = 8.0
 _TRIM_SECONDS = 30.0
+_RETRY_SECONDS = 1.0
 _GATEWAY_CONNECTIONS = 12
 _WORKER_KEYS = PortKeys("fleet.host", "fleet.worker_port", "any free one")
 _GATEWAY_KEYS = PortKeys("fleet.host", "fleet.gateway_port", "any free one")
@@ -37,11 +41,24 @@ def prepare(config: Config) -> None:
     sys.setswitchinterval(0.001)
 
 
+def patiently(act: Callable[[], Result]) -> Result:
+    """Do it as soon as database and object store can be reached: a process that starts waits for them."""
+    is_told = False
+    while True:
+        try:
+            return act()
+        except UnreachableError as error:
+            if not is_told:
+                logs.get().warning("start_delayed", error=error)
+            is_told = True
+            time.sleep(_RETRY_SECONDS)
+
+
 def run_worker(load: Callable[[], Config]) -> int:
-    """Own workspaces and dream until a signal; the exit status. Raises ConfigError, UnreachableError, BusyError."""
+    """Own workspaces and dream until a signal; return the exit status. Raise ConfigError and BusyError."""
     config = load()
     prepare(config)
-    connections = connect(config, os.environ, size=config.fleet.dreams_at_once + 12)
+    connections = patiently(lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + 12))
     folder = own_folder(config, os.environ, "worker")
     isolate(folder.path, os.environ)
     secret = os.urandom(32).hex()
@@ -68,7 +85,7 @@ async def _serve_worker(worker: "Worker", connections: "Connections", config: Co
     from daemon.fleet.workers.sweeper import Sweeper
 
     stop, closing = stop_event(), asyncio.Event()
-    await asyncio.to_thread(worker.start)
+    await asyncio.to_thread(patiently, worker.start)
     database = worker.database
     queue = Queue(
         config.fleet.database, config.fleet.dreams_at_once, worker.own_queue, worker.run_job, worker.stopping
@@ -95,11 +112,11 @@ async def _serve_worker(worker: "Worker", connections: "Connections", config: Co
 
 
 def run_gateway(load: Callable[[], Config]) -> int:
-    """Serve tenants until a signal; the exit status. Raises ConfigError, UnreachableError, BusyError."""
+    """Serve tenants until a signal; return the exit status. Raise ConfigError and BusyError."""
     config = load()
     prepare(config)
     operators = token(os.environ)
-    connections = connect(config, os.environ, size=_GATEWAY_CONNECTIONS)
+    connections = patiently(lambda: connect(config, os.environ, size=_GATEWAY_CONNECTIONS))
     folder = own_folder(config, os.environ, "gateway")
     isolate(folder.path, os.environ)
     listener = open_port(config.fleet.host, config.fleet.gateway_port, operators, _GATEWAY_KEYS)
@@ -107,7 +124,7 @@ def run_gateway(load: Callable[[], Config]) -> int:
         from daemon.fleet.gateways.gateway import Gateway
 
         gateway = Gateway(load, connections, folder.path)
-        asyncio.run(_serve_gateway(gateway, connections, listener, operators))
+        asyncio.run(_serve_gateway(gateway, listener, operators))
     finally:
         listener.close()
     connections.close()
@@ -117,16 +134,14 @@ def run_gateway(load: Callable[[], Config]) -> int:
     os._exit(0)
 
 
-async def _serve_gateway(gateway: "Gateway", connections: "Connections", listener: Listener, operators: str) -> None:
-    from daemon.fleet.gateways.presence import Presence
+async def _serve_gateway(gateway: "Gateway", listener: Listener, operators: str) -> None:
     from daemon.fleet.gateways.serving import serve_gateway
 
     stop = stop_event()
-    presence = Presence(connections.database, gateway, listener.address)
-    await asyncio.to_thread(presence.start)
+    await asyncio.to_thread(patiently, lambda: gateway.start(listener.address))
     logs.get().info("started", version=gateway.info().version, entrances=[listener.address])
     await serve_gateway(gateway, listener, operators, stop)
-    await asyncio.to_thread(presence.stop)
+    await asyncio.to_thread(gateway.stop)
     logs.get().info("stopped", left_behind=False)
 
 

@@ -1,39 +1,22 @@
-"""Manifest: what a generation of a workspace is made of, chunk by chunk."""
+"""Generation: what a committed state of a workspace is made of."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-FORMAT = 1
-CHUNK_BYTES = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A part of a file: so many bytes at an offset of a pack, with their SHA-256."""
-
-    pack: str
-    offset: int
-    size: int
-    digest: str
-
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of the workspace, as its chunks in their order.
-
-    `digest` is the SHA-256 of its chunks' digests: of files that are cut alike it tells which are the same.
-    """
+    """A file of the workspace; `digest` is that of its blocks' digests."""
 
     name: str
     size: int
     mtime_ns: int
     digest: str
-    chunks: tuple[Chunk, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
-    """An object that holds chunks; it is written once."""
+class Part:
+    """An object that holds blocks of files; it is written once."""
 
     key: str
     size: int
@@ -41,14 +24,27 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One generation of a workspace, whole: its files, and the packs that their chunks lie in.
+    """One generation of a workspace: its files, and the objects that hold their blocks, the oldest first.
 
-    `number` and `fence`: which generation it was to be, and of which owner.
+    A block in a later object takes the place of the same one in an earlier. The last object is the generation's own,
+    by whose key the registry names it. `number` and `fence`: which generation it was to be, and of which owner.
+    `tenant` and `workspace`: the names, with which a lost registry is made anew.
     """
 
-    format: int
+    tenant: str
+    workspace: str
     number: int
     fence: int
     at: datetime
     files: tuple[StoredFile, ...]
-    packs: tuple[Pack, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def key(self) -> str:
+        """The key of its own object."""
+        return self.parts[-1].key
+
+    @property
+    def bytes(self) -> int:
+        """How much its files hold."""
+        return sum(file.size for file in self.files)

@@ -15,6 +15,7 @@ from tests.daemon.http.running import Answer
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, shown, tenancy
 from tests.redteam.tenants_corpus import HEADERS, PATHS, SMUGGLED, fields_of, others_fields
 from tests.support.fleet_tables import made
+from tests.support.generation_folders import held_in
 from tests.support.postgres import Postgres
 
 NOWHERE = "no-such-one"
@@ -211,7 +212,7 @@ def test_replicas_and_folders_are_of_one_each(lived: Tenancy, mine: Occupant, ot
     for path in sorted(lived.folder.rglob("*")):
         if not path.is_file():
             continue
-        whole = path.read_bytes()
+        whole = held_in(path)
         for part in path.parts:
             if (owner := owners.get(part)) is not None:
                 looked += 1

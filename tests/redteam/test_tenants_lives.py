@@ -18,6 +18,7 @@ from state.stores.generations.generations import Generations
 from tests.daemon.fleet.gateways.running import until
 from tests.daemon.mcp.agents import run
 from tests.redteam.tenancy import OPERATOR_CANARY, WORKSPACE, Occupant, Tenancy, tenancy
+from tests.support.generation_folders import held_in
 
 QUICK_SECONDS = 2.0
 
@@ -33,7 +34,7 @@ def town(fleet_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 def remains(town: Tenancy, text: str) -> list[str]:
     """Where this text still is: in files of anybody, or in rows."""
     files = [path for path in town.folder.rglob("*") if path.is_file() and path.stat().st_size]
-    found = [str(path) for path in files if path.exists() and text.encode() in path.read_bytes()]
+    found = [str(path) for path in files if path.exists() and text.encode() in held_in(path)]
     for table in ("inbox", "workspaces", "spending", "erasures", "tenants", "tokens", "procrastinate_jobs"):
         rows = town.database.rows(f"SELECT r::text AS row FROM {table} r")  # noqa: S608 - the names are ours
         found += [table for row in rows if text in row["row"]]

@@ -15,6 +15,7 @@ from tests.daemon.mcp.agents import run
 from tests.redteam.operators_house import NAME, TEA, OperatorsHouse, canary, operators_house
 from tests.redteam.tenancy import shown
 from tests.redteam.tenants_corpus import fields_of
+from tests.support.generation_folders import held_in
 from tests.support.postgres import Postgres
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def test_a_dream_whose_model_refuses_tells_nothing_of_the_key(house: OperatorsHo
     objects = [path for path in (house.folder / f"objects-{canary('objects')}").rglob("*") if path.is_file()]
     assert objects
     for path in objects:
-        content = path.read_bytes()
+        content = held_in(path)
         assert [place for place in UNNAMED if canary(place).encode() in content] == [], path
 
 

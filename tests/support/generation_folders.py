@@ -2,11 +2,16 @@
 
 import os
 import sqlite3
+import zlib
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
+from state.fleet.generation import Manifest
+from state.fleet.workspace import Generation, Lease, Place
 from state.stores.generations.belonging import DATABASES, belongs
+from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -28,6 +33,14 @@ def make_folder(root: Path, rows: int = 20, records: int = 3) -> Path:
             made.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT)")
     write_rows(root, [f"row {number}" for number in range(rows)])
     return root
+
+
+def put(
+    generations: Generations, root: Path, previous: Manifest | None, number: int, fence: int, *, whole: bool = False
+) -> Manifest:
+    """The folder as it is now, put as this generation."""
+    lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), fence, Generation(number - 1))
+    return generations.put(generations.take(root, previous, whole=whole), lease, NOW)
 
 
 def write_rows(root: Path, texts: list[str]) -> None:
@@ -66,6 +79,16 @@ def files(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
-def everything(objects: Objects, prefix: str = PREFIX) -> dict[str, bytes]:
-    """Each object with its content."""
-    return {one.key: objects.get(one.key) for one in objects.list(prefix)}
+def held_in(path: Path) -> bytes:
+    """What a file holds, which may be an object of a generation."""
+    content = path.read_bytes()
+    try:
+        return zlib.decompress(content)
+    except zlib.error:
+        return content
+
+
+def everything(objects: Objects, prefix: str = PREFIX) -> dict[str, str]:
+    """Each object with what it holds, as far as it is text."""
+    contents = {one.key: objects.get(one.key) for one in objects.list(prefix)}
+    return {key: zlib.decompress(content).decode(errors="replace") for key, content in contents.items()}

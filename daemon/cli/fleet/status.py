@@ -57,7 +57,9 @@ def show(status: "FleetStatus") -> None:
     out("")
     if status.processes:
         columns = ("process", "state", "last word", "owned", "dreaming", "slots", "version", "address", "host")
-        show_table(columns, [_row(one) for one in status.processes])
+        show_table(columns, [_row(one) for one in status.processes if one.alive])
+        if dead := sum(not one.alive for one in status.processes):
+            out(f"{dead:,} {'process' if dead == 1 else 'processes'} died in the last hour")
     else:
         out("no process is known")
     for one in status.failing:
@@ -70,10 +72,9 @@ def show(status: "FleetStatus") -> None:
 
 
 def _row(one: "Process") -> tuple[str, ...]:
-    state = "dead" if not one.alive else "draining" if one.draining else "alive"
     return (
         one.kind,
-        state,
+        "draining" if one.draining else "alive",
         f"{duration(one.silent_seconds)} ago",
         str(one.owned),
         str(one.dreaming),

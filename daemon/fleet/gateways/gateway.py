@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from uuid import uuid4
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus
@@ -23,6 +24,7 @@ from daemon.fleet.gateways.names import SIGN, handle_parts, unknown
 from daemon.fleet.gateways.quotas import NoteQuotas
 from daemon.fleet.gateways.replicas import Replicas
 from daemon.fleet.gateways.worker_calls import WorkerCalls
+from daemon.fleet.lifetime import Lifetime
 from daemon.fleet.recent import Recent
 from daemon.fleet.upkeep.metrics import FleetMetrics
 from daemon.observability.metrics import Metrics
@@ -33,7 +35,7 @@ from state.fleet.tenant import Token, is_name
 from state.fleet.workspace import Place, Worker
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Condition, Processes
 from state.stores.fleet.standings import Standings
 from state.stores.fleet.tenants import Tokens
 
@@ -97,8 +99,9 @@ class Gateway:
         database = connections.database
         self.inbox = Inbox(database)
         self.bearers = Bearers(Tokens(database, os.urandom).authenticate)
-        self.problem = "the gateway is starting"
-        """Why it does not serve now; empty when it does."""
+        self._database = database
+        self._lifetime: Lifetime | None = None
+        self._erasures_seen = 0
         standings, processes = Standings(database), Processes(database)
 
         def owner_of(place: Place) -> Worker | None:
@@ -193,7 +196,27 @@ class Gateway:
 
     def unready_reason(self) -> str:
         """Why it does not serve now."""
-        return self.problem
+        return self._lifetime.problem if self._lifetime is not None else "the gateway is starting"
+
+    def start(self, address: str, seconds: float | None = None) -> None:
+        """Be known to the fleet at this address. Raises UnreachableError."""
+        self._erasures_seen = self.parts.places.last_erasure()  # there are no copies yet
+        me = Worker(uuid4(), address, "")
+        self._lifetime = Lifetime(
+            self._database, me, "gateway", Condition, heard=self._drop_forgotten, seconds=seconds
+        )
+        self._lifetime.start()
+
+    def stop(self) -> None:
+        """Be known no more."""
+        if self._lifetime is not None:
+            self._lifetime.stop()
+
+    def _drop_forgotten(self) -> None:
+        """Drop the copies of workspaces in which something was forgotten since, or which are gone."""
+        for number, workspace in self.parts.places.erasures(self._erasures_seen):
+            self.drop(workspace)
+            self._erasures_seen = number
 
     def drop(self, workspace: int) -> None:
         """Something was forgotten in this workspace, or it is gone: keep no copy of it."""

@@ -6,7 +6,6 @@ changes, so nobody has to stop: no lease is taken, and an owner at work goes on.
 Import makes the workspace, owns it with a fence as a worker does, and commits its first generation.
 """
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -28,14 +27,14 @@ from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
 from state.fleet.tenant import Tenant
 from state.fleet.workspace import Generation, Place, Worker
+from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.moments import Moment, Moments
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
-from state.stores.generations.generations import Generations, bytes_of
-from state.stores.generations.place_record import write_place
+from state.stores.generations.generations import Generations
 from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
@@ -117,28 +116,10 @@ def require_new(target: Path) -> None:
 
 def _publish(made: Path, target: Path) -> None:
     """Give the archive its name, whole from the first moment, unless somebody else has taken it."""
-    beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
-    with storage_errors(target):
-        try:
-            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
-                shutil.copyfileobj(file, copy)
-                copy.flush()
-                os.fsync(copy.fileno())
-            os.link(beside, target)
-        except FileExistsError:
-            raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file") from None
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
-                raise
-            beside.rename(target)  # a file system without links
-        finally:
-            beside.unlink(missing_ok=True)
-        fd = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+    try:
+        Disk(target.parent, state=made.parent).rename_new(made, target)
+    except FileExistsError:
+        raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file") from None
 
 
 def import_place(connections: Connections, tenant: Tenant, name: str, file: Path, own: Path) -> ImportedPlace:
@@ -192,15 +173,14 @@ def _committed(connections: Connections, place: Place, root: Path, lifetime: Lif
         raise BusyError(f"workspace {place.name} has an owner already", "choose another name")
     if lease.generation.number:
         raise ConflictError(f"workspace {place.name} holds something by now", "choose another name")
-    write_place(connections.objects, place)
     now = utc_now()
-    key, manifest = Generations(connections.objects, place.prefix).put(root, None, 1, lease.fence, now, whole=True)
+    generations = Generations(connections.objects, place.prefix)
+    manifest = generations.put(generations.take(root, None), lease, now)
     lifetime.check()
-    size = bytes_of(manifest)
     facts = fresh_facts(place.handle, now)
-    leases.commit(lease, Commit(Generation(1, key), size, facts=facts, due_in=timedelta(0)))
+    leases.commit(lease, Commit(Generation(1, manifest.key), manifest.bytes, facts=facts, due_in=timedelta(0)))
     leases.release(lease)
-    return 1, size
+    return 1, manifest.bytes
 
 
 def fresh_facts(handle: str, now: datetime) -> str:

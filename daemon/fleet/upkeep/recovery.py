@@ -22,9 +22,8 @@ from state.fleet.workspace import Generation, Place
 from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.recovery import Newer, Recovery, Row
-from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.generations import Generations
 from state.stores.generations.manifests import made_by
-from state.stores.generations.place_record import read_place
 from state.stores.history.notes import notes_of
 
 if TYPE_CHECKING:
@@ -48,9 +47,9 @@ class Finding(StrEnum):
     LOST = "lost"
     """The row has a generation, and the store nothing that is whole."""
     UNNAMED = "unnamed"
-    """Neither a row nor a record says whose it is."""
+    """Neither a row nor a generation says whose it is."""
     FOREIGN = "foreign"
-    """The row is of another name than the record in the store."""
+    """The row is of another name than the generation in the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +243,12 @@ class _Judge:
         number = whole[1].number if whole is not None else 0
         if row is not None and whole is not None and whole[0] == at.key and row.place.tenant == stored.tenant:
             return _Judged(_found(stored, row.place, Finding.CURRENT, at.number, number))
-        named = read_place(self.objects, stored.tenant, stored.workspace)
+        named = None
+        if whole is not None:
+            named = Place(stored.workspace, stored.tenant, whole[1].tenant, whole[1].workspace)
         place = row.place if row is not None else named
         if place is None:
-            return _Judged(_found(stored, None, Finding.UNNAMED, 0, number, "no record says whose it is"))
+            return _Judged(_found(stored, None, Finding.UNNAMED, 0, number, "no generation says whose it is"))
         if named not in (None, place) or place.tenant != stored.tenant:
             what = f"the database has {place.tenant_name}/{place.name} under this number"
             return _Judged(_found(stored, named, Finding.FOREIGN, at.number, number, what))
@@ -260,7 +261,7 @@ class _Judge:
         (key, manifest), at = whole, row.generation if row is not None else Generation()
         newer = Newer(
             Generation(max(manifest.number, at.number), key),
-            bytes_of(manifest),
+            manifest.bytes,
             manifest.at,
             stored.fence,
             fresh_facts(place.handle, self.now),
@@ -289,7 +290,7 @@ class _Judge:
             return False
 
     def _newest_whole(self, stored: _Stored, at: Generation) -> "tuple[str, Manifest] | None":
-        """The newest generation with all its packs; of the row's number the row's own first."""
+        """Return the newest generation with all its objects; of the row's number the row's own first."""
         generations = Generations(self.objects, stored.prefix)
         for key in sorted(
             stored.keys, key=lambda key: (made_by(key) or (0, 0))[0] + (key == at.key) / 2, reverse=True
@@ -298,7 +299,7 @@ class _Judge:
                 manifest = generations.manifest(key)
             except StorageError:
                 continue
-            if all(stored.sizes.get(pack.key) == pack.size for pack in manifest.packs):
+            if all(stored.sizes.get(part.key) == part.size for part in manifest.parts):
                 return key, manifest
         return None
 

@@ -29,6 +29,7 @@ from state.fleet.workspace import Generation, InboxRow, Lease
 from state.stores.disk.workspace import contained
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.generations.manifests import made_by
+from state.stores.generations.placing import clear
 from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
@@ -99,9 +100,6 @@ class Owned:
 
     def open(self) -> None:
         """Take the folder's lock and open its stores."""
-        from state.stores.generations.local_copy import opened
-
-        opened(self._folder)
         self.keeper.acquire()
         before = self._before.history
         self.keeper.last_pass, self.keeper.last_spike_pass = before.last_pass, before.last_spike_pass
@@ -200,15 +198,15 @@ class Owned:
         with self.quiet:
             with self._absorbing, self._counting:
                 taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
-            number = self._lease.generation.number + 1
-            key, manifest = self._generations.put(
-                self._folder, self._manifest, number, self._lease.fence, utc_now(), whole=whole
-            )
+            snapshot = self._generations.take(self._folder, self._manifest, whole=whole)
+            # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
+            facts, due_in = self._foresight(erasing)
+        # Nobody waits for the object store but who waits for this commit.
+        manifest = self._generations.put(snapshot, self._lease, utc_now())
         paid = self._paid_now()
-        facts, due_in = self._foresight(erasing)
         commit = Commit(
-            Generation(number, key),
-            sum(one.size for one in manifest.files),
+            Generation(manifest.number, manifest.key),
+            manifest.bytes,
             taken,
             self._spent(dreams, paid),
             facts,
@@ -297,16 +295,13 @@ class Owned:
     # ------------------------------------------------------------ end
 
     def give_back(self) -> None:
-        """Commit what is new, close the stores, and own the workspace no more."""
-        from state.stores.generations.local_copy import closed
-
+        """Commit what is new, close the stores, and own the workspace no more; of its folder the vectors stay."""
         try:
             if not self.lost and self.is_changed:
                 self.commit()
         finally:
             self.keeper.release()
-        if not self.lost and self._manifest is not None:
-            closed(self._folder, self._manifest)
+        clear(self._folder)
         self.lost = True
         self._around.leases.release(self._lease)
 

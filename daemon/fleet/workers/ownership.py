@@ -1,4 +1,4 @@
-"""Ownership: which workspaces this worker owns; takes them, brings them up, gives them back, and keeps copies."""
+"""Ownership: which workspaces this worker owns; takes them, brings them up, and gives them back."""
 
 import shutil
 import sqlite3
@@ -19,9 +19,9 @@ from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import ERASURES_KEPT_DAYS
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
-from state.stores.generations.place_record import write_place
+from state.stores.generations.placing import clear
 
-# Folders of workspaces that are no longer owned stay for the next time, as long as the disk has room for others.
+# Vectors of workspaces that are no longer owned stay for the next time, as long as the disk has room for others.
 _MOST_COPIES = 1_000
 _LEAST_FREE = 0.05
 # An older one may hold what was forgotten so long ago that nobody tells of it any more.
@@ -130,8 +130,7 @@ class Ownership:
         generations = Generations(self._objects, lease.place.prefix)
         manifest = generations.manifest(lease.generation.key) if lease.generation.key else None
         if manifest is None:  # it has never been committed: what lies here, nobody was told of
-            shutil.rmtree(folder, ignore_errors=True)
-            write_place(self._objects, lease.place)
+            clear(folder)
         else:
             generations.bring_up(folder, manifest)
         init_workspace(contained(folder))

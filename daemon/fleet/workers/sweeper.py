@@ -23,14 +23,16 @@ TICK_SECONDS = 1.0
 # In one transaction of some tens of milliseconds, whose rows nobody else can write meanwhile.
 _MOST_ROWS = 100
 # So many jobs wait for each slot: a worker that ends one finds the next, and what waits longer waits in the registry,
-# where it can be chosen again.
+# where it can be chosen again. Never many more: Procrastinate's fetch compares the locks of waiting jobs without an
+# index, and with 100,000 of them takes 33 to 71 ms.
 _WAITING_FOR_A_SLOT = 2
 _POSTPONED = timedelta(seconds=5)
 # Of jobs in one slot, at most.
 _ENDED_A_SECOND = 4
 _LONGEST_WAIT = timedelta(minutes=10)
-# A worker may die of anything; of the same workspace again and again it dies of that.
-_LOST_BEFORE_A_PAUSE = 2
+# A worker may die of anything; of the same workspace again and again it dies of that. Where others were lost with it,
+# one of them may be what it died of.
+_LOST_BEFORE_A_PAUSE, _LOST_WITH_OTHERS = 2, 5
 _NET_SECONDS = 20.0
 _OLD_SECONDS = 600.0
 
@@ -129,16 +131,16 @@ class Sweeper:
         capacity = sweep.capacity(spent=bool(config.fleet.usd_per_day or config.fleet.tokens_per_day))
         lost = [row.place.id for row in rows if row.lost]
         if lost:
-            sweep.clear_lost(lost)
+            sweep.clear_lost(lost, [row.place.id for row in rows if row.lost and not row.outage])
             logs.get().warning("jobs_lost", workspaces=len(lost))
         until, wanted, done = list[tuple[int, datetime | None]](), list[_Wanted](), list[int]()
         for row in rows:
-            found = _look(row, capacity.now, self._thresholds())
+            found = _look(row, capacity.now, self._thresholds(), alone=len(lost) == 1)
             if isinstance(found, _Wanted):
                 wanted.append(found)
             else:
                 until.append((row.place.id, found))
-                done += [row.place.id] if _has_failed(row) and not _is_paused(row) else []
+                done += [row.place.id] if _has_failed(row) and not _is_paused(row, alone=len(lost) == 1) else []
         if done:  # what a lost job was for was done all the same
             sweep.forgive_lost(done)
         if wanted:
@@ -205,11 +207,11 @@ def _in_turn(wanted: Sequence[_Wanted], uses: Mapping[int, Use]) -> Iterator[_Wa
     return (one for *_, one in sorted(keyed, key=lambda key: key[:3]))
 
 
-def _look(row: DueRow, now: datetime, thresholds: Thresholds) -> _Wanted | datetime | None:
+def _look(row: DueRow, now: datetime, thresholds: Thresholds, *, alone: bool) -> _Wanted | datetime | None:
     """The job that a workspace wants now; else when it is looked at again, None: when something comes."""
     if row.queued and not row.lost:
         return now + 4 * _POSTPONED
-    if _is_paused(row):
+    if _is_paused(row, alone=alone):
         return now + min(timedelta(hours=4), timedelta(minutes=1) * 2.0 ** min(row.failures, 8))
     decision = _decided(row, now, thresholds)
     if decision is None:
@@ -217,9 +219,9 @@ def _look(row: DueRow, now: datetime, thresholds: Thresholds) -> _Wanted | datet
     return decision.at if decision.action is Action.WAIT else _Wanted(row, decision)
 
 
-def _is_paused(row: DueRow) -> bool:
-    """Whether its jobs were lost too often: perhaps it kills whoever dreams it."""
-    return row.lost and row.failures >= _LOST_BEFORE_A_PAUSE
+def _is_paused(row: DueRow, *, alone: bool) -> bool:
+    """Return whether its jobs were lost too often, `alone` or with others: perhaps it kills whoever dreams it."""
+    return row.lost and not row.outage and row.failures >= (_LOST_BEFORE_A_PAUSE if alone else _LOST_WITH_OTHERS)
 
 
 def _has_failed(row: DueRow) -> bool:

@@ -1,7 +1,7 @@
 """WatchedObjects: the object store, and whether it can be reached, which whoever gives work to this worker asks."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from daemon.fleet.connections import MARK
@@ -30,11 +30,6 @@ class WatchedObjects:
         """As the other one."""
         with self._watched():
             return self._objects.get(key)
-
-    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """As the other one."""
-        with self._watched():
-            return self._objects.get_ranges(key, ranges)
 
     def delete(self, keys: Iterable[str]) -> None:
         """As the other one."""

@@ -49,7 +49,7 @@ class Waiting:
 class DueRow:
     """A workspace that the sweep looks at. `queue`: of its living owner, else empty.
 
-    `queued`: a job of it waits or runs, and `lost`: that one is dead.
+    `queued`: a job of it waits or runs, and `lost`: that one is dead, `outage`: because PostgreSQL was away.
     """
 
     place: Place
@@ -57,6 +57,7 @@ class DueRow:
     queue: str
     queued: bool
     lost: bool
+    outage: bool
     failures: int
     due_at: datetime
     waiting: Waiting
@@ -122,6 +123,7 @@ SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.facts, w.failures, w.due
         AND (p.id IS NOT NULL OR EXISTS (
             SELECT 1 FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started'
             AND e.at > clock_timestamp() - make_interval(secs => %(begin)s)))) AS lost,
+    w.queued_at IS NOT NULL AND w.queued_at < pg_postmaster_start_time() AS outage,
     i.notes, i.characters, i.oldest, i.latest, i.session_ended
 FROM workspaces w JOIN tenants t ON t.id = w.tenant AND t.removed_at IS NULL
 LEFT JOIN processes p ON p.id = w.owner AND p.alive_until > clock_timestamp()
@@ -222,13 +224,16 @@ class Sweep:
             {"ids": [one for one, _ in until], "at": [at for _, at in until]},
         )
 
-    def clear_lost(self, workspaces: Sequence[int]) -> None:
-        """Take away the dead jobs of these workspaces: their locks hold up later ones. Each counts as a failure."""
+    def clear_lost(self, workspaces: Sequence[int], blamed: Sequence[int]) -> None:
+        """Take away the dead jobs of these workspaces: their locks hold up later ones.
+
+        Of those that are `blamed` each counts as a failure.
+        """
         self._rows(
             f"WITH dead AS ({_DELETE_JOBS})"
-            " UPDATE workspaces SET queued_at = NULL, failures = failures + 1, problem = %(problem)s"
-            " WHERE id = ANY(%(ids)s)",
-            {**_lost_values(workspaces), "problem": _LOST},
+            " UPDATE workspaces SET queued_at = NULL, failures = failures + (id = ANY(%(blamed)s))::int,"
+            " problem = CASE WHEN id = ANY(%(blamed)s) THEN %(problem)s ELSE problem END WHERE id = ANY(%(ids)s)",
+            {**_lost_values(workspaces), "blamed": list(blamed), "problem": _LOST},
         )
 
     def forgive_lost(self, workspaces: Sequence[int]) -> None:
@@ -345,6 +350,7 @@ def _due_row(row: dict[str, Any]) -> DueRow:
         row["queue"],
         row["queued"],
         row["lost"],
+        row["outage"],
         row["failures"],
         row["due_at"],
         Waiting(int(row["notes"]), int(row["characters"]), row["oldest"], row["latest"], row["session_ended"]),

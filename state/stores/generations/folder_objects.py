@@ -5,10 +5,9 @@ local store of obstore syncs nothing, so that an acknowledged generation might b
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from io import BufferedReader
 from pathlib import Path
 
 from state.errors import ConfigError, ConflictError, NotFoundError, UnreachableError, UsageError
@@ -40,12 +39,13 @@ class FolderObjects:
             raise ConflictError(f"the object {key} exists", "it stays as it is") from None
 
     def get(self, key: str) -> bytes:
-        with self._reading(key) as file:
-            return file.read()
-
-    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        with self._reading(key) as file, storage_errors(self._path(key)):
-            return [os.pread(file.fileno(), size, offset) for offset, size in ranges]
+        path = self._path(key)
+        try:
+            with storage_errors(path), opened(self._disk.target(path)) as file:
+                return file.read()
+        except NotFoundError:
+            self._require_root()
+            raise NotFoundError(f"there is no object {key}") from None
 
     def delete(self, keys: Iterable[str]) -> None:
         folders = set()
@@ -68,15 +68,6 @@ class FolderObjects:
                         modified = datetime.fromtimestamp(status.st_mtime, UTC)
                         yield StoredObject(str(path.relative_to(self._root)), status.st_size, modified)
 
-    def _reading(self, key: str) -> BufferedReader:
-        path = self._path(key)
-        try:
-            with storage_errors(path):
-                return opened(self._disk.target(path))
-        except NotFoundError:
-            self._require_root()
-            raise NotFoundError(f"there is no object {key}") from None
-
     def _path(self, key: str) -> Path:
         parts = key.split("/")
         if not all(parts) or {".", ".."} & {*parts} or "\0" in key:
@@ -84,6 +75,6 @@ class FolderObjects:
         return self._root.joinpath(*parts)
 
     def _require_root(self) -> None:
-        """A shared disk that is not mounted any more is a store that is away, not one without objects."""
+        """Raise UnreachableError for a shared disk that is not mounted: no store without objects."""
         if not self._root.is_dir():
             raise UnreachableError(f"the folder of the object store is away: {self._root}", "mount it again")

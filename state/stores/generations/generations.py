@@ -1,131 +1,168 @@
-"""Generations: the committed states of one workspace in the object store, each a manifest over packs of chunks.
+"""Generations: the committed states of one workspace in the object store.
 
-Objects are written once and never changed; a manifest is written after the packs that it refers to, and is nothing
-until the fleet's database names it. So whatever cuts a `put` off leaves objects that nobody refers to, for `sweep`.
+Each is one object with the blocks that changed since the one before, and the names of the objects before it that hold
+the rest; where that becomes long, the next holds everything. Objects are written once and never changed; one is
+nothing until the fleet's database names it. So whatever cuts a `put` off leaves objects that nobody refers to, for
+`sweep`.
 """
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from state.errors import ConflictError, NotFoundError, StorageError
-from state.fleet.generation import FORMAT, Chunk, Manifest
-from state.stores.disk.syscalls import System
-from state.stores.generations import placing, snapshot
-from state.stores.generations.manifests import decoded, encoded, made_by, manifest_key, pack_key
+from state.fleet.generation import Manifest, Part
+from state.fleet.workspace import Lease
+from state.stores.generations import snapshot
+from state.stores.generations.blocks import Batch, Blocks, Reading
+from state.stores.generations.manifests import (
+    decoded_batch,
+    decoded_manifest,
+    encoded,
+    made_by,
+    manifest_key,
+    part_key,
+)
 from state.stores.generations.objects import Objects
-from state.stores.generations.packer import PACK_BYTES, Packer, Reading
+from state.stores.generations.placing import place
 
-# Beyond so many packs, and those that a large workspace needs, it is written anew.
-_MOST_PACKS = 64
+# Objects beyond the last whole generation, after which the next is whole.
+_MOST_CHANGES = 16
+# Blocks that lie in the generation's own object. Who recovers reads one of each workspace.
+_INLINE_BYTES = 1024**2
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A workspace as it was at one moment, to be put: its files, and what of them no object before holds."""
+
+    folder: Path
+    readings: dict[str, Reading]
+    batches: list[Batch]
+    before: tuple[Part, ...]
 
 
 class Generations:
     """The generations of one workspace under its prefix. For one thread at a time.
 
-    It remembers the files that it has read, so that `put` reads what has changed since.
+    It remembers the files that it has put or brought up last, and of the next generation writes what has changed.
     """
 
     def __init__(self, objects: Objects, prefix: str) -> None:
         self._objects = objects
         self._prefix = prefix.strip("/")
-        self._readings: tuple[Path, dict[str, Reading]] | None = None
+        self._last: tuple[Path, str, dict[str, Reading]] | None = None
+        self._known: dict[str, Manifest] = {}
+        self._read = ("", b"")  # the object that was read last: who asks for a generation brings it up
 
-    def put(
-        self,
-        folder: Path,
-        previous: Manifest | None,
-        number: int,
-        fence: int,
-        now: datetime,
-        *,
-        whole: bool = False,
-    ) -> tuple[str, Manifest]:
-        """Write the folder as it is now as a generation; returns its key with its manifest.
+    def take(self, folder: Path, previous: Manifest | None, *, whole: bool = False) -> Taken:
+        """Read the folder as it is now; nothing is written.
 
-        Chunks that are in packs of `previous` are referred to, unless `whole`: then every byte is written anew, and
-        no older object is needed. Never inside the commit of a dream. Raises BusyError when one came meanwhile.
+        What `previous` holds is referred to, if that is what was put from here or brought up here last, unless
+        `whole`. Never inside the commit of a dream. Raise BusyError if one came meanwhile.
         """
-        folder = folder.resolve()
-        older = previous if previous is not None and not whole and not is_scattered(previous) else None
-        has = {chunk.digest: chunk for file in older.files for chunk in file.chunks} if older else {}
-        before = self._readings[1] if self._readings is not None and self._readings[0] == folder else {}
+        folder = Path(os.path.realpath(folder))
+        blocks, parts = Blocks({}), tuple[Part, ...]()
+        if previous is not None and self._last is not None and not whole and not _is_long(previous):
+            root, key, readings = self._last
+            if (root, key) == (folder, previous.key):
+                blocks, parts = Blocks(readings), previous.parts
+        snapshot.take(folder, blocks)
+        return Taken(folder, blocks.readings, blocks.batches, parts)
 
-        def write(content: bytes) -> str:
-            return self._put_new(pack_key(self._prefix, number, fence, content), content)
-
-        with Packer(has, before, write) as packer:
-            snapshot.take(folder, packer)
-            files, fresh = packer.finish()
-        used = {chunk.pack for file in files for chunk in file.chunks}
-        packs = [*(older.packs if older else ()), *fresh]
-        kept = {pack.key: pack for pack in packs if pack.key in used}
-        manifest = Manifest(FORMAT, number, fence, now, files, tuple(kept.values()))
-        content = encoded(manifest)
-        key = self._put_new(manifest_key(self._prefix, number, fence, content), content)
-        self._readings = (folder, packer.readings)
-        return key, manifest
+    def put(self, taken: Taken, lease: Lease, now: datetime) -> Manifest:
+        """Write what was taken as the generation after the lease's, durably."""
+        number, fence = lease.generation.number + 1, lease.fence
+        *batches, last = taken.batches
+        if len(last.content) > _INLINE_BYTES:
+            batches, last = taken.batches, Batch()
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            parts = [*pool.map(lambda batch: self._put_part(batch, number, fence), batches)]
+        files = tuple(reading.file for _, reading in sorted(taken.readings.items()))
+        names = lease.place.tenant_name, lease.place.name
+        manifest = Manifest(*names, number, fence, now, files, (*taken.before, *parts))
+        content = encoded(last, manifest)
+        own = self._put_new(manifest_key(self._prefix, number, fence, content), content)
+        manifest = replace(manifest, parts=(*manifest.parts, own))
+        self._last = taken.folder, own.key, taken.readings
+        self._known[own.key] = manifest
+        return manifest
 
     def manifest(self, key: str) -> Manifest:
-        """The manifest with this key. Raises StorageError when it is missing or not what was written."""
-        try:
-            content = self._objects.get(key)
-        except NotFoundError:
-            raise StorageError(
-                f"the object {key} is missing", "bring up an older generation ('dreamd fleet recover')"
-            ) from None
-        return decoded(content, key, self._prefix)
+        """Return the generation with this key. Raise StorageError if it is missing or not what was written."""
+        if key not in self._known:
+            self._read = key, self._get(key)
+            self._known[key] = decoded_manifest(self._read[1], key, self._prefix)
+        return self._known[key]
 
-    def bring_up(self, folder: Path, manifest: Manifest, system: System | None = None) -> None:
-        """Make the folder be this generation, as `placing.bring_up` says."""
-        placing.bring_up(self._objects, folder, manifest, system)
+    def bring_up(self, folder: Path, manifest: Manifest) -> None:
+        """Make the folder be this generation, as `place` says. Raise StorageError, which names the object."""
+        readings = place(folder, manifest, self._batches(manifest))
+        self._read = ("", b"")
+        self._last = Path(os.path.realpath(folder)), manifest.key, readings
 
     def keys(self) -> tuple[str, ...]:
-        """The keys of every manifest in the store, the oldest first; some may never have been committed."""
+        """Return the keys of all generations in the store, the oldest first; some may never have been committed."""
         found = (one.key for one in self._objects.list(f"{self._prefix}/generations"))
         return tuple(sorted(key for key in found if made_by(key) and not key.rpartition("/")[2].startswith(".")))
 
     def sweep(self, keep: Iterable[Manifest], fence: int) -> int:
-        """Delete each manifest but these, and each pack that none of them refers to; returns how many objects.
+        """Delete each object that none of these is made of; return how many.
 
         `fence` is the sweeping owner's: what a later owner wrote stays, whoever sweeps.
         """
-        keep = list(keep)
-        generations = {(one.number, one.fence) for one in keep}
-        packs = {pack.key for one in keep for pack in one.packs}
-        doomed = []
-        for one in self._objects.list(self._prefix):
-            made = made_by(one.key)
-            if made is None or made[1] > fence or one.key in packs:
-                continue
-            if made in generations and one.key.startswith(f"{self._prefix}/generations/"):
-                continue
-            doomed.append(one.key)
+        needed = {part.key for one in keep for part in one.parts}
+        doomed = [
+            one.key
+            for one in self._objects.list(self._prefix)
+            if (made := made_by(one.key)) is not None and made[1] <= fence and one.key not in needed
+        ]
         self._objects.delete(doomed)
+        self._known = {key: one for key, one in self._known.items() if key in needed}
         return len(doomed)
 
     def erase(self) -> int:
-        """Delete everything under the prefix; returns how many objects."""
+        """Delete everything under the prefix; return how many objects."""
         keys = [one.key for one in self._objects.list(self._prefix)]
         self._objects.delete(keys)
         return len(keys)
 
-    def _put_new(self, key: str, content: bytes) -> str:
+    def _batches(self, manifest: Manifest) -> Iterator[Batch]:
+        """Fetch the blocks in their order, some objects at once."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for start in range(0, len(manifest.parts), _AT_ONCE):
+                keys = [part.key for part in manifest.parts[start : start + _AT_ONCE]]
+                for key, content in zip(keys, pool.map(self._get, keys), strict=True):
+                    yield decoded_batch(content, key, self._prefix)
+
+    def _get(self, key: str) -> bytes:
+        if key == self._read[0]:
+            return self._read[1]
+        try:
+            return self._objects.get(key)
+        except NotFoundError:
+            raise StorageError(
+                f"the object {key} is missing", "bring up an older generation ('dreamd fleet recover')"
+            ) from None
+
+    def _put_part(self, batch: Batch, number: int, fence: int) -> Part:
+        content = encoded(batch)
+        return self._put_new(part_key(self._prefix, number, fence, content), content)
+
+    def _put_new(self, key: str, content: bytes) -> Part:
         # The key is bound to the content: what is there already is this very object, whose answer was lost.
         with suppress(ConflictError):
             self._objects.put_new(key, content)
-        return key
+        return Part(key, len(content))
 
 
-def is_scattered(manifest: Manifest) -> bool:
-    """Whether it is better written anew: half of its packs is needed no more, or they are too many."""
-    chunks: set[Chunk] = {chunk for file in manifest.files for chunk in file.chunks}
-    needed = sum(chunk.size for chunk in chunks)
-    written = sum(pack.size for pack in manifest.packs)
-    return 2 * needed < written or len(manifest.packs) > _MOST_PACKS + 2 * needed // PACK_BYTES
-
-
-def bytes_of(manifest: Manifest) -> int:
-    """How much its files hold."""
-    return sum(file.size for file in manifest.files)
+def _is_long(manifest: Manifest) -> bool:
+    """Return whether the next generation is to be whole: the changes since the last are many, or larger than it."""
+    first = made_by(manifest.parts[0].key)
+    changes = [part.size for part in manifest.parts if made_by(part.key) != first]
+    return len(changes) >= _MOST_CHANGES or 2 * sum(changes) > sum(part.size for part in manifest.parts)

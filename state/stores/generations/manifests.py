@@ -1,140 +1,167 @@
-"""Manifests as objects: their bytes, their keys, and what is checked before one is believed.
+"""Manifests: generations as objects: their bytes, their keys, and what is checked before one is believed.
 
     PREFIX/generations/000000000007-3-<digest>   number, fence, and the beginning of the SHA-256 of its content
-    PREFIX/packs/000000000007-3-<digest>         of the generation that it was made for
+    PREFIX/parts/000000000007-3-<digest>         blocks that it has besides
 
 A key is bound to the content, so whoever has the key from the database sees when the store gives out something else;
-and to write an object twice is to write it once. Content is zlib of JSON, the packs by their number in a list.
+and to write an object twice is to write it once. Content is zlib of a head (JSON) and the bytes of its blocks. The
+head of a generation's own object names all objects that it is made of.
 """
 
 import hashlib
 import json
 import re
+import struct
 import zlib
 from datetime import datetime
 from typing import Any
 
 from state.errors import StorageError
-from state.fleet.generation import FORMAT, Chunk, Manifest, Pack, StoredFile
+from state.fleet.generation import Manifest, Part, StoredFile
 from state.stores.generations.belonging import may_be_placed
+from state.stores.generations.blocks import DIGEST_BYTES, Batch, Extent
 
-LONGEST_MANIFEST = 256 * 1024**2
+FORMAT = 2
+LONGEST = 256 * 1024**2
 _DIGEST = 32
-_HEX = re.compile(r"[0-9a-f]{64}")
+_HEX = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 _NAME = re.compile(r"\.?([0-9]{12})-([0-9]{1,19})-([0-9a-f]{32})(?:\..*)?")
 _MOST_BYTES = 2**53
-
-
-def digest_of(content: bytes) -> str:
-    """SHA-256, as hexadecimal digits."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def file_digest(chunks: tuple[str, ...]) -> str:
-    """The digest of a file whose chunks have these."""
-    return digest_of("".join(chunks).encode())
+_LENGTH = struct.Struct(">I")
 
 
 def manifest_key(prefix: str, number: int, fence: int, content: bytes) -> str:
-    """The key of a manifest with this content."""
-    return f"{prefix}/generations/{number:012d}-{fence}-{digest_of(content)[:_DIGEST]}"
+    """Return the key of a generation's own object with this content."""
+    return f"{prefix}/generations/{_name(number, fence, content)}"
 
 
-def pack_key(prefix: str, number: int, fence: int, content: bytes | bytearray) -> str:
-    """The key of a pack with this content."""
-    return f"{prefix}/packs/{number:012d}-{fence}-{hashlib.sha256(content).hexdigest()[:_DIGEST]}"
+def part_key(prefix: str, number: int, fence: int, content: bytes) -> str:
+    """Return the key of a part with this content."""
+    return f"{prefix}/parts/{_name(number, fence, content)}"
+
+
+def _name(number: int, fence: int, content: bytes) -> str:
+    return f"{number:012d}-{fence}-{hashlib.sha256(content).hexdigest()[:_DIGEST]}"
 
 
 def made_by(key: str) -> tuple[int, int] | None:
-    """Number and fence of the generation that an object (or what a killed writer left of one) was made for."""
+    """Return number and fence of the generation that an object, or what a killed writer left of one, is of."""
     match = _NAME.fullmatch(key.rpartition("/")[2])
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 
-def encoded(manifest: Manifest) -> bytes:
-    """The content of its object."""
-    places = {pack.key: place for place, pack in enumerate(manifest.packs)}
-    plain = {
-        "format": manifest.format,
-        "number": manifest.number,
-        "fence": manifest.fence,
-        "at": manifest.at.isoformat(),
-        "packs": [[pack.key, pack.size] for pack in manifest.packs],
-        "files": [
-            [
-                file.name,
-                file.mtime_ns,
-                [[places[chunk.pack], chunk.offset, chunk.size, chunk.digest] for chunk in file.chunks],
-            ]
-            for file in manifest.files
-        ],
-    }
-    return zlib.compress(json.dumps(plain, separators=(",", ":")).encode(), 1)
+def encoded(batch: Batch, manifest: Manifest | None = None) -> bytes:
+    """Return the content of an object with these blocks; `manifest`: of the generation whose own it is."""
+    plain: dict[str, Any] = {"format": FORMAT, "blocks": [[one.name, one.size, one.runs] for one in batch.extents]}
+    if manifest is not None:
+        plain |= {
+            "place": [manifest.tenant, manifest.workspace],
+            "number": manifest.number,
+            "fence": manifest.fence,
+            "at": manifest.at.isoformat(),
+            "files": [[file.name, file.size, file.mtime_ns, file.digest] for file in manifest.files],
+            "parts": [[part.key, part.size] for part in manifest.parts],
+        }
+    head = json.dumps(plain, separators=(",", ":")).encode()
+    return zlib.compress(b"".join((_LENGTH.pack(len(head)), head, batch.content)), 1)
 
 
-def decoded(content: bytes, key: str, prefix: str) -> Manifest:
-    """The manifest that an object holds.
+def decoded_manifest(content: bytes, key: str, prefix: str) -> Manifest:
+    """Return the generation whose own object this is.
 
-    Raises StorageError, which names it, unless its content is the one that its key says, every file lies below the
-    folder under a name of its own, and every chunk in a pack of this prefix.
+    Raise StorageError, which names it, unless its content is the one that its key says, every file lies below the
+    folder under a name of its own, and every object below this prefix.
     """
-    if key != f"{prefix}/generations/{key.rpartition('/')[2]}" or digest_of(content)[:_DIGEST] != key[-_DIGEST:]:
-        raise _wrong(key, "it is not what was written under this key")
+    plain, _ = _decoded(content, key, prefix)
     try:
-        unpacking = zlib.decompressobj()
-        plain = json.loads(unpacking.decompress(content, LONGEST_MANIFEST))
-        if unpacking.unconsumed_tail or not unpacking.eof:
-            raise _wrong(key, "it is cut off, or too long")
-        if plain["format"] != FORMAT:
-            raise StorageError(f"the object {key} has format {plain['format']!r:.20}", "upgrade dreamd")
-        manifest = _read(plain)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, zlib.error) as error:
-        raise _wrong(key, "it is no manifest") from error
-    _require_sound(manifest, key, prefix)
+        files = tuple(
+            StoredFile(str(name), _number(size), int(mtime_ns), str(digest))
+            for name, size, mtime_ns, digest in plain["files"]
+        )
+        parts = tuple(Part(str(part), _number(size)) for part, size in plain["parts"])
+        tenant, workspace = map(str, plain["place"])
+        number, fence, at = _number(plain["number"]), _number(plain["fence"]), datetime.fromisoformat(plain["at"])
+        manifest = Manifest(tenant, workspace, number, fence, at, files, (*parts, Part(key, len(content))))
+    except _MALFORMED as error:
+        raise _wrong(key, "it is no generation") from error
+    _require_sound(manifest, prefix)
     return manifest
 
 
-def _read(plain: Any) -> Manifest:  # noqa: ANN401 - JSON has no better type
-    packs = tuple(Pack(str(key), _number(size)) for key, size in plain["packs"])
-    files = []
-    for name, mtime_ns, rows in plain["files"]:
-        chunks = tuple(
-            Chunk(packs[_number(place)].key, _number(offset), _number(size), str(digest))
-            for place, offset, size, digest in rows
-        )
-        digest = file_digest(tuple(chunk.digest for chunk in chunks))
-        size = sum(chunk.size for chunk in chunks)
-        files.append(StoredFile(str(name), size, int(mtime_ns), digest, chunks))
-    at = datetime.fromisoformat(plain["at"])
-    return Manifest(FORMAT, _number(plain["number"]), _number(plain["fence"]), at, tuple(files), packs)
+def decoded_batch(content: bytes, key: str, prefix: str) -> Batch:
+    """Return the blocks that an object holds. Raise StorageError as `decoded_manifest`."""
+    plain, blocks = _decoded(content, key, prefix)
+    try:
+        extents = [
+            Extent(str(name), _number(size), [(_number(first), _number(count)) for first, count in runs])
+            for name, size, runs in plain["blocks"]
+        ]
+    except _MALFORMED as error:
+        raise _wrong(key, "it has no blocks") from error
+    sizes = [size for extent in extents for _, size in extent.sizes()]
+    if any(size <= 0 for size in sizes) or sum(sizes) != len(blocks):
+        raise _wrong(key, "its blocks are not those that it names")
+    return Batch(extents, bytearray(blocks))
+
+
+_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
+
+
+def _decoded(content: bytes, key: str, prefix: str) -> tuple[dict[str, Any], bytes]:
+    """Return head and blocks of an object."""
+    if not _is_key(key, prefix) or hashlib.sha256(content).hexdigest()[:_DIGEST] != key[-_DIGEST:]:
+        raise _wrong(key, "it is not what was written under this key")
+    try:
+        unpacking = zlib.decompressobj()
+        whole = unpacking.decompress(content, LONGEST)
+        if unpacking.unconsumed_tail or not unpacking.eof:
+            raise _wrong(key, "it is cut off, or too long")
+        if whole.startswith(b"{"):
+            raise StorageError(
+                f"the object {key} was written by an older dreamd",
+                "export the workspace with that one, and import it with this one",
+            )
+        start = _LENGTH.size + _LENGTH.unpack_from(whole)[0]
+        plain = json.loads(whole[_LENGTH.size : start])
+        found = plain["format"]
+    except (*_MALFORMED, zlib.error, struct.error) as error:
+        raise _wrong(key, "it is none of a generation's objects") from error
+    if found != FORMAT:
+        raise StorageError(f"the object {key} has format {found!r:.20}", "use the dreamd that wrote it")
+    return plain, whole[start:]
 
 
 def _number(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 2**63:
+    if type(value) is not int or not 0 <= value < _MOST_BYTES:
         raise ValueError(value)
     return value
 
 
-def _require_sound(manifest: Manifest, key: str, prefix: str) -> None:
-    sizes = {pack.key: pack.size for pack in manifest.packs}
+def _is_key(key: str, prefix: str) -> bool:
+    return made_by(key) is not None and key in {
+        f"{prefix}/{kind}/{key.rpartition('/')[2]}" for kind in ("generations", "parts")
+    }
+
+
+def _require_sound(manifest: Manifest, prefix: str) -> None:
+    key = manifest.key
     if made_by(key) != (manifest.number, manifest.fence):
         raise _wrong(key, "it is of another generation")
-    for pack in sizes:
-        if made_by(pack) is None or pack != f"{prefix}/packs/{pack.rpartition('/')[2]}":
-            raise _wrong(key, f"it names {pack[:100]!r}, which is no pack of this workspace")
+    for part in manifest.parts:
+        if not _is_key(part.key, prefix):
+            raise _wrong(key, f"it names {part.key[:100]!r}, which is no object of this workspace")
     names = {file.name for file in manifest.files}
     if len(names) != len(manifest.files):
         raise _wrong(key, "it has two files of one name")
     for file in manifest.files:
-        parts = file.name.split("/")
-        above = {"/".join(parts[:depth]) for depth in range(1, len(parts))}
-        if not may_be_placed(file.name) or above & names or file.size > _MOST_BYTES:
+        steps = file.name.split("/")
+        above = {"/".join(steps[:depth]) for depth in range(1, len(steps))}
+        if not may_be_placed(file.name) or above & names:
             raise _wrong(key, f"no workspace has a file {file.name[:100]!r}")
         if not -(2**63) <= file.mtime_ns < 2**63:
             raise _wrong(key, f"the time of {file.name[:100]!r} is none")
-        for chunk in file.chunks:
-            if not chunk.size or chunk.offset + chunk.size > sizes[chunk.pack] or not _HEX.fullmatch(chunk.digest):
-                raise _wrong(key, f"a chunk of {file.name[:100]!r} lies nowhere")
+        if not _HEX.fullmatch(file.digest):
+            raise _wrong(key, f"the digest of {file.name[:100]!r} is none")
 
 
 def _wrong(key: str, what: str) -> StorageError:

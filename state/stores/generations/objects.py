@@ -1,6 +1,6 @@
 """Objects: a store of whole objects, each written once under its key; a folder, or a bucket that speaks S3."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -29,30 +29,27 @@ class Objects(Protocol):
     """
 
     def put_new(self, key: str, content: bytes) -> None:
-        """Write the object, durable when this returns. Raises ConflictError, changing nothing, if there is one."""
+        """Write the object, durable when this returns. Raise ConflictError, changing nothing, if there is one."""
 
     def get(self, key: str) -> bytes:
-        """The whole object. Raises NotFoundError."""
-
-    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes at these (offset, size); fewer where the object ends before. Raises NotFoundError."""
+        """Return the whole object. Raise NotFoundError."""
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete these objects; one that is not there is deleted already."""
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
-        """Every object below the prefix (a folder of keys; empty: all), also what a killed writer left.
+        """Return every object below the prefix (a folder of keys; empty: all), also what a killed writer left.
 
         Those below one prefix follow each other.
         """
 
 
 def open_objects(url: str, options: Mapping[str, str]) -> Objects:
-    """The store at `file:///FOLDER`, at a plain absolute path, or at `s3://BUCKET/PREFIX`.
+    """Return the store at `file:///FOLDER`, at a plain absolute path, or at `s3://BUCKET/PREFIX`.
 
     `options` are the variables of the environment that S3 is reached by: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
     AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL. Nothing is read or written but a missing folder, which is made.
-    Raises ConfigError.
+    Raise ConfigError.
     """
     if url.startswith("/"):
         return _folder(Path(url))
@@ -77,7 +74,7 @@ def _folder(path: Path) -> Objects:
 def probe(objects: Objects, name: str) -> None:
     """Return if the store keeps what it is given, and refuses to write it a second time; `name` is any new one.
 
-    Raises StorageError for a store that cannot be used: two owners could write one generation there.
+    Raise StorageError for a store that cannot be used: two owners could write one generation there.
     """
     key = f"{_PROBES}/{name}"
     objects.put_new(key, b"1")

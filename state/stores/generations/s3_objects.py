@@ -4,7 +4,7 @@ An object is new by `If-None-Match: *`, which the store itself decides. A reques
 each try has nine. Without keys nothing is asked: a machine of a cloud would give out its own rights to who asks it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _LONGEST_REASON = 300
-# Chunks that lie nearer to each other than this are asked for at once.
-_GAP_BYTES = 64 * 1024
 _DELETED_AT_ONCE = 1_000
 _CLIENT: "ClientConfig" = {"timeout": timedelta(seconds=9), "connect_timeout": timedelta(seconds=3)}
 _RETRIES: "RetryConfig" = {
@@ -50,14 +48,6 @@ class S3Objects:
 
         with self._errors(key):
             return bytes(obstore.get(self._store, key).bytes())
-
-    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        import obstore
-
-        with self._errors(key):
-            starts, lengths = [offset for offset, _ in ranges], [size for _, size in ranges]
-            found = obstore.get_ranges(self._store, key, starts=starts, lengths=lengths, coalesce=_GAP_BYTES)
-            return [bytes(one) for one in found]
 
     def delete(self, keys: Iterable[str]) -> None:
         import obstore
@@ -123,5 +113,5 @@ def _opened(bucket: str, prefix: str, options: Mapping[str, str]) -> "S3Store":
 
 
 def _reason(error: Exception) -> str:
-    """The first lines of what the library says, which goes on with what is for its makers."""
+    """Return the first lines of what the library says; the rest is for its makers."""
     return " ".join(str(error).partition("\n\nDebug")[0].split())[:_LONGEST_REASON]

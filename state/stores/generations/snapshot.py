@@ -8,6 +8,7 @@ wholly or not at all.
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -20,7 +21,9 @@ from state.stores.disk.disk import below, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import SCRATCH, STATE_FOLDER, contained
 from state.stores.generations.belonging import CHECKPOINTS, DATABASES, DOCUMENT, STATE_DB, belongs
-from state.stores.generations.local_copy import Identity, identity, identity_of
+
+Identity = tuple[int, ...]
+"""Size, time of the last change and inode of a file; of a database, those of its log as well."""
 
 _TIME = 1  # where it stands in an identity
 _MOST_READINGS = 20
@@ -39,10 +42,32 @@ class Sink(Protocol):
         """Forget what was taken under this name: it changed under the reading."""
 
 
+def identity(root: Path, name: str) -> Identity | None:
+    """Return what tells the regular file of this name from what it is after any change; None if there is none."""
+    found = _identity(root / name)
+    if found is None or name not in DATABASES:
+        return found
+    log = _identity(root / f"{name}-wal")
+    return found + log if log is not None and log[0] else found  # an empty one is whoever reads
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return identity_of(status) if stat.S_ISREG(status.st_mode) else None
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Return the identity of an open file, unless it is a database."""
+    return (status.st_size, status.st_mtime_ns, status.st_ino)
+
+
 def take(root: Path, sink: Sink) -> None:
     """Give the sink every file of this workspace's folder that belongs to a generation.
 
-    Never inside a commit. Raises BusyError when MEMORY.md was written meanwhile, and StorageError.
+    Never inside a commit. Raise BusyError if MEMORY.md was written meanwhile, and StorageError.
     """
     workspace = contained(root)
     disk = workspace.disk()
@@ -77,7 +102,7 @@ class _Log:
 
 
 def _take_database(root: Path, name: str, sink: Sink) -> None:
-    """A copy by SQLite's own means, in one go: others may write; pages keep their places."""
+    """Copy it by SQLite's own means, in one go: others may write; pages keep their places."""
     path = root / name
     known = identity(root, name)
     if known is None or not known[0] or sink.repeats(name, known):
@@ -97,7 +122,7 @@ def _take_database(root: Path, name: str, sink: Sink) -> None:
 
 
 def _take_file(root: Path, name: str, sink: Sink) -> None:
-    """A file as somebody may be saving it; one that goes on changing is taken as it is in the end."""
+    """Take a file that somebody may be saving; one that goes on changing is taken as it is in the end."""
     for reading in range(_MOST_READINGS):
         if reading:
             sink.drop(name)

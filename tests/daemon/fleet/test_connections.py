@@ -2,6 +2,8 @@
 
 import os
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,13 @@ from uuid import uuid4
 import pytest
 
 from daemon.config.settings import Config
-from daemon.fleet.connections import connect, isolate, open_database, own_folder
-from daemon.fleet.processes import public_address
+from daemon.fleet.connections import connect, connect_to_recover, isolate, open_database, own_folder
+from daemon.fleet.processes import patiently, public_address
 from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
+from state.stores.fleet.places import Places
+from state.stores.fleet.tenants import Tenants
+from tests.support.partition import Partition
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
 from tests.support.running import Caller
@@ -34,6 +39,36 @@ def test_a_store_belongs_to_one_fleet(postgres: Postgres, tmp_path: Path) -> Non
         connect(configured(database=first, objects=tmp_path / "objects"), {}).close()
     with pytest.raises(ConfigError, match="another fleet's"):
         connect(configured(database=second, objects=tmp_path / "objects"), {})
+
+
+def test_an_empty_store_is_refused_beside_generations_until_recovered(postgres: Postgres, tmp_path: Path) -> None:
+    config = configured(database=migrated(postgres.new_database()), objects=tmp_path / "objects")
+    with closing(connect(config, {})) as both:
+        tenant = Tenants(both.database).add("acme")
+        Places(both.database).add(tenant, "notes")
+        connect(configured(database=config.fleet.database, objects=tmp_path / "other"), {}).close()
+        both.database.rows("UPDATE workspaces SET generation = 3, key = 'x'")
+    elsewhere = configured(database=config.fleet.database, objects=tmp_path / "empty")
+    for adopt in (False, None):
+        with pytest.raises(ConfigError, match="is empty, and the database has 1 workspace"):
+            connect(elsewhere, {})
+        if adopt is not None:
+            connect_to_recover(elsewhere, {}, adopt=adopt).close()
+    connect_to_recover(elsewhere, {}, adopt=True).close()
+    connect(elsewhere, {}).close()
+
+
+def test_who_starts_while_the_database_is_away_waits_for_it(postgres: Postgres, tmp_path: Path) -> None:
+    url = migrated(postgres.new_database())
+    with Partition(postgres.port) as door:
+        config = configured(database=door.through(url), objects=tmp_path / "objects")
+        door.refuse()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(patiently, lambda: connect(config, {}))
+            time.sleep(1.5)
+            assert not waiting.done()
+            door.heal()
+            waiting.result(30).close()
 
 
 def test_a_database_without_tables_says_what_to_do(database_url: str) -> None:

@@ -149,10 +149,25 @@ def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
     begun_long_ago(fleet)
     assert looked(fleet, place).lost
     with fleet.sweep() as sweep:
-        sweep.clear_lost([place.id])
+        sweep.clear_lost([place.id], [])
         sweep.defer([Job(place.id, "dream", "pending", ANYBODYS_QUEUE)])
     assert procrastinating.fetch() != first
     assert not looked(fleet, place).lost
+
+
+def test_an_outage_of_postgresql_is_no_fault_of_the_workspace(fleet: Fleet, place: Place) -> None:
+    fleet.queue(place)
+    fleet.database.rows("DELETE FROM procrastinate_jobs")
+    for seconds, outage in ((90, False), (30, True)):  # a minute after which it looks
+        fleet.database.rows(
+            "UPDATE workspaces SET queued_at = pg_postmaster_start_time() + make_interval(secs => %(seconds)s)",
+            {"seconds": seconds},
+        )
+        assert looked(fleet, place).outage == outage
+    for blamed, failures in (([], 0), ([place.id], 1)):
+        with fleet.sweep() as sweep:
+            sweep.clear_lost([place.id], blamed)
+        assert (fleet.row(place)["failures"], fleet.row(place)["problem"] != "") == (failures, bool(failures))
 
 
 def test_a_workspace_with_a_waiting_job_does_not_spoil_the_sweep_of_the_others(fleet: Fleet, place: Place) -> None:

@@ -3,18 +3,13 @@
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from state.errors import UnreachableError
-from state.stores.generations import local_copy
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
-from tests.support.generation_folders import NOW, PREFIX, contents, everything, files, grow, make_folder, write_rows
-
-if TYPE_CHECKING:
-    from state.fleet.generation import Manifest
+from state.stores.generations.placing import clear
+from tests.support.generation_folders import PREFIX, contents, everything, files, grow, make_folder, put, write_rows
 
 
 @pytest.fixture
@@ -26,11 +21,10 @@ def test_a_generation_comes_up_elsewhere_as_it_was_put(objects: Objects, here: P
     (here / "transcripts").mkdir()
     (here / "transcripts" / "one.jsonl").write_bytes(os.urandom(100_000))
     (here / "empty").touch()
-    generations = Generations(objects, PREFIX)
-    key, put = generations.put(here, None, 1, 5, NOW)
-    assert key.startswith(f"{PREFIX}/generations/000000000001-5-")
-    manifest = Generations(objects, PREFIX).manifest(key)
-    assert manifest == put
+    made = put(Generations(objects, PREFIX), here, None, 1, 5)
+    assert made.key.startswith(f"{PREFIX}/generations/000000000001-5-")
+    manifest = Generations(objects, PREFIX).manifest(made.key)
+    assert manifest == made
     there = tmp_path / "there"
     Generations(objects, PREFIX).bring_up(there, manifest)
     assert contents(there) == contents(here)
@@ -48,8 +42,8 @@ def test_what_is_this_machines_alone_is_in_no_generation(objects: Objects, here:
     outside.write_text(secret)
     (here / "link").symlink_to(outside)
     (here / "linked").symlink_to(tmp_path)
-    _, manifest = Generations(objects, PREFIX).put(here, None, 1, 1, NOW)
-    assert not any(secret.encode() in content for content in everything(objects).values())
+    manifest = put(Generations(objects, PREFIX), here, None, 1, 1)
+    assert not any(secret in content for content in everything(objects).values())
     assert {file.name for file in manifest.files} == {
         "MEMORY.md",
         "memory/scratch.md",
@@ -60,20 +54,26 @@ def test_what_is_this_machines_alone_is_in_no_generation(objects: Objects, here:
     }
 
 
-def test_after_a_small_change_little_is_written(objects: Objects, here: Path) -> None:
+def test_a_small_change_is_one_small_object(objects: Objects, here: Path, tmp_path: Path) -> None:
     grow(here, 4)
     generations = Generations(objects, PREFIX)
-    _, first = generations.put(here, None, 1, 1, NOW)
+    first = put(generations, here, None, 1, 1)
     before = everything(objects)
     write_rows(here, ["one more"])
     (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
-    _, second = generations.put(here, first, 2, 1, NOW)
-    packs = {
-        key: len(content) for key, content in everything(objects).items() if key not in before and "packs" in key
-    }
-    assert len(packs) == 1
-    assert sum(packs.values()) < 150_000
-    assert {pack.key for pack in second.packs} > {pack.key for pack in first.packs}
+    second = put(generations, here, first, 2, 1)
+    assert everything(objects).keys() - before == {second.key}
+    assert second.parts[-1].size < 10_000
+    assert second.parts[:-1] == first.parts
+    # Whoever has brought it up goes on from there.
+    other = Generations(objects, PREFIX)
+    other.bring_up(tmp_path / "there", second)
+    assert contents(tmp_path / "there") == contents(here)
+    write_rows(tmp_path / "there", ["by the next owner"])
+    third = put(other, tmp_path / "there", second, 3, 2)
+    assert third.parts[:-1] == second.parts
+    other.bring_up(here, third)
+    assert contents(tmp_path / "there") == contents(here)
 
 
 def test_files_that_have_not_changed_are_not_read_again(folder_store: Objects, here: Path) -> None:
@@ -81,61 +81,26 @@ def test_files_that_have_not_changed_are_not_read_again(folder_store: Objects, h
     for path in unchanged:
         os.utime(path, ns=(10**18, 10**18))
     generations = Generations(folder_store, PREFIX)
-    _, first = generations.put(here, None, 1, 1, NOW)
+    first = put(generations, here, None, 1, 1)
     (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
     for path in unchanged:  # who reads them again sees it
         content = path.read_bytes()
         path.write_bytes(b"X" * len(content))
         os.utime(path, ns=(10**18, 10**18))
-    _, second = generations.put(here, first, 2, 1, NOW)
+    second = put(generations, here, first, 2, 1)
     changed = {one.name for one, other in zip(first.files, second.files, strict=True) if one != other}
     assert changed == {"MEMORY.md"}
 
 
-def test_a_copy_that_is_right_already_asks_the_store_for_nothing(
-    folder_store: Objects, here: Path, tmp_path: Path
-) -> None:
-    generations = Generations(folder_store, PREFIX)
-    _, manifest = generations.put(here, None, 1, 1, NOW)
-    generations.bring_up(tmp_path / "there", manifest)
-    shutil.rmtree(tmp_path / "store")
-    generations.bring_up(tmp_path / "there", manifest)
-    local_copy.opened(tmp_path / "there")
-    with pytest.raises(UnreachableError):
-        generations.bring_up(tmp_path / "there", manifest)
-
-
-def test_of_the_next_generation_only_what_changed_is_fetched(
+def test_whatever_lies_in_the_folder_goes_but_for_locks_and_vectors(
     folder_store: Objects, here: Path, tmp_path: Path
 ) -> None:
     generations, there = Generations(folder_store, PREFIX), tmp_path / "there"
-    _, first = generations.put(here, None, 1, 1, NOW)
-    generations.bring_up(there, first)
-    (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
-    (there / ".dreamd" / "index" / "vectors.db").write_text("made from state.db")
-    (there / ".dreamd" / "lock").write_text("held")
-    before = {path: path.stat().st_ino for path in there.rglob("*")}
-    _, second = generations.put(here, first, 2, 1, NOW)
-    generations.bring_up(there, second)
-    changed = {str(path.relative_to(there)) for path, inode in before.items() if path.stat().st_ino != inode}
-    assert changed == {"MEMORY.md", ".dreamd/generation.json"}
-    write_rows(here, ["one more"])
-    _, third = generations.put(here, second, 3, 1, NOW)
-    generations.bring_up(there, third)
-    # Compared with state.db by whoever opens it.
-    assert (there / ".dreamd" / "index" / "vectors.db").read_text() == "made from state.db"
-    assert (there / ".dreamd" / "lock").read_text() == "held"
-    assert contents(there) == contents(here)
-
-
-def test_a_copy_that_was_written_is_made_right(folder_store: Objects, here: Path, tmp_path: Path) -> None:
-    generations, there = Generations(folder_store, PREFIX), tmp_path / "there"
-    _, manifest = generations.put(here, None, 1, 1, NOW)
+    manifest = put(generations, here, None, 1, 1)
     generations.bring_up(there, manifest)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "scratch.md").write_text("not mine")
-    local_copy.opened(there)
     write_rows(there, ["never committed"])
     (there / "MEMORY.md").unlink()
     (there / "MEMORY.md").mkdir()
@@ -144,49 +109,30 @@ def test_a_copy_that_was_written_is_made_right(folder_store: Objects, here: Path
     (there / "memory").symlink_to(outside)
     (there / ".dreamd" / "originals.jsonl").write_text("secret")
     (there / ".dreamd" / "state.db-wal").write_bytes(b"a log of another database")
+    (there / ".dreamd" / "index" / "chroma-1").mkdir()
+    (there / ".dreamd" / "index" / "chroma-1" / "chroma.sqlite3").write_text("a text")
+    for name in ("lock", "index/vectors.db"):
+        (there / ".dreamd" / name).write_text("stays")
     generations.bring_up(there, manifest)
     assert contents(there) == contents(here)
-    assert files(there) == {*contents(here), ".dreamd/generation.json"}
+    assert files(there) == {*contents(here), ".dreamd/lock", ".dreamd/index/vectors.db"}
     assert (outside / "scratch.md").read_text() == "not mine"
-
-
-def test_an_owner_goes_on_with_its_own_copy(folder_store: Objects, here: Path, tmp_path: Path) -> None:
-    generations = Generations(folder_store, PREFIX)
-    _, first = generations.put(here, None, 1, 1, NOW)
-    local_copy.closed(here, first)
-    shutil.rmtree(tmp_path / "store")
-    generations.bring_up(here, first)  # everything is here
-    with (here / "memory" / "scratch.md").open("a") as log:
-        log.write("- behind the record\n")
-    with pytest.raises(UnreachableError):
-        generations.bring_up(here, first)
-
-
-def test_a_copy_of_before_the_machine_started_is_not_believed(
-    folder_store: Objects, here: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    _, first = Generations(folder_store, PREFIX).put(here, None, 1, 1, NOW)
-    local_copy.closed(here, first)
-    assert local_copy.held(here) is not None
-    (tmp_path / "boot_id").write_text("another start\n")
-    for other in (tmp_path / "boot_id", tmp_path / "none"):
-        monkeypatch.setattr(local_copy, "_BOOT", other)
-        assert local_copy.held(here) is None
+    clear(there)
+    assert files(there) == {".dreamd/lock", ".dreamd/index/vectors.db"}
 
 
 def test_after_forgetting_no_object_holds_the_text(objects: Objects, here: Path, tmp_path: Path) -> None:
-    text = "the forgotten word " * 400
-    (here / "MEMORY.md").write_text(text)
+    (here / "MEMORY.md").write_text("the forgotten word " * 400)
     generations = Generations(objects, PREFIX)
-    _, first = generations.put(here, None, 1, 1, NOW)
-    generations.put(here, first, 2, 1, NOW)  # never committed
+    first = put(generations, here, None, 1, 1)
+    put(generations, here, first, 2, 1)  # never committed
     (here / "MEMORY.md").write_text("- tea\n")
-    _, second = generations.put(here, first, 2, 2, NOW, whole=True)
-    assert any(b"forgotten" in content for content in everything(objects).values())
+    second = put(generations, here, first, 2, 2, whole=True)
+    assert any("forgotten" in content for content in everything(objects).values())
     generations.sweep([second], 2)
     left = everything(objects)
-    assert not any(b"forgotten" in content for content in left.values())
-    assert len(left) == 1 + len(second.packs)
+    assert not any("forgotten" in content for content in left.values())
+    assert left.keys() == {part.key for part in second.parts}
     generations.bring_up(tmp_path / "there", second)
     assert contents(tmp_path / "there") == contents(here)
 
@@ -195,39 +141,35 @@ def test_a_sweep_by_an_owner_of_before_leaves_what_a_later_one_wrote(
     objects: Objects, here: Path, tmp_path: Path
 ) -> None:
     old, new = Generations(objects, PREFIX), Generations(objects, PREFIX)
-    _, first = old.put(here, None, 1, 1, NOW)
+    first = put(old, here, None, 1, 1)
     write_rows(here, ["by the later owner"])
-    key, second = new.put(here, first, 2, 2, NOW)
+    key = put(new, here, first, 2, 2).key
     old.sweep([first], 1)
-    new.bring_up(tmp_path / "there", new.manifest(key))
+    new.bring_up(tmp_path / "there", Generations(objects, PREFIX).manifest(key))
     assert contents(tmp_path / "there") == contents(here)
-    assert second.number == 2
 
 
-def test_the_same_put_again_is_one(objects: Objects, here: Path) -> None:
-    assert Generations(objects, PREFIX).put(here, None, 1, 1, NOW) == Generations(objects, PREFIX).put(
-        here, None, 1, 1, NOW
-    )
+def test_the_same_put_again_is_one_and_erasing_it_leaves_other_workspaces_alone(objects: Objects, here: Path) -> None:
+    for prefix in (PREFIX, PREFIX, f"{PREFIX}1"):
+        put(Generations(objects, prefix), here, None, 1, 1)
     assert len(Generations(objects, PREFIX).keys()) == 1
-
-
-def test_erasing_leaves_other_workspaces_alone(objects: Objects, here: Path) -> None:
-    Generations(objects, PREFIX).put(here, None, 1, 1, NOW)
-    Generations(objects, f"{PREFIX}1").put(here, None, 1, 1, NOW)
-    assert Generations(objects, PREFIX).erase() == 2
+    assert Generations(objects, PREFIX).erase() == 1
     assert everything(objects) == {}
-    assert len(everything(objects, f"{PREFIX}1")) == 2
+    assert len(everything(objects, f"{PREFIX}1")) == 1
 
 
-def test_packs_that_are_hardly_needed_are_written_anew(folder_store: Objects, here: Path, tmp_path: Path) -> None:
-    generations = Generations(folder_store, PREFIX)
-    last: Manifest | None = None
+def test_the_store_holds_little_more_than_the_workspace(folder_store: Objects, here: Path, tmp_path: Path) -> None:
+    generations, last = Generations(folder_store, PREFIX), None
     for number in range(1, 90):
         (here / "MEMORY.md").write_bytes(os.urandom(40_000))
-        _, last = generations.put(here, last, number, 1, NOW)
+        last = put(generations, here, last, number, 1)
         generations.sweep([last], 1)
     assert last is not None
-    assert len(last.packs) < 10
-    assert sum(map(len, everything(folder_store).values())) < 500_000
+    assert len(last.parts) < 10
+    assert sum(one.size for one in folder_store.list(PREFIX)) < 200_000
     generations.bring_up(tmp_path / "there", last)
     assert contents(tmp_path / "there") == contents(here)
+    for number in range(90, 130):  # however small the changes are
+        write_rows(here, ["one more"])
+        last = put(generations, here, last, number, 1)
+    assert len(last.parts) <= 20

@@ -1,6 +1,5 @@
-"""The object store: new objects are new, ranges are exact, and what is wrong is said."""
+"""The object store: new objects are new, and what is wrong is said."""
 
-import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,18 +20,9 @@ def test_an_object_is_written_once(objects: Objects) -> None:
     assert objects.get("1/2/packs/a") == b"first"
 
 
-def test_ranges_are_what_was_asked_for(objects: Objects) -> None:
-    content = os.urandom(3_000_000)
-    objects.put_new("a/b", content)
-    ranges = [(0, 10), (2_999_990, 10), (1_000_000, 500), (5, 3)]
-    assert objects.get_ranges("a/b", ranges) == [content[start : start + size] for start, size in ranges]
-
-
 def test_what_is_missing_is_not_found_and_deleting_it_is_done(objects: Objects) -> None:
     with pytest.raises(NotFoundError):
         objects.get("a/none")
-    with pytest.raises(NotFoundError):
-        objects.get_ranges("a/none", [(0, 1)])
     objects.delete(["a/none"])
     assert list(objects.list("a")) == []
 

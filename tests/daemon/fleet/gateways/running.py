@@ -16,7 +16,6 @@ from uuid import uuid4
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections
 from daemon.fleet.gateways.gateway import Gateway
-from daemon.fleet.gateways.presence import Presence
 from daemon.fleet.gateways.serving import LIMITS, serve_gateway
 from daemon.http.sockets import open_port
 from daemon.workspace.vector_index import Embedding
@@ -29,7 +28,7 @@ from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Processes
 from state.stores.fleet.tenants import Tenants, Tokens
-from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
 from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Answer, asked
@@ -43,7 +42,6 @@ class Door:
     """A gateway under way."""
 
     gateway: Gateway
-    presence: Presence
     port: int
 
     def ask(
@@ -129,8 +127,8 @@ class Fleet:
         taken = tuple(row.id for row in self.inbox.waiting(place.id))
         write(folder)
         number = lease.generation.number + 1
-        key, manifest = generations.put(folder, previous, number, lease.fence, datetime.now(UTC))
-        leases.commit(lease, Commit(Generation(number, key), bytes_of(manifest), taken))
+        manifest = generations.put(generations.take(folder, previous), lease, datetime.now(UTC))
+        leases.commit(lease, Commit(Generation(number, manifest.key), manifest.bytes, taken))
         if owner is None:
             Processes(self.database).end(worker.id)
         return place
@@ -142,18 +140,17 @@ class Fleet:
         folder = self.folder / f"gateway-{os.urandom(4).hex()}"
         embedding = Embedding.given(Unavailable("no model in this test"))
         gateway = Gateway(lambda: config, self.connections, folder, embedding)
-        with running(gateway, self.database) as door:
+        with running(gateway) as door:
             yield door
 
 
 @contextmanager
-def running(gateway: Gateway, database: FleetDatabase) -> Iterator[Door]:
+def running(gateway: Gateway) -> Iterator[Door]:
     listener = open_port("127.0.0.1", 0, OPERATOR)
     port = int(listener.socket.getsockname()[1])
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
-    presence = Presence(database, gateway, listener.address, seconds=0.2)
-    presence.start()
+    gateway.start(listener.address, seconds=0.2)
 
     def serve() -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -162,12 +159,12 @@ def running(gateway: Gateway, database: FleetDatabase) -> Iterator[Door]:
     thread = threading.Thread(target=serve)
     thread.start()
     try:
-        yield Door(gateway, presence, port)
+        yield Door(gateway, port)
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(60)
         assert not thread.is_alive()
-        presence.stop()
+        gateway.stop()
 
 
 @contextmanager

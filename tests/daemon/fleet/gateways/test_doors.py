@@ -196,7 +196,7 @@ def test_guesses_lock_nobody_out_and_the_same_one_is_looked_up_once(home: Fleet,
     looks = home.database.statements - before
     answers = [door.ask(f"dreamd_{number:012x}_{'1' * 48}", "GET", "/").status for number in range(60)]
     assert set(answers) == {401}
-    assert looks < 30  # of which the presence has its own
+    assert looks < 30  # of which its heartbeat has its own
     assert door.ask(token, "GET", "/v1/workspaces").status == 200
     assert door.ask(new, "GET", "/v1/workspaces").status == 200
 

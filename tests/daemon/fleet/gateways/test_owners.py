@@ -108,7 +108,7 @@ def test_a_gateway_ends_in_order_and_another_goes_on(home: Fleet) -> None:
         gates = [stack.enter_context(process(home, "gateway", DREAMD_TOKEN=OPERATOR)) for _ in range(2)]
         until(lambda: len(_gateways(home)) == 2, 60)
         ports = sorted(int(address.rpartition(":")[2]) for address in _gateways(home))
-        doors = [Door(None, None, port) for port in ports]  # type: ignore[arg-type]
+        doors = [Door(None, port) for port in ports]  # type: ignore[arg-type]
         stop, sent = threading.Event(), list[tuple[str, int]]()
 
         def send(index: int) -> None:

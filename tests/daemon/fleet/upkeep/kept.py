@@ -20,9 +20,8 @@ from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Processes
 from state.stores.fleet.tenants import Tenants
-from state.stores.generations.generations import Generations, bytes_of
+from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
-from state.stores.generations.place_record import write_place
 from state.stores.history.inbox import NoteInbox
 
 
@@ -83,14 +82,12 @@ class Kept:
         previous = generations.manifest(lease.generation.key) if lease.generation.key else None
         if previous is not None:
             generations.bring_up(root, previous)
-        else:
-            write_place(self.objects, place)
         workspace = init_workspace(contained(root))
         for note in notes:
             append(workspace, note)
         number = lease.generation.number + 1
-        key, manifest = generations.put(root, previous, number, lease.fence, at or datetime.now(UTC))
-        return Generation(number, key), bytes_of(manifest)
+        manifest = generations.put(generations.take(root, previous), lease, at or datetime.now(UTC))
+        return Generation(number, manifest.key), manifest.bytes
 
     def commit(self, place: Place, *notes: str, spent: Spent = Spent(), taken: tuple[int, ...] = ()) -> Generation:  # noqa: B008 - a frozen value
         """Own the workspace, add these notes and commit."""

@@ -11,7 +11,7 @@ from state.errors import ConflictError, DreamdError, NotFoundError, QuotaError, 
 from state.fleet.tenant import Quotas
 from state.stores.fleet.places import Places
 from state.stores.fleet.tenants import Tenants
-from state.stores.generations.place_record import read_place
+from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.running import Caller
 
@@ -67,7 +67,8 @@ def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Ca
     found = Places(fleet.database).find(tenant.id, "notes")
     assert (done.generation, found.generation.number, found.owned, found.bytes) == (1, 1, False, done.bytes)
     assert found.due_at is not None
-    assert read_place(fleet.objects, tenant.id, found.place.id) == found.place
+    manifest = Generations(fleet.objects, found.place.prefix).manifest(found.generation.key)
+    assert (manifest.tenant, manifest.workspace) == ("acme", "notes")
     assert fleet.rows("SELECT * FROM processes") == []
     with scratch_folder(fleet.config, os.environ) as own:
         export_place(fleet.connections, fleet.config, found.place, tmp_path / "two.db", own)

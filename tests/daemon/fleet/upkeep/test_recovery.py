@@ -89,8 +89,8 @@ def test_a_generation_whose_owner_died_before_its_commit_is_taken_and_its_inbox_
     lease = fleet.lease(place)
     copies = fleet.folder / "copies" / place.handle
     append(contained(copies), "honey", at)
-    previous = Generations(fleet.objects, place.prefix).manifest(lease.generation.key)
-    key, _ = Generations(fleet.objects, place.prefix).put(copies, previous, 2, lease.fence, datetime.now(UTC))
+    generations = Generations(fleet.objects, place.prefix)
+    key = generations.put(generations.take(copies, None), lease, datetime.now(UTC)).key
     [found] = recovered(fleet)
     assert (found.finding, found.done, found.inbox) == (Finding.BEHIND, True, 1)
     assert generation_of(fleet, place) == Generation(2, key)
@@ -114,8 +114,7 @@ def test_where_the_last_generation_is_damaged_an_older_one_is_taken_when_that_is
     place = fleet.place(fleet.tenant("acme"), "notes")
     first = fleet.commit(place, "tea")
     second = fleet.commit(place, "coffee")
-    newest = max((fleet.folder / "objects" / place.prefix / "packs").iterdir())
-    newest.unlink()
+    (fleet.folder / "objects" / second.key).unlink()
     [found] = recovered(fleet)
     assert (found.finding, found.done) == (Finding.DAMAGED, False)
     assert "--older" in found.problem
@@ -195,13 +194,11 @@ def test_numbers_of_another_name_are_left_alone(fleet: Kept, fresh: Kept) -> Non
         connect_to_recover(config_of(fresh.url, fleet.folder), {}, adopt=True)
 
 
-def test_what_has_neither_row_nor_record_is_told_and_its_numbers_are_not_given_again(
-    fleet: Kept, fresh: Kept
-) -> None:
+def test_what_has_neither_row_nor_name_is_told_and_its_numbers_are_not_given_again(fleet: Kept, fresh: Kept) -> None:
     fleet.live()
     place = fleet.place(fleet.tenant("acme"), "notes")
-    fleet.commit(place, "tea")
-    fleet.objects.delete([f"{place.prefix}/place.json"])
+    last = fleet.commit(place, "tea")
+    (fleet.folder / "objects" / last.key).write_bytes(b"not what was written")
     [found] = recovered(fresh)
     assert (found.finding, found.prefix, found.done) == (Finding.UNNAMED, place.prefix, False)
     new = fresh.tenant("new")

@@ -22,6 +22,7 @@ def filled(fleet: Kept, name: str) -> None:
         place = fleet.place(tenant, workspace)
         fleet.commit(place, "tea", "coffee", spent=Spent(1, 2, 300, 0.5))
         fleet.commit(place, "milk")
+        fleet.commit(place, "honey")
         fleet.arrive(place, "sugar")
         Schedule(fleet.database).queue(Job(place.id, DREAM, "interval", ""))
 
@@ -42,7 +43,7 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
     assert (receipt.objects_left, receipt.rows_left) == (0, 0)
     assert (receipt.workspaces, receipt.rows.inbox, receipt.rows.tokens, receipt.rows.jobs) == (2, 2, 1, 2)
     assert receipt.rows.spending == 2
-    assert receipt.objects > 8
+    assert receipt.objects == 6
     assert receipt.bytes > 1_000
     assert everything(fleet, "other") == before
     with pytest.raises(NotFoundError):
@@ -72,7 +73,7 @@ class Failing(FolderObjects):
         if not self.left:
             raise StorageError("the store fails")
         self.left -= 1
-        super().delete([*keys][:2])  # type: ignore[misc]
+        super().delete([*keys][:1])  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
@@ -98,9 +99,9 @@ def test_a_removal_that_was_cut_off_goes_on(fleet: Kept, left: int) -> None:
         ("other", "one", 0, 0),
     ]
     assert finish_removals(fleet.database, fleet.objects) == []
-    prefixes = {one.key.partition("/packs")[0].partition("/generations")[0] for one in fleet.objects.list("")}
+    prefixes = {one.key.partition("/parts")[0].partition("/generations")[0] for one in fleet.objects.list("")}
     kept = Places(fleet.database).find(other.id, "two").place
-    assert prefixes == {"fleet", kept.prefix, f"{kept.prefix}/place.json"}
+    assert prefixes == {"fleet", kept.prefix}
 
 
 def test_the_command_goes_on_with_a_workspace_that_was_closed(fleet: Kept) -> None:

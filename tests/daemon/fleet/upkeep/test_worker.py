@@ -14,7 +14,7 @@ from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Processes
 from state.stores.fleet.schedule import CONSOLIDATE, Job, Schedule
 from state.stores.fleet.tenants import Tenants
-from state.stores.generations.place_record import read_place
+from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.kept import Kept
 
 
@@ -39,7 +39,9 @@ def test_a_worker_names_what_it_commits_and_finishes_what_was_closed(fleet: Kept
     worker = subprocess.Popen(words, env=dict(os.environ), stderr=subprocess.PIPE)
     try:
         until(lambda: Places(fleet.database).find(acme.id, "notes").generation.number)
-        assert read_place(fleet.objects, acme.id, place.id) == place
+        key = Places(fleet.database).find(acme.id, "notes").generation.key
+        manifest = Generations(fleet.objects, place.prefix).manifest(key)
+        assert (manifest.tenant, manifest.workspace) == ("acme", "notes")
         until(lambda: fleet.rows("SELECT name FROM tenants") == [{"name": "acme"}])
         assert [*fleet.objects.list(str(other.id))] == []
         status = fleet_status(fleet.database, fleet.config)

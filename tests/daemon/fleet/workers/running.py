@@ -31,6 +31,7 @@ from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
 from tests.support.forked import Forked
+from tests.support.generation_folders import held_in
 from tests.support.notes import pending_notes
 
 PATIENCE_SECONDS = 30.0
@@ -165,7 +166,7 @@ class Fleet:
     def holds(self, text: str) -> list[str]:
         """The objects of a store in a folder that hold these bytes."""
         found = (path for path in (self.folder / "objects").rglob("*") if path.is_file())
-        return [str(path) for path in found if text.encode() in path.read_bytes()]
+        return [str(path) for path in found if text.encode() in held_in(path)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """What a worker does while PostgreSQL or the object store is away, and what it asks while all is well."""
 
 import http.client
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from daemon.fleet.workers.watched_objects import WatchedObjects
 from state.errors import UnreachableError
+from state.stores.generations.folder_objects import FolderObjects
 from state.stores.generations.objects import open_objects
 from tests.daemon.fleet.workers.running import Fleet, Running, run, until
 from tests.daemon.fleet.workers.test_deaths import write
@@ -106,6 +109,28 @@ def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s
             until(lambda: not worker.unready_reason())
             run(worker, place, "working_memory_note", note="after", importance=0.9)
         assert set(fleet.crystals(place)) == {"before", "meanwhile", "after"}
+
+
+def test_a_search_does_not_wait_for_an_upload(fleet: Fleet) -> None:
+    place, begun, go_on = fleet.place(), threading.Event(), threading.Event()
+
+    class Slow(FolderObjects):
+        def put_new(self, key: str, content: bytes) -> None:
+            begun.set()
+            assert go_on.wait(60)
+            super().put_new(key, content)
+
+    with fleet.worker() as worker, ThreadPoolExecutor(1) as pool:
+        run(worker, place, "working_memory_note", note="Ada prefers tea", importance=0.9)
+        worker._objects._objects = Slow(fleet.folder / "objects")
+        writing = pool.submit(run, worker, place, "working_memory_note", note="and cake", importance=0.9)
+        assert begun.wait(60)
+        fleet.note(place, "and honey")
+        assert "honey" in str(run(worker, place, "memory_search", query="honey"))
+        assert not writing.done()
+        go_on.set()
+        writing.result(60)
+    assert set(fleet.crystals(place)) == {"Ada prefers tea", "and cake", "and honey"}
 
 
 def test_what_a_store_says_is_no_outage(fleet: Fleet) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from daemon.config.settings import Config
 from daemon.fleet.workers.decision import Facts, decide, facts_of, facts_text, foreseen
-from daemon.fleet.workers.sweeper import Room, Sweeper, _Wanted, chosen
+from daemon.fleet.workers.sweeper import Room, Sweeper, _is_paused, _Wanted, chosen
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds
 from state.dream import Reason
 from state.fleet.tenant import Quotas
@@ -36,6 +37,7 @@ def row(tenant: int, number: int, due_at: datetime = NOW, facts: str = "") -> Du
         queue="",
         queued=False,
         lost=False,
+        outage=False,
         failures=0,
         due_at=due_at,
         waiting=Waiting(9),
@@ -53,6 +55,15 @@ def test_the_one_of_a_tenant_comes_before_the_thousands_of_another() -> None:
     assert jobs[0].workspace == 999
     assert len(jobs) == 8
     assert len(later) == 393
+
+
+def test_who_was_lost_with_others_is_suspected_later_and_after_an_outage_never() -> None:
+    def paused(failures: int, *, alone: bool, outage: bool = False) -> bool:
+        return _is_paused(replace(row(1, 1), lost=True, failures=failures, outage=outage), alone=alone)
+
+    assert [paused(failures, alone=True) for failures in (0, 1, 2, 5)] == [False, False, True, True]
+    assert [paused(failures, alone=False) for failures in (1, 2, 4, 5)] == [False, False, False, True]
+    assert not paused(9, alone=True, outage=True)
 
 
 def test_who_waits_alone_is_looked_at_each_second_however_many_others_wait() -> None:
@@ -78,8 +89,6 @@ def test_who_waits_alone_is_looked_at_each_second_however_many_others_wait() -> 
 def test_no_ceiling_is_exceeded_by_more_than_one_dream(
     tenants: list[int], busy: int, quotas: Quotas, use: Use, fleet_usd: float
 ) -> None:
-    from dataclasses import replace
-
     config = Config.model_validate({**PAID, "fleet": {"usd_per_day": fleet_usd}})
     used = replace(use, quotas=quotas)
     room = Room(capacity(slots=50, busy=busy), config, dict.fromkeys((1, 2, 3), used))
