@@ -15,7 +15,7 @@ from state.codec import decode, encode
 from state.crystals.crystal import Crystal
 from state.document.operations import Refusal
 from state.dream import Draft, Dream, Evidence, Kind, Reason, Snapshot, Usage
-from state.errors import CeilingError, ModelError, ReplyError
+from state.errors import CeilingError, ModelError, ReplyError, UnattendedError
 
 MAX_ATTEMPTS = 3
 
@@ -198,7 +198,8 @@ def _charged(usage: Usage, error: ReplyError) -> Usage:
 
 def _fallen_back(ports: Ports, snapshot: Snapshot, error: ModelError) -> Snapshot:
     """Note in the snapshot why there is no model; raise the error again where that is not allowed."""
-    if ports.on_failure != "extractive" or isinstance(error, CeilingError):
+    allowed = ports.on_failure == "extractive" or isinstance(error, UnattendedError)
+    if not allowed or isinstance(error, CeilingError):
         raise error
     return replace(snapshot, problems=(*snapshot.problems, f"the model failed, extractive instead: {error}"))
 
