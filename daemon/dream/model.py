@@ -28,7 +28,6 @@ def model_for(store: Store, dream: str) -> Model | None:
     if name is None:
         return None
     from daemon.models.metered import Metered
-    from daemon.models.retrying import Retrying
 
     together = daily_spend(spent_folder(os.environ))
 
@@ -54,7 +53,7 @@ def model_for(store: Store, dream: str) -> Model | None:
         known = store.ledger.replay(dream, digest)
         return decode(Answer, known) if known is not None else None
 
-    metered = Metered(
+    return Metered(
         _model(store, name),
         store.config.limits.ceilings,
         record=record,
@@ -63,7 +62,6 @@ def model_for(store: Store, dream: str) -> Model | None:
         before=store.ledger.spent(dream=dream),
         allow=allow,
     )
-    return Retrying(metered)
 
 
 def _model(store: Store, name: str) -> "PricedModel":

@@ -1,7 +1,6 @@
 """litellm model: asks a language model once for a dream, through litellm and within a deadline.
 
-`Retrying(Metered(LitellmModel(...)))` is what a dream is given: the meter sits inside the retries, so that every try
-passes the ceilings and is charged.
+`Metered(LitellmModel(...))` is what a dream is given: every try passes the ceilings and is charged.
 """
 
 import threading
@@ -20,7 +19,7 @@ from daemon.models.errors import (
     missing_keys,
 )
 from daemon.models.litellm_import import Foreign, load_litellm
-from daemon.models.pricing import estimate_tokens, known_model, usd_of, usd_of_answer
+from daemon.models.pricing import known_model, usd_of, usd_of_answer
 from graphs.ports import Answer, Request
 from state.budget import Spend
 from state.errors import ModelError
@@ -110,7 +109,7 @@ class LitellmModel:
             "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}],
             "timeout": self.timeout_seconds,
             "max_tokens": self.max_output_tokens,
-            "max_retries": 0,  # `Retrying` counts and pays for retries: the provider's client may not add its own
+            "max_retries": 0,  # `Metered` counts and pays for retries: the provider's client may not add its own
         }
         if self.api_base is not None:
             arguments["api_base"] = self.api_base
@@ -134,7 +133,8 @@ class LitellmModel:
         if is_reported:
             usd = usd_of_answer(litellm, self.name, response, tokens_in, tokens_out)
         else:
-            tokens_in, tokens_out = tokens_in or self._tokens_in(request), estimate_tokens(text)
+            tokens_out = int(litellm.token_counter(model=self.name, text=text))
+            tokens_in = tokens_in or self._tokens_in(request)
             usd = usd_of(litellm, self.name, tokens_in, tokens_out)
         answer = Answer(
             text, self.name, tokens_in, tokens_out, usd, finish_reason, seconds, estimated=not is_reported
@@ -150,12 +150,8 @@ class LitellmModel:
         return Answer("", self.name, tokens_in, self.max_output_tokens, worst.usd, "error", seconds, estimated=True)
 
     def _tokens_in(self, request: Request) -> int:
-        return (
-            estimate_tokens(request.system)
-            + estimate_tokens(request.user)
-            + estimate_tokens(str(request.schema or ""))
-            + 20
-        )
+        said = "\n".join((request.system, request.user, str(request.schema or "")))
+        return int(load_litellm().token_counter(model=self.name, text=said)) + 20
 
     def _explain_empty(self, choice: Foreign) -> tuple[str, str]:
         if choice is None:
