@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import tomllib
 from abc import ABC, abstractmethod
@@ -25,10 +26,11 @@ from typing import Any
 from daemon.models.errors import TransientError, UnusableReplyError
 from graphs.ports import Answer, Request
 from state.budget import Limits, Spend
-from state.errors import ModelError, UnattendedError
+from state.errors import ModelError, StoppedError, UnattendedError
 from state.stores.disk.user_folder import home
 
 _WINDOW = 200_000  # tokens: the smallest of what their default models read
+_STATUS_SECONDS = 20.0
 # Installers put programs here; a service's PATH seldom has these folders.
 _MORE_FOLDERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
 # What a daemon knows alone, and what tells Claude Code that it runs inside of itself.
@@ -71,6 +73,10 @@ class _Program(ABC):
         """Return what the program is told by its environment."""
         return {}
 
+    def asks(self, path: str) -> str:  # noqa: ARG002 - most say so in their answer
+        """Return what the program at `path` would ask its user before it answers, as far as it can be known."""
+        return ""
+
     @abstractmethod
     def read(self, out: str, err: str) -> _Said:
         """Read what it printed. Raise ValueError, LookupError or TypeError if that is not what it prints."""
@@ -109,7 +115,9 @@ class _Codex(_Program):
     )
 
     def words(self, folder: Path) -> list[str]:
-        servers = ", ".join(f"{json.dumps(name)} = {{enabled = false}}" for name in self._servers())
+        # There is no option to start none of them.
+        named = self._configured().get("mcp_servers")
+        servers = ", ".join(f"{json.dumps(name)} = {{enabled = false}}" for name in (named or ()))
         settings = {
             "features": "{" + ", ".join(f"{name} = false" for name in self._FEATURES.split()) + "}",
             "mcp_servers": "{" + servers + "}",
@@ -125,13 +133,21 @@ class _Codex(_Program):
         flags = ["--skip-git-repo-check", "--ephemeral", "--json", "--sandbox", "read-only"]
         return ["exec", *flags, *(word for one in settings.items() for word in ("-c", "=".join(one))), "-"]
 
-    def _servers(self) -> list[str]:
-        """Return the MCP servers of the user's configuration: Codex has no option to start none of them."""
+    def asks(self, path: str) -> str:
+        # Without a login it connects again and again, and never says why.
+        if os.environ.get("CODEX_API_KEY") or self._configured().get("model_provider", "openai") != "openai":
+            return ""
+        words = [path, "login", "status"]
+        with suppress(OSError, subprocess.TimeoutExpired):
+            ended = subprocess.run(words, capture_output=True, check=False, text=True, timeout=_STATUS_SECONDS)  # noqa: S603
+            return (ended.stderr + ended.stdout).strip().rpartition("\n")[2] if ended.returncode else ""
+        return ""
+
+    def _configured(self) -> dict[str, Any]:
         folder = Path(os.environ.get("CODEX_HOME") or home(os.environ) / ".codex")
         with suppress(OSError, ValueError):  # Codex says what is wrong with it
-            servers = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")).get("mcp_servers")
-            return list(servers) if isinstance(servers, dict) else []
-        return []
+            return tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
+        return {}
 
     def read(self, out: str, err: str) -> _Said:
         events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
@@ -245,6 +261,8 @@ class HeadlessModel:
         if path is None:
             where = f"install {self._program.title}, or add its folder to the PATH of dreamd"
             raise UnattendedError(f"{self.name}: there is no program '{self._program.command}'", where)
+        if question := self._program.asks(path):
+            raise self._unattended(question)
         began = time.monotonic()
         try:
             status, out, err = self._run(path, request)
@@ -252,6 +270,8 @@ class HeadlessModel:
             what = f"{self.name} did not answer within {self._timeout_seconds:g} s"
             most = self._worst_answer(request, began)
             raise TransientError(what, "raise model.timeout_seconds.", answer=most) from None
+        if _ending.is_set():
+            raise StoppedError("the daemon stops", "the dream is checkpointed and goes on at the next start")
         try:
             said = self._program.read(out, err)
         except (ValueError, LookupError, TypeError, AttributeError):
@@ -313,22 +333,42 @@ class HeadlessModel:
         if _USED_UP.search(error):
             return ModelError(f"{self.name} has used up what its login allows: {short}", "it opens again later.")
         if _ASKS.search(error):
-            by_hand = f"run '{self._program.command}' by hand until it answers."
-            return UnattendedError(f"{self.name} has to ask you something first: {short}", by_hand)
+            return self._unattended(short)
         if _PASSES.search(error):
             return TransientError(f"{self.name} failed: {short}", "try later.", answer=paid)
         if paid is not None:
             return UnusableReplyError(f"{self.name} gave no answer: {short}", "try again.", paid)
         return ModelError(f"{self.name} failed: {short}", f"run '{self._program.command}' by hand, or update it.")
 
+    def _unattended(self, question: str) -> UnattendedError:
+        by_hand = f"run '{self._program.command}' by hand until it answers."
+        return UnattendedError(f"{self.name} has to ask you something first: {question}", by_hand)
+
+
+def end_all() -> None:
+    """End the programs that are asked just now, for good: this process is about to end."""
+    _ending.set()
+    for process in tuple(_running):
+        _kill(process)
+
+
+_running: set["subprocess.Popen[str]"] = set()
+_ending = threading.Event()
+
 
 @contextmanager
 def _ended(process: "subprocess.Popen[str]") -> Iterator[None]:
     """Kill the program, and what it has started, unless it has ended by itself."""
+    _running.add(process)
     with process:
         try:
             yield
         finally:
-            if process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
+            _running.discard(process)
+
+
+def _kill(process: "subprocess.Popen[str]") -> None:
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
