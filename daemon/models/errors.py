@@ -70,7 +70,7 @@ class CallContext:
 
 
 def explain(litellm: Foreign, error: BaseException, context: CallContext) -> CallFailure:
-    """The failure behind an exception of litellm.
+    """Return the failure behind an exception of litellm.
 
     litellm gives an unreadable answer, a broken connection and a server's 500 the same class and status, so the chain
     of causes decides: httpx's HTTPStatusError is in it exactly when a server answered with an error.
@@ -140,7 +140,7 @@ def _by_status(
 def _known_refusal(
     litellm: Foreign, error: BaseException, status: int | None, http: Foreign, context: CallContext
 ) -> tuple[str, str] | None:
-    """What a known kind of refusal means, and what to do about it."""
+    """Return what a known kind of refusal means, and what to do about it."""
     is_too_long = isinstance(error, litellm.ContextWindowExceededError) or "context_length" in _text(http)
     if is_too_long or status == 413:
         return (
@@ -177,7 +177,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_unreadable(error: BaseException, chain: tuple[BaseException, ...]) -> bool:
-    """Whether an error without an HTTP error behind it is about the answer, and not about sending the request.
+    """Return whether an error without an HTTP error behind it is about the answer, not about sending the request.
 
     Adapters that cannot read a 200 raise a 500, a 422 or no status; a missing key or package is found before anything
     is sent.
@@ -189,7 +189,7 @@ def _is_unreadable(error: BaseException, chain: tuple[BaseException, ...]) -> bo
 
 
 def missing_keys(litellm: Foreign, name: str) -> list[str]:
-    """The environment variables of keys that the provider needs, as far as litellm knows, and that are not set."""
+    """Return the variables of keys that the provider needs, as far as litellm knows, and that are not set."""
     missing: list[str] = litellm.validate_environment(name)["missing_keys"]
     return [variable for variable in missing if _SECRET_NAME.search(variable)]
 
@@ -203,7 +203,7 @@ def _text(http: Foreign) -> str:
 
 
 def _redirect_target(http: Foreign) -> str:
-    """The target of a redirect: host and port alone, for the rest may hold anything."""
+    """Return the target of a redirect: host and port alone, for the rest may hold anything."""
     try:
         parts = urlsplit(http.headers.get("location", "")) if http is not None else None
         return f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts and parts.netloc else ""
@@ -212,7 +212,7 @@ def _redirect_target(http: Foreign) -> str:
 
 
 def _retry_after(http: Foreign) -> float | None:
-    """Seconds that the provider asks to wait; the header holds seconds or a date (RFC 9110, 10.2.3)."""
+    """Return how long the provider asks to wait; the header holds seconds or a date (RFC 9110, 10.2.3)."""
     header = http.headers.get("retry-after") if http is not None else None
     if header is None:
         return None
@@ -227,7 +227,7 @@ def _retry_after(http: Foreign) -> float | None:
 
 
 def _detail(error: BaseException) -> str:
-    """The provider's message as one short line without keys, known or by their looks."""
+    """Return the provider's message as one short line without keys, known or by their looks."""
     message = " ".join(str(error).split("Traceback")[0].split())
     message = re.sub(r"^(?:[\w.]*(?:Exception|Error)(?:\s-|:)\s+)+", "", message)
     for name, value in os.environ.items():

@@ -246,13 +246,13 @@ class HeadlessModel:
         self._max_output_tokens = max_output_tokens
 
     def worst_case(self, request: Request) -> Spend:
-        """The most that one try may cost, as far as the agent keeps to the limit of the answer."""
+        """Return the most that one try may cost, as far as the agent keeps to the limit of the answer."""
         # A token has three bytes or more, in most scripts; litellm, which counts them, takes seconds to load.
         tokens_in = len((request.system + request.user).encode("utf-8", "replace")) // 3 + self._program.overhead
         return Spend(calls=1, tokens=tokens_in + self._max_output_tokens)
 
     def ask(self, request: Request) -> Answer:
-        """One answer, with text in it.
+        """Return one answer, with text in it.
 
         Raise UnattendedError if the program is not installed or would have to ask its user, and what
         `LitellmModel.ask` raises.

@@ -64,15 +64,15 @@ class LitellmModel:
         return not self.schema_refused and bool(load_litellm().supports_response_schema(model=self.name))
 
     def worst_case(self, request: Request) -> Spend:
-        """The most that one try may cost: all of the request and an answer at the limit."""
+        """Return the most that one try may cost: all of the request and an answer at the limit."""
         tokens_in = self._tokens_in(request)
         usd = usd_of(load_litellm(), self.name, tokens_in, self.max_output_tokens)
         return Spend(calls=1, tokens=tokens_in + self.max_output_tokens, usd=usd)
 
     def ask(self, request: Request) -> Answer:
-        """One answer, with text in it.
+        """Return one answer, with text in it.
 
-        Raises TransientError when trying again may help, UnusableReplyError for an answer without readable text, and
+        Raise TransientError when trying again may help, UnusableReplyError for an answer without readable text, and
         ModelError for the rest; the first two carry what the try may have cost.
         """
         litellm = load_litellm()
@@ -144,7 +144,7 @@ class LitellmModel:
         return answer
 
     def _worst_answer(self, request: Request, seconds: float) -> Answer:
-        """The most that a try without a readable answer may have cost, because the provider does not tell."""
+        """Return the most that a try without a readable answer may have cost: the provider does not tell."""
         worst = self.worst_case(request)
         tokens_in = worst.tokens - self.max_output_tokens
         return Answer("", self.name, tokens_in, self.max_output_tokens, worst.usd, "error", seconds, estimated=True)
@@ -182,7 +182,7 @@ class LitellmModel:
 
 
 def _within(seconds: float, call: Callable[[], Foreign]) -> Foreign:
-    """The call's value, or TimeoutError after so many seconds whatever the call does.
+    """Return the call's value; raise TimeoutError after so many seconds whatever the call does.
 
     Providers' clients bound each read, not the whole answer: a server that drips would hold a dream for ever. The
     thread that is left behind ends with its connection and keeps no process alive.

@@ -19,7 +19,7 @@ class PricedModel(Model, Protocol):
     """A model with an upper bound on what a call may cost."""
 
     def worst_case(self, request: Request) -> Spend:
-        """The most that one try may cost."""
+        """Return the most that one try may cost."""
         ...
 
 
@@ -39,7 +39,7 @@ class Call:
 
 
 def digest(model: str, request: Request) -> str:
-    """SHA-256 (hex) of the model and the request, equal in every process."""
+    """Return the SHA-256 (hex) of the model and the request, equal in every process."""
     parts = [model, request.system, request.user, request.schema, request.schema_name]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -93,9 +93,9 @@ class Metered:
         return self._model.context_window
 
     def ask(self, request: Request) -> Answer:
-        """The recorded answer to the same request, else a new one.
+        """Return the recorded answer to the same request, else a new one.
 
-        Raises CeilingError if it could cost too much, and the model's errors; a TransientError says how often the
+        Raise CeilingError if it could cost too much, and the model's errors; a TransientError says how often the
         model was asked.
         """
         if (recorded := self._replay(digest(self.name, request))) is not None:

@@ -6,7 +6,7 @@ from daemon.models.litellm_import import Foreign
 
 
 def known_model(litellm: Foreign, name: str) -> dict[str, Any] | None:
-    """The model's window and prices in litellm's bundled table; None when it is not there."""
+    """Return the model's window and prices in litellm's bundled table; None when it is not there."""
     entry: dict[str, Any] | None = litellm.model_cost.get(name)
     if entry is None and "/" in name:
         provider, bare = name.split("/", 1)
@@ -18,7 +18,7 @@ def known_model(litellm: Foreign, name: str) -> dict[str, Any] | None:
 
 
 def usd_of(litellm: Foreign, name: str, tokens_in: int, tokens_out: int) -> float:
-    """Dollars of so many tokens; 0 for a model that the table does not know."""
+    """Return the dollars of so many tokens; 0 for a model that the table does not know."""
     if known_model(litellm, name) is None:
         return 0.0
     try:
@@ -30,7 +30,7 @@ def usd_of(litellm: Foreign, name: str, tokens_in: int, tokens_out: int) -> floa
 
 
 def usd_of_answer(litellm: Foreign, name: str, response: Foreign, tokens_in: int, tokens_out: int) -> float:
-    """Dollars of an answer, with the discounts that its usage names; 0 for a model that the table does not know."""
+    """Return the dollars of an answer, with its discounts; 0 for a model that the table does not know."""
     if known_model(litellm, name) is None:
         return 0.0
     try:
