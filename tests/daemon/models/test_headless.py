@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from daemon.config.settings import Config, ModelSection
+from daemon.fleet.workers.models import without_machines_ceilings
 from daemon.models.errors import TransientError, UnusableReplyError
 from daemon.models.headless import AGENTS, HeadlessModel, offers
 from state.budget import Limits
-from state.errors import ModelError, UnattendedError
+from state.errors import ConfigError, ModelError, UnattendedError
 from tests.support.conversing import REQUEST
 from tests.support.serving import until
 
@@ -127,3 +129,9 @@ def test_a_person_is_offered_what_is_installed_with_what_it_costs(program: Progr
     (offer,) = offers(Limits())
     assert (offer.name, offer.program) == ("codex", str(path))
     assert offer.costs == "at most 5 calls and 60,000 tokens a dream, on your login of Codex; its price is not known"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_fleet_dreams_for_nobody_on_one_persons_login(agent: str) -> None:
+    with pytest.raises(ConfigError, match=f"model.name is {agent}"):
+        without_machines_ceilings(Config(model=ModelSection(name=agent)))
