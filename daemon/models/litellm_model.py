@@ -13,7 +13,6 @@ from typing import Any
 from daemon.models.errors import (
     CallContext,
     SchemaRefusedError,
-    TransientError,
     UnusableReplyError,
     explain,
     missing_keys,
@@ -86,9 +85,13 @@ class LitellmModel:
         return answer
 
     def _try(self, litellm: Foreign, request: Request, *, structured: bool) -> Answer:
-        context = CallContext(self.name, self.api_base, self.timeout_seconds, self.max_output_tokens, structured)
         arguments = self._arguments(litellm, request, structured=structured)
         started = time.monotonic()
+
+        def most() -> Answer:
+            return self._worst_answer(request, time.monotonic() - started)
+
+        context = CallContext(self.name, self.api_base, self.timeout_seconds, structured, most)
         try:
             response = _within(self.timeout_seconds + GRACE_SECONDS, lambda: litellm.completion(**arguments))
         except Exception as error:  # noqa: BLE001 - litellm's adapters raise anything; `explain` sorts it
@@ -96,12 +99,7 @@ class LitellmModel:
         else:
             return self._read(litellm, request, response, time.monotonic() - started)
         # Raised outside of the handler, so that the original exception, which may quote a key, is not its context.
-        seconds = time.monotonic() - started
-        if failure.unreadable:
-            raise UnusableReplyError(failure.error.what, failure.error.advice, self._worst_answer(request, seconds))
-        if isinstance(failure.error, TransientError) and failure.charged:
-            failure.error.answer = self._worst_answer(request, seconds)
-        raise failure.error
+        raise failure
 
     def _arguments(self, litellm: Foreign, request: Request, *, structured: bool) -> dict[str, Any]:
         arguments: dict[str, Any] = {
