@@ -152,14 +152,12 @@ class _Codex(_Program):
     def read(self, out: str, err: str) -> _Said:
         events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         items = [event["item"] for event in events if event["type"] == "item.completed"]
-        used: dict[str, Any] = next((event["usage"] for event in events if event["type"] == "turn.completed"), {})
-        counts = (int(used.get("input_tokens", 0)), int(used.get("output_tokens", 0)))
-        failed = [event.get("error", event) for event in events if event["type"] in ("turn.failed", "error")]
+        used = next((event["usage"] for event in events if event["type"] == "turn.completed"), None)
+        if used is None:  # errors before it are attempts to connect that another one has made good
+            failed = [event.get("error", event) for event in events if event["type"] in ("turn.failed", "error")]
+            return _Said(error=str(failed[-1]["message"] if failed else err.strip() or "it printed nothing"))
+        counts = (int(used["input_tokens"]), int(used["output_tokens"]))
         done = {item["type"] for item in items} - {"agent_message", "reasoning", "error"}
-        if failed or not events:
-            return _Said(
-                "", *counts, error=str(failed[-1].get("message") if failed else err.strip() or "it printed nothing")
-            )
         if done:
             return _Said("", *counts, error=f"it did more than answer ({', '.join(sorted(done))})")
         return _Said("".join(str(item["text"]) for item in items if item["type"] == "agent_message"), *counts)

@@ -115,6 +115,24 @@ def test_one_that_hangs_is_ended_with_all_that_it_started_and_charged_in_full(
     until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
 
 
+def test_codex_may_connect_again_and_may_do_nothing_but_answer(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_API_KEY", "sk-x")  # a login
+
+    def printing(*items: str) -> str:
+        events: list[dict[str, object]] = [{"type": "error", "message": "Reconnecting... 1/5"}]
+        events += [{"type": "item.completed", "item": {"type": one, "text": "tea it is"}} for one in items]
+        events += [{"type": "turn.completed", "usage": {"input_tokens": 1000, "output_tokens": 10}}]
+        return "cat <<'END'\n" + "\n".join(map(json.dumps, events)) + "\nEND"
+
+    program("codex", printing("reasoning", "agent_message"))
+    assert (model("codex").ask(REQUEST).text, model("codex").ask(REQUEST).tokens_in) == ("tea it is", 1000)
+    program("codex", printing("command_execution", "agent_message"))
+    with pytest.raises(UnusableReplyError, match="more than answer"):
+        model("codex").ask(REQUEST)
+
+
 def test_an_answer_that_was_cut_off_and_an_empty_one_say_so(program: Program) -> None:
     program("claude", saying({**ANSWER, "stop_reason": "max_tokens"}))
     assert model().ask(REQUEST).finish_reason == "length"
