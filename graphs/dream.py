@@ -21,7 +21,7 @@ from graphs.sheet import Sheet
 from prompts.replies import REPLY_SCHEMA
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Snapshot, Usage
-from state.errors import CeilingError, ModelError, ReplyError
+from state.errors import CeilingError, ModelError, ReplyError, UnattendedError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -87,7 +87,8 @@ class Dreamer:
             said = {"role": "assistant", "content": (paid.text if paid else "") or _SAID_NOTHING}
             return {"messages": [said], "usage": [_paid(paid)] if paid else []}
         except ModelError as error:
-            if self.ports.on_failure != EXTRACTIVE or isinstance(error, CeilingError):
+            is_allowed = self.ports.on_failure == EXTRACTIVE or isinstance(error, UnattendedError)
+            if not is_allowed or isinstance(error, CeilingError):
                 raise
             return {"failure": f"the model failed, extractive instead: {error}"}
         said = {"role": "assistant", "content": answer.text}

@@ -157,6 +157,10 @@ class ReplyError(ModelError):
     """The model answered, was paid for, and the answer cannot be read as a reply."""
 
 
+class UnattendedError(ModelError):
+    """The agent that is to answer is not there, or would have to ask its user something first."""
+
+
 class CeilingError(ModelError):
     """A ceiling on calls, tokens, dollars or time was reached; the breaker is open."""
 

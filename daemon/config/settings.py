@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from daemon.config.layers import layers, user_file
 from daemon.config.paths import allow_path, allowed
-from state.budget import DayLimits
+from state.budget import DayLimits, Limits
 from state.codec import problems_of
 from state.document.approval import RULED, Approval, Heard, Policy, SectionRule
 from state.document.document import SectionName
@@ -139,6 +139,11 @@ class LimitsSection(_Section):
     usd_per_day: float = Field(default=5.00, ge=0)
     tokens_per_day: int = Field(default=1_000_000, ge=0)
     wall_seconds_per_dream: float = Field(default=900, gt=0)
+
+    @property
+    def ceilings(self) -> Limits:
+        """The ceilings of a dream and of a workspace's day."""
+        return Limits(**self.model_dump())
 
 
 class HormonesSection(_Section):

@@ -10,7 +10,7 @@ from daemon.config.settings import day_start
 from daemon.dream.answers import messages_of, without_secrets
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer, Model
-from state.budget import Limits, Spend, check_day
+from state.budget import Spend, check_day
 from state.codec import decode, encode
 from state.stores.history.daily_spend import daily_spend
 from state.stores.history.ledger import Call
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
 
 def model_for(store: Store, dream: str) -> Model | None:
     """The configured model, its calls replayed, recorded and limited; None when none is configured."""
-    section, limits = store.config.model, store.config.limits
-    if section.name is None:
+    name = store.config.model.name
+    if name is None:
         return None
-    from daemon.models.litellm_model import LitellmModel
     from daemon.models.metered import Metered
-    from daemon.models.retrying import Retrying
-    from daemon.models.worker import WorkerModel
 
     together = daily_spend(spent_folder(os.environ))
 
@@ -56,20 +53,26 @@ def model_for(store: Store, dream: str) -> Model | None:
         known = store.ledger.replay(dream, digest)
         return decode(Answer, known) if known is not None else None
 
-    kind: Callable[..., PricedModel] = partial(WorkerModel, store.worker) if store.worker else LitellmModel
-    model = kind(
-        section.name,
-        api_base=section.api_base,
-        timeout_seconds=section.timeout_seconds,
-        max_output_tokens=section.max_output_tokens,
-    )
-    metered = Metered(
-        model,
-        Limits(**limits.model_dump()),
+    return Metered(
+        _model(store, name),
+        store.config.limits.ceilings,
         record=record,
         replay=replay,
         today=lambda: store.ledger.spent(since=day_start(utc_now())),
         before=store.ledger.spent(dream=dream),
         allow=allow,
     )
-    return Retrying(metered)
+
+
+def _model(store: Store, name: str) -> "PricedModel":
+    from daemon.models.headless import AGENTS, HeadlessModel
+
+    section = store.config.model
+    seconds, tokens = section.timeout_seconds, section.max_output_tokens
+    if name in AGENTS:
+        return HeadlessModel(name, timeout_seconds=seconds, max_output_tokens=tokens)
+    from daemon.models.litellm_model import LitellmModel
+    from daemon.models.worker import WorkerModel
+
+    kind: Callable[..., PricedModel] = partial(WorkerModel, store.worker) if store.worker else LitellmModel
+    return kind(name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens)

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -41,23 +41,14 @@ class SchemaRefusedError(ModelError):
 
 
 @dataclass(frozen=True, slots=True)
-class CallFailure:
-    """How one try failed: the error to raise, and whether the provider may have charged for it."""
-
-    error: ModelError
-    charged: bool = False
-    unreadable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class CallContext:
-    """What error messages say of the call: model, address and limits."""
+    """What error messages say of the call, and the most that it may have cost."""
 
     name: str
     api_base: str | None
     timeout_seconds: float
-    max_output_tokens: int
     structured: bool
+    most: Callable[[], Answer]
 
     @property
     def place(self) -> str:
@@ -69,8 +60,8 @@ class CallContext:
         return f"{self.name} at {parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
-def explain(litellm: Foreign, error: BaseException, context: CallContext) -> CallFailure:
-    """The failure behind an exception of litellm.
+def explain(litellm: Foreign, error: BaseException, context: CallContext) -> ModelError:
+    """Return the error that an exception of litellm stands for.
 
     litellm gives an unreadable answer, a broken connection and a server's 500 the same class and status, so the chain
     of causes decides: httpx's HTTPStatusError is in it exactly when a server answered with an error.
@@ -87,60 +78,51 @@ def explain(litellm: Foreign, error: BaseException, context: CallContext) -> Cal
 
 def _without_an_answer(
     litellm: Foreign, error: BaseException, chain: tuple[BaseException, ...], context: CallContext
-) -> CallFailure | None:
+) -> ModelError | None:
     import httpx
 
     if any(isinstance(link, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout) for link in chain):
-        return _transient(f"{context.place} cannot be reached", "check model.api_base, the network and the server.")
-    if isinstance(error, TimeoutError | litellm.Timeout):
-        return _transient(
-            f"{context.place} did not answer within {context.timeout_seconds:g} s",
-            "raise model.timeout_seconds, or use a faster model.",
-            charged=True,
+        return TransientError(
+            f"{context.place} cannot be reached", "check model.api_base, the network and the server."
         )
+    if isinstance(error, TimeoutError | litellm.Timeout):
+        what = f"{context.place} did not answer within {context.timeout_seconds:g} s"
+        return TransientError(what, "raise model.timeout_seconds, or use a faster model.", answer=context.most())
     if broken := next((link for link in chain if isinstance(link, httpx.TransportError)), None):
         # It broke in the middle of an answer, which the model had written.
-        begun = "message body" in str(broken)
-        return _transient(f"{context.place} broke the connection off", "see the server's log.", charged=begun)
+        answer = context.most() if "message body" in str(broken) else None
+        return TransientError(f"{context.place} broke the connection off", "see the server's log.", answer=answer)
     if context.api_base is None and (missing := missing_keys(litellm, context.name)):
         what, advice = _no_key(missing)
-        return CallFailure(ModelError(f"{context.place} {what}", advice))
+        return ModelError(f"{context.place} {what}", advice)
     if _is_unreadable(error, chain):
-        return CallFailure(
-            ModelError(
-                f"{context.place} answered what is no chat completion", "check model.api_base (often it ends in /v1)."
-            ),
-            charged=True,
-            unreadable=True,
-        )
+        what = f"{context.place} answered what is no chat completion"
+        return UnusableReplyError(what, "check model.api_base (often it ends in /v1).", context.most())
     return None
 
 
 def _by_status(
     litellm: Foreign, error: BaseException, status: int | None, http: Foreign, context: CallContext
-) -> CallFailure:
+) -> ModelError:
     detail = _detail(error)
     used_up = status == 429 and re.search(r"insufficient_quota|billing", detail + _text(http)) is not None
     if status == 429 and not used_up:
-        return _transient(
-            f"{context.place} is limiting the rate of requests",
-            "wait, or raise the limit with the provider.",
-            retry_after=_retry_after(http),
-        )
+        what, advice = "is limiting the rate of requests", "wait, or raise the limit with the provider."
+        return TransientError(f"{context.place} {what}", advice, retry_after=_retry_after(http))
     if status is not None and (status > 500 or (http is not None and status in (408, 409, 425, 500))):
-        return _transient(f"{context.place} failed ({status})", "try later.", retry_after=_retry_after(http))
+        return TransientError(f"{context.place} failed ({status})", "try later.", retry_after=_retry_after(http))
     refusal = _known_refusal(litellm, error, status, http, context)
     if refusal is None and status in (400, 422) and context.structured:
-        return CallFailure(SchemaRefusedError(f"{context.place} refused structured output ({status}): {detail}"))
+        return SchemaRefusedError(f"{context.place} refused structured output ({status}): {detail}")
     verb = "refused the request" if http is not None else "could not be asked"
     what, advice = refusal or (f"{verb} ({status or type(error).__name__}): {detail}", "check model.name.")
-    return CallFailure(ModelError(f"{context.place} {what}", advice))
+    return ModelError(f"{context.place} {what}", advice)
 
 
 def _known_refusal(
     litellm: Foreign, error: BaseException, status: int | None, http: Foreign, context: CallContext
 ) -> tuple[str, str] | None:
-    """What a known kind of refusal means, and what to do about it."""
+    """Return what a known kind of refusal means, and what to do about it."""
     is_too_long = isinstance(error, litellm.ContextWindowExceededError) or "context_length" in _text(http)
     if is_too_long or status == 413:
         return (
@@ -164,10 +146,6 @@ def _known_refusal(
     }.get(status or 0)
 
 
-def _transient(what: str, advice: str, *, charged: bool = False, retry_after: float | None = None) -> CallFailure:
-    return CallFailure(TransientError(what, advice, retry_after=retry_after), charged=charged)
-
-
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -177,7 +155,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_unreadable(error: BaseException, chain: tuple[BaseException, ...]) -> bool:
-    """Whether an error without an HTTP error behind it is about the answer, and not about sending the request.
+    """Return whether an error without an HTTP error behind it is about the answer, not about sending the request.
 
     Adapters that cannot read a 200 raise a 500, a 422 or no status; a missing key or package is found before anything
     is sent.
@@ -189,7 +167,7 @@ def _is_unreadable(error: BaseException, chain: tuple[BaseException, ...]) -> bo
 
 
 def missing_keys(litellm: Foreign, name: str) -> list[str]:
-    """The environment variables of keys that the provider needs, as far as litellm knows, and that are not set."""
+    """Return the variables of keys that the provider needs, as far as litellm knows, and that are not set."""
     missing: list[str] = litellm.validate_environment(name)["missing_keys"]
     return [variable for variable in missing if _SECRET_NAME.search(variable)]
 
@@ -203,7 +181,7 @@ def _text(http: Foreign) -> str:
 
 
 def _redirect_target(http: Foreign) -> str:
-    """The target of a redirect: host and port alone, for the rest may hold anything."""
+    """Return the target of a redirect: host and port alone, for the rest may hold anything."""
     try:
         parts = urlsplit(http.headers.get("location", "")) if http is not None else None
         return f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts and parts.netloc else ""
@@ -212,7 +190,7 @@ def _redirect_target(http: Foreign) -> str:
 
 
 def _retry_after(http: Foreign) -> float | None:
-    """Seconds that the provider asks to wait; the header holds seconds or a date (RFC 9110, 10.2.3)."""
+    """Return how long the provider asks to wait; the header holds seconds or a date (RFC 9110, 10.2.3)."""
     header = http.headers.get("retry-after") if http is not None else None
     if header is None:
         return None
@@ -227,7 +205,7 @@ def _retry_after(http: Foreign) -> float | None:
 
 
 def _detail(error: BaseException) -> str:
-    """The provider's message as one short line without keys, known or by their looks."""
+    """Return the provider's message as one short line without keys, known or by their looks."""
     message = " ".join(str(error).split("Traceback")[0].split())
     message = re.sub(r"^(?:[\w.]*(?:Exception|Error)(?:\s-|:)\s+)+", "", message)
     for name, value in os.environ.items():

@@ -18,7 +18,7 @@ class KnownModel:
 
 
 def look_up(name: str, api_base: str | None) -> KnownModel:
-    """The model of this name, in this process, which has litellm loaded afterwards."""
+    """Look the model up in this process, which has litellm loaded afterwards."""
     litellm = load_litellm()
     try:
         litellm.get_llm_provider(name, api_base=api_base)
@@ -29,7 +29,7 @@ def look_up(name: str, api_base: str | None) -> KnownModel:
 
 
 def look_up_beside(name: str, api_base: str | None) -> KnownModel:
-    """The same from a process that ends then, for one that is to stay small. Raises ModelError."""
+    """Look the model up in a process that ends then, so that this one stays small. Raise ModelError."""
     from daemon.models.worker import ModelWorker, WorkerModel
 
     with closing(ModelWorker()) as worker:

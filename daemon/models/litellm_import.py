@@ -28,7 +28,7 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "ht
 
 @functools.cache
 def load_litellm() -> Foreign:
-    """The module, set up so that it fetches nothing, prints and logs nothing, and reports usage to nobody.
+    """Import the module so that it fetches nothing, prints and logs nothing, and reports usage to nobody.
 
     Its clients follow no redirect: one would take the prompt, and often the key, to whatever address an answer names.
     """
@@ -53,7 +53,7 @@ def load_litellm() -> Foreign:
 
 
 def _without_redirects(make_client: Callable[..., Foreign]) -> Callable[..., Foreign]:
-    """The factory of an HTTP client, changed so that the client follows no redirect."""
+    """Change the factory of an HTTP client so that the client follows no redirect."""
 
     @functools.wraps(make_client)
     def make(*arguments: Foreign, **named: Foreign) -> Foreign:

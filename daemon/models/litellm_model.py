@@ -1,7 +1,6 @@
 """litellm model: asks a language model once for a dream, through litellm and within a deadline.
 
-`Retrying(Metered(LitellmModel(...)))` is what a dream is given: the meter sits inside the retries, so that every try
-passes the ceilings and is charged.
+`Metered(LitellmModel(...))` is what a dream is given: every try passes the ceilings and is charged.
 """
 
 import threading
@@ -14,13 +13,12 @@ from typing import Any
 from daemon.models.errors import (
     CallContext,
     SchemaRefusedError,
-    TransientError,
     UnusableReplyError,
     explain,
     missing_keys,
 )
 from daemon.models.litellm_import import Foreign, load_litellm
-from daemon.models.pricing import estimate_tokens, known_model, usd_of, usd_of_answer
+from daemon.models.pricing import known_model, usd_of, usd_of_answer
 from graphs.ports import Answer, Request
 from state.budget import Spend
 from state.errors import ModelError
@@ -65,15 +63,15 @@ class LitellmModel:
         return not self.schema_refused and bool(load_litellm().supports_response_schema(model=self.name))
 
     def worst_case(self, request: Request) -> Spend:
-        """The most that one try may cost: all of the request and an answer at the limit."""
+        """Return the most that one try may cost: all of the request and an answer at the limit."""
         tokens_in = self._tokens_in(request)
         usd = usd_of(load_litellm(), self.name, tokens_in, self.max_output_tokens)
         return Spend(calls=1, tokens=tokens_in + self.max_output_tokens, usd=usd)
 
     def ask(self, request: Request) -> Answer:
-        """One answer, with text in it.
+        """Return one answer, with text in it.
 
-        Raises TransientError when trying again may help, UnusableReplyError for an answer without readable text, and
+        Raise TransientError when trying again may help, UnusableReplyError for an answer without readable text, and
         ModelError for the rest; the first two carry what the try may have cost.
         """
         litellm = load_litellm()
@@ -87,9 +85,13 @@ class LitellmModel:
         return answer
 
     def _try(self, litellm: Foreign, request: Request, *, structured: bool) -> Answer:
-        context = CallContext(self.name, self.api_base, self.timeout_seconds, self.max_output_tokens, structured)
         arguments = self._arguments(litellm, request, structured=structured)
         started = time.monotonic()
+
+        def most() -> Answer:
+            return self._worst_answer(request, time.monotonic() - started)
+
+        context = CallContext(self.name, self.api_base, self.timeout_seconds, structured, most)
         try:
             response = _within(self.timeout_seconds + GRACE_SECONDS, lambda: litellm.completion(**arguments))
         except Exception as error:  # noqa: BLE001 - litellm's adapters raise anything; `explain` sorts it
@@ -97,12 +99,7 @@ class LitellmModel:
         else:
             return self._read(litellm, request, response, time.monotonic() - started)
         # Raised outside of the handler, so that the original exception, which may quote a key, is not its context.
-        seconds = time.monotonic() - started
-        if failure.unreadable:
-            raise UnusableReplyError(failure.error.what, failure.error.advice, self._worst_answer(request, seconds))
-        if isinstance(failure.error, TransientError) and failure.charged:
-            failure.error.answer = self._worst_answer(request, seconds)
-        raise failure.error
+        raise failure
 
     def _arguments(self, litellm: Foreign, request: Request, *, structured: bool) -> dict[str, Any]:
         arguments: dict[str, Any] = {
@@ -110,7 +107,7 @@ class LitellmModel:
             "messages": [{"role": role, "content": text} for role, text in request.messages],
             "timeout": self.timeout_seconds,
             "max_tokens": self.max_output_tokens,
-            "max_retries": 0,  # `Retrying` counts and pays for retries: the provider's client may not add its own
+            "max_retries": 0,  # `Metered` counts and pays for retries: the provider's client may not add its own
         }
         if self.api_base is not None:
             arguments["api_base"] = self.api_base
@@ -134,7 +131,8 @@ class LitellmModel:
         if is_reported:
             usd = usd_of_answer(litellm, self.name, response, tokens_in, tokens_out)
         else:
-            tokens_in, tokens_out = tokens_in or self._tokens_in(request), estimate_tokens(text)
+            tokens_out = int(litellm.token_counter(model=self.name, text=text))
+            tokens_in = tokens_in or self._tokens_in(request)
             usd = usd_of(litellm, self.name, tokens_in, tokens_out)
         answer = Answer(
             text, self.name, tokens_in, tokens_out, usd, finish_reason, seconds, estimated=not is_reported
@@ -144,17 +142,14 @@ class LitellmModel:
         return answer
 
     def _worst_answer(self, request: Request, seconds: float) -> Answer:
-        """The most that a try without a readable answer may have cost, because the provider does not tell."""
+        """Return the most that a try without a readable answer may have cost: the provider does not tell."""
         worst = self.worst_case(request)
         tokens_in = worst.tokens - self.max_output_tokens
         return Answer("", self.name, tokens_in, self.max_output_tokens, worst.usd, "error", seconds, estimated=True)
 
     def _tokens_in(self, request: Request) -> int:
-        return (
-            sum(estimate_tokens(text) for _, text in request.messages)
-            + estimate_tokens(str(request.schema or ""))
-            + 20
-        )
+        said = "\n".join((*(text for _, text in request.messages), str(request.schema or "")))
+        return int(load_litellm().token_counter(model=self.name, text=said)) + 20
 
     def _explain_empty(self, choice: Foreign) -> tuple[str, str]:
         if choice is None:
@@ -185,7 +180,7 @@ class LitellmModel:
 
 
 def _within(seconds: float, call: Callable[[], Foreign]) -> Foreign:
-    """The call's value, or TimeoutError after so many seconds whatever the call does.
+    """Return the call's value; raise TimeoutError after so many seconds whatever the call does.
 
     Providers' clients bound each read, not the whole answer: a server that drips would hold a dream for ever. The
     thread that is left behind ends with its connection and keeps no process alive.

@@ -1,22 +1,25 @@
-"""Metered model: checks each call against the ceilings, records it, and pays for no request twice."""
+"""Metered model: checks each try against the ceilings, records it, tries again, and pays for no request twice."""
 
 import hashlib
 import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from daemon.models.errors import TransientError, UnusableReplyError
 from graphs.ports import Answer, Model, Request
 from state.budget import Limits, Spend, check
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 
 class PricedModel(Model, Protocol):
     """A model with an upper bound on what a call may cost."""
 
     def worst_case(self, request: Request) -> Spend:
-        """The most that one try may cost."""
+        """Return the most that one try may cost."""
         ...
 
 
@@ -36,7 +39,7 @@ class Call:
 
 
 def digest(model: str, request: Request) -> str:
-    """SHA-256 (hex) of the model and the request, equal in every process."""
+    """Return the SHA-256 (hex) of the model and the request, equal in every process."""
     parts = [model, request.messages, request.schema, request.schema_name]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -49,6 +52,10 @@ class Metered:
     what the dream had spent before it was interrupted, `today` reads what the day has cost, recorded calls included;
     `allow` raises CeilingError when a call could pass the ceiling of all workspaces together. A failed connection is
     free; a try that timed out is charged as if it had been answered at full length.
+
+    After rate limits, timeouts, broken connections and failing servers it is asked again, up to `tries` times within
+    about `total_seconds`. It waits 1, 2, 4 … at most 30 s, each with up to 1 s of jitter, or what the provider asks
+    for if that is longer; a wait that would pass the total is not begun.
     """
 
     def __init__(
@@ -62,6 +69,9 @@ class Metered:
         before: Spend = Spend(),  # noqa: B008 - a frozen value
         allow: Callable[[Spend], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
+        tries: int = 4,
+        total_seconds: float = 300.0,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name = model.name
         self.spent = before
@@ -73,6 +83,9 @@ class Metered:
         self._allow = allow
         self._clock = clock
         self._started = clock()
+        self._tries = tries
+        self._total_seconds = total_seconds
+        self._sleep = sleep
 
     @property
     def context_window(self) -> int:
@@ -80,10 +93,36 @@ class Metered:
         return self._model.context_window
 
     def ask(self, request: Request) -> Answer:
-        """The recorded answer to the same request, else a new one. Raises CeilingError if it could cost too much."""
-        key = digest(self.name, request)
-        if (recorded := self._replay(key)) is not None:
+        """Return the recorded answer to the same request, else a new one.
+
+        Raise CeilingError if it could cost too much, and the model's errors; a TransientError says how often the
+        model was asked.
+        """
+        if (recorded := self._replay(digest(self.name, request))) is not None:
             return recorded
+        import tenacity
+
+        backoff = tenacity.wait_exponential_jitter(initial=1, max=30, jitter=1)
+
+        def wait(state: "RetryCallState") -> float:
+            error = state.outcome.exception() if state.outcome else None
+            return max(backoff(state), getattr(error, "retry_after", None) or 0.0)
+
+        def is_over(state: "RetryCallState") -> bool:
+            passed = max(state.seconds_since_start or 0.0, state.idle_for)
+            return state.attempt_number >= self._tries or passed + state.upcoming_sleep > self._total_seconds
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            wait=wait,
+            stop=is_over,
+            sleep=self._sleep,
+            retry_error_callback=_give_up,
+        )
+        answer: Answer = retrying(self._try, request)
+        return answer
+
+    def _try(self, request: Request) -> Answer:
         about_to = self._model.worst_case(request)
         check(
             self._limits,
@@ -97,11 +136,20 @@ class Metered:
             answer = self._model.ask(request)
         except (TransientError, UnusableReplyError) as error:
             if error.answer is not None:
-                self._charge(Call(key, request, error.answer, usable=False))
+                self._charge(request, error.answer, usable=False)
             raise
-        self._charge(Call(key, request, answer, usable=True))
+        self._charge(request, answer, usable=True)
         return answer
 
-    def _charge(self, call: Call) -> None:
+    def _charge(self, request: Request, answer: Answer, *, usable: bool) -> None:
+        call = Call(digest(self.name, request), request, answer, usable)
         self.spent += call.spend
         self._record(call)
+
+
+def _give_up(state: "RetryCallState") -> Answer:
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, TransientError)
+    hint = f", the provider asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
+    tried = f"{error.what} (tries: {state.attempt_number}{hint})"
+    raise TransientError(tried, error.advice, retry_after=error.retry_after, answer=error.answer) from None

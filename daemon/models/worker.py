@@ -1,6 +1,6 @@
 """Worker: the process beside the daemon that asks language models, so that litellm's memory goes when it ends.
 
-    daemon: Retrying(Metered(WorkerModel)) ══ a socket for each call ══> worker: LitellmModel, a thread for each call
+    daemon: Metered(WorkerModel) ══ a socket for each call ══> worker: LitellmModel, a thread for each call
 
 What is durable (ledger, ceilings, retries) stays with the daemon. The worker is started when a model is first asked,
 knows nothing but the calls under way, and may be killed at any moment: that costs a try. It ends when the daemon's
@@ -55,7 +55,7 @@ class _Running:
 
 
 def spawned(line: socket.socket) -> "subprocess.Popen[bytes]":
-    """A worker that serves at this socket, in an interpreter of its own; what it prints goes nowhere."""
+    """Start a worker that serves at this socket, in an interpreter of its own; what it prints goes nowhere."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_DAEMONS_OWN)}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "daemon.models.worker"],  # -P: no module comes from the working directory
@@ -98,7 +98,7 @@ class ModelWorker:
             self._found()
 
     def rest(self, unused_seconds: float) -> bool:
-        """End a worker that was unused for so long; whether one was."""
+        """End a worker that was unused for so long. Return whether there was one."""
         with self._lock:
             if self._running is None or self._calls or time.monotonic() - self._used_at < unused_seconds:
                 return False
@@ -114,7 +114,7 @@ class ModelWorker:
             self._end(running)
 
     def call(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The worker's reply. Raises _EndedError when there is none, and after so many seconds."""
+        """Return the worker's reply. Raise _EndedError when there is none, and after so many seconds."""
         data = json.dumps(message).encode()
         with self._connected() as (running, line):
             line.settimeout(seconds)
@@ -156,7 +156,7 @@ class ModelWorker:
                 return running, ours
 
     def _found(self) -> tuple[_Running, bool]:
-        """The worker, and whether it was started for this."""
+        """Return the worker, and whether it was started for this."""
         with self._lock:
             if self._closed:
                 raise _stopped()
@@ -176,7 +176,7 @@ class ModelWorker:
         return running, True
 
     def _lost(self, running: _Running, why: str = "") -> _EndedError | StoppedError:
-        """What to raise when this worker gave no reply; it is killed, if it has not ended."""
+        """Kill this worker, which gave no reply, unless it has ended. Return what to raise."""
         with self._lock:
             if self._closed:
                 return _stopped()
@@ -234,19 +234,19 @@ class WorkerModel:
         return self._worker.windows[self.name]
 
     def look_up(self) -> KnownModel:
-        """What litellm knows of it."""
+        """Return what litellm knows of it."""
         known = self._asked("look_up", None)
         return KnownModel(known["provider"], tuple(known["missing_keys"]), known["priced"])
 
     def worst_case(self, request: Request) -> Spend:
-        """The most that one try may cost."""
+        """Return the most that one try may cost."""
         # It is wanted before each try, and once more when the worker has died.
         if self._last is None or self._last[0] is not request:
             self._last = request, Spend(**self._asked("worst_case", request))
         return self._last[1]
 
     def ask(self, request: Request) -> Answer:
-        """One answer, with text in it. Raises what LitellmModel raises, and StoppedError when the daemon ends."""
+        """Return one answer. Raise what LitellmModel raises, and StoppedError when the daemon ends."""
         worst, began = self.worst_case(request), time.monotonic()
         try:
             reply = self._worker.call(self._message("ask", request), self._seconds)
@@ -266,7 +266,7 @@ class WorkerModel:
         return Answer(**_value(reply))
 
     def _asked(self, what: str, request: Request | None) -> Any:  # noqa: ANN401 - JSON has no better type
-        """What costs nothing, of the next worker when one ends."""
+        """Ask what costs nothing, of the next worker when one ends."""
         for left in reversed(range(_TRIES)):
             try:
                 return _value(self._worker.call(self._message(what, request), _START_SECONDS))
@@ -284,7 +284,7 @@ class WorkerModel:
 
 
 def _value(reply: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON has no better type
-    """The value of a reply; raises the error that it tells of."""
+    """Return the value of a reply, or raise the error that it tells of."""
     if (failure := reply.get("failure")) is None:
         return reply["value"]
     what, advice = failure["what"], failure["advice"]

@@ -22,6 +22,7 @@ from daemon.http.logins import Logins
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.mcp.http import Endpoint
+from daemon.models import headless
 from daemon.observability import logs
 from daemon.pages.window import PageWindow
 from daemon.process.sd_notify import Notifier
@@ -123,6 +124,7 @@ async def _serve(
     logs.get().info("stopped", left_behind=not ended)
     if not ended or _has_lasting_threads():
         # A thread waits for a model or a disk. Its work is durable, and the next start goes on with it.
+        headless.end_all()
         sys.stderr.flush()
         os._exit(0)
     return 0

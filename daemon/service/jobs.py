@@ -13,6 +13,7 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.models.headless import AGENTS
 from daemon.models.worker import ModelWorker
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
@@ -51,7 +52,7 @@ class Jobs:
         try:
             with keeper.exclusive() as store:
                 store.worker = self._worker
-                if store.config.model.name is not None:
+                if store.config.model.name not in (None, *AGENTS):
                     self._worker.begin()  # its imports take as long as what goes before the first call
                 log.info("dream_started", mode=mode.value)
                 since = utc_now()
@@ -186,6 +187,8 @@ class Jobs:
         dream, usage = outcome.dream, outcome.dream.usage
         ended = {Mode.AUTO: "committed", Mode.PROPOSE: "proposed", Mode.DRY: "dry"}[outcome.mode]
         self._metrics.dreamed(keeper.name, reason.value, ended, seconds=seconds)
+        for problem in dream.problems:
+            logs.get(workspace=keeper.name).warning("dream_noticed", problem=problem)
         for refusal in outcome.refused:
             self._metrics.refused(refusal.guard)
         logs.get(workspace=keeper.name).info(

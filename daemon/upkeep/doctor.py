@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 
 from daemon.config.settings import Config
+from daemon.models.headless import AGENTS, offers
 from daemon.models.known import KnownModel, look_up
 from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, check_stores
 from daemon.upkeep.repair.run import RepairResult, survey
@@ -106,8 +107,13 @@ def _config(configured: Callable[[], Config]) -> tuple[Config, Finding]:
 def _model(config: Config, look_up: LookUp) -> Iterator[Finding]:
     name = config.model.name
     if name is None:
-        advice = "set model.name for dreams that a model writes"
+        advice = "set model.name for dreams that a model writes" + "".join(
+            f", such as {offer.name} ({offer.costs})" for offer in offers(config.limits.ceilings)
+        )
         yield Finding("model", Level.OK, "none configured: dreams are extractive", advice)
+        return
+    if name in AGENTS:
+        yield _agent(config, name)
         return
     try:
         known = look_up(name, config.model.api_base)
@@ -127,6 +133,14 @@ def _model(config: Config, look_up: LookUp) -> Iterator[Finding]:
         yield Finding("model", Level.WARNING, what, "the ceilings in dollars do not bind it, those in tokens do")
     else:
         yield Finding("model", Level.OK, f"{name} is known" + ("" if missing else ", and so is its key"))
+
+
+def _agent(config: Config, name: str) -> Finding:
+    offer = next((one for one in offers(config.limits.ceilings) if one.name == name), None)
+    if offer is None:
+        advice = "install it, or set model.name otherwise: until then dreams are extractive"
+        return Finding("model", Level.PROBLEM, f"{name} is not installed here", advice)
+    return Finding("model", Level.OK, f"{name} is asked with {offer.program}: {offer.costs}")
 
 
 def _files(workspace: Workspace) -> Iterator[Finding]:

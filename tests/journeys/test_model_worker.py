@@ -116,3 +116,25 @@ def test_a_daemon_without_a_model_has_no_worker(home: Home) -> None:
         assert daemon.ask(workspace, dream_now, DreamNow()).outcome is not None
         assert workers(daemon) == []
         daemon.terminated()
+
+
+def test_an_agent_that_is_asked_ends_with_its_daemon_and_the_dream_goes_on(home: Home) -> None:
+    home.configure(dream=NEVER, model={"name": "claude-code"})
+    workspace, program = home.workspace(), home.folder / ".local" / "bin" / "claude"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho $$ > {home.folder}/asked\nsleep 600\n")
+    program.chmod(0o755)
+    with home.serving() as daemon:
+        notes = noted(workspace, repairs(3))
+        daemon.ask(workspace, dream_now, DreamNow(wait=False))
+        daemon.until((home.folder / "asked").exists)
+        number = int((home.folder / "asked").read_text())
+        daemon.terminated()
+        until(lambda: not is_there(number))
+    program.unlink()  # its user has taken it away: the dream goes on without a model
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.events("dream_committed"))
+        assert "there is no program 'claude'" in daemon.events("dream_noticed")[0]["problem"]
+        daemon.terminated()
+    lived.assert_once(workspace, notes)
+    assert lived.outcomes(workspace) == ["committed"]

@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from daemon.models.litellm_model import LitellmModel
+from daemon.models.metered import Metered, PricedModel
 from graphs.ports import Model, Request
+from state.budget import Limits, Spend
 from state.errors import ModelError
 from tests.support.scripted_model import Script, ScriptedModel
 
@@ -28,6 +30,12 @@ def model_at(server: ScriptedModel, name: str = "openai/scripted", seconds: floa
 def saying(text: str) -> Request:
     """The same request with another question."""
     return replace(REQUEST, messages=(REQUEST.messages[0], ("user", text)))
+
+
+def retried(model: PricedModel, **more: Any) -> Metered:
+    """The model, asked again where that may help, with no ceiling and no memory."""
+    limits = Limits(calls_per_dream=1_000, tokens_per_dream=10**9, usd_per_dream=1e9, usd_per_day=1e9)
+    return Metered(model, limits, record=lambda _: None, replay=lambda _: None, today=Spend, **more)
 
 
 def refusal(model: Model, request: Request = REQUEST) -> ModelError:

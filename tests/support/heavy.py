@@ -34,6 +34,7 @@ def load(cache: Path) -> None:
     one_model.share()
     one_model.opened(cache)
     litellm = load_litellm()
+    litellm.token_counter(model="openai/gpt-4o-mini", text="its vocabulary")
     with suppress(Exception):  # nobody answers there; what the first call loads is loaded
         messages = [{"role": "user", "content": "?"}]
         litellm.completion("openai/gpt-4o-mini", messages, api_base="http://127.0.0.1:9", api_key="k", timeout=2)

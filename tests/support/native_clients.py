@@ -1,4 +1,4 @@
-"""Claude Code, Codex and the MCP Inspector themselves, without a terminal, in a home of their own.
+"""Claude Code, Codex, Gemini CLI and the MCP Inspector themselves, without a terminal, in a home of their own.
 
 Their models are scripted, and the server of the script is their proxy as well: nothing that they ask for leaves the
 machine, and whatever else they asked for is known. A test that needs one which is not installed is skipped.
@@ -189,6 +189,7 @@ def _native(name: str) -> Path | None:
     place = {
         "claude": f"@anthropic-ai/claude-code-linux-{machine}/claude",
         "codex": f"@openai/codex-linux-{machine}/vendor/*/bin/codex",
+        "gemini": "@google/gemini-cli/bundle/gemini.js",
     }[name]
     return next(iter(sorted(INSTALLED.glob(place))), None)
 
@@ -212,8 +213,9 @@ def person(home: Home) -> Person:
     folder = home.folder / "bin"
     folder.mkdir()
     (folder / "dreamd").symlink_to(DREAMD)
-    for name in ("claude", "codex"):
+    for name in ("claude", "codex", "gemini"):
         if program := _native(name):
-            (folder / name).write_text(f'#!/bin/sh\nexec "{program}" "$@"\n')
+            script = f'#!/bin/sh\nexec {"node " if name == "gemini" else ""}"{program}" "$@"\n'
+            (folder / name).write_text(script)
             (folder / name).chmod(0o755)
     return Person(home, home.workspace(PROJECT))

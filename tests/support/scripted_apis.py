@@ -1,7 +1,8 @@
-"""The models of Claude Code and Codex, scripted: Anthropic's Messages and OpenAI's Responses, both streaming.
+"""The models of three agents, scripted: Anthropic's Messages, OpenAI's Responses, Google's GenerateContent.
 
     with MessagesApi(plan) as api:           # ANTHROPIC_BASE_URL=api.url
     with ResponsesApi(plan) as api:          # base_url of a model_provider: f"{api.url}/v1"
+    with GenerateApi(plan) as api:           # GOOGLE_GEMINI_BASE_URL=api.url
 
 A plan says what the model does about a prompt: its steps one after the other, a call of a tool or a text. Which is
 due is read from the request alone, by the results that stand after the last prompt: a request that is sent twice is
@@ -166,6 +167,26 @@ class ResponsesApi(ScriptedApi):
         yield {"type": "response.completed", "response": done}
 
 
+class GenerateApi(ScriptedApi):
+    """Google's GenerateContent, of whichever model."""
+
+    path = ":streamGenerateContent"
+
+    def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
+        said = [_text(one["parts"]) for one in request["contents"] if one["role"] == "user"]
+        return said[-1], []
+
+    def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:  # noqa: ARG002 - nothing of it is said
+        part = (
+            {"functionCall": {"name": step.tool, "args": step.arguments}}
+            if isinstance(step, Call)
+            else {"text": step}
+        )
+        used = {"promptTokenCount": 1_000, "candidatesTokenCount": 10, "totalTokenCount": 1_010}
+        candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+        yield {"candidates": [candidate], "usageMetadata": used, "modelVersion": "scripted"}
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -197,13 +218,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         api = self.server.api
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.path.partition("?")[0] != api.path:
+        if not self.path.partition("?")[0].endswith(api.path):
             self._refuse()
             return
         request = json.loads(body)
         api.requests.append(request)
         streamed = b"".join(
-            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            (f"event: {event['type']}\n" if "type" in event else "").encode()
+            + f"data: {json.dumps(event)}\n\n".encode()
             for event in api.events(request, api.step(request))
         )
         self._send(200, "text/event-stream", streamed)

@@ -8,9 +8,10 @@ from typing import Any
 
 from daemon.config.settings import Config
 from daemon.models.errors import TransientError
+from daemon.models.headless import AGENTS
 from daemon.models.worker import ModelWorker
 from daemon.observability import logs
-from state.errors import ModelError
+from state.errors import ConfigError, ModelError
 
 _NO_CEILING_USD, _NO_CEILING_TOKENS = 1e12, 10**15
 
@@ -39,7 +40,10 @@ def _told(failure: dict[str, Any]) -> dict[str, str]:
 def without_machines_ceilings(config: Config) -> Config:
     """The configuration of a worker: what one machine spends is nobody's ceiling, for it is many tenants' together.
 
-    The fleet's ceilings, and those of each tenant, are the schedule's.
+    The fleet's ceilings, and those of each tenant, are the schedule's. Raises ConfigError for a person's own agent.
     """
+    if config.model.name in AGENTS:
+        who = f"model.name is {config.model.name}, which answers on the login of one person"
+        raise ConfigError(who, "tenants' dreams want a provider's model.")
     section = config.daemon.model_copy(update={"usd_per_day": _NO_CEILING_USD, "tokens_per_day": _NO_CEILING_TOKENS})
     return config.model_copy(update={"daemon": section})

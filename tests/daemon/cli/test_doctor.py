@@ -57,6 +57,19 @@ def test_what_waits_to_be_embedded_is_a_warning(here: Workspace) -> None:
     assert "1 crystals wait" in finding.what
 
 
+def test_an_agent_that_is_installed_is_offered_as_a_model_and_checked_as_one(
+    here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "codex").write_text("#!/bin/sh\n")
+    (tmp_path / "codex").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "codex (at most 5 calls and 60,000 tokens a dream" in found(here)["model"].advice
+    named = found(here, {"DREAMD_MODEL__NAME": "codex"})["model"]
+    assert (named.level, f"asked with {tmp_path}/codex" in named.what) == (Level.OK, True)
+    assert found(here, {"DREAMD_MODEL__NAME": "gemini"})["model"].level is Level.PROBLEM
+
+
 def test_that_there_is_no_model_is_said_once_and_nothing_else_is_left_out(here: Workspace) -> None:
     missing = Embedding.given(Unavailable("no embedding model is here"))
     with open_exclusive(here, Config(), "test", embedding=missing) as store:

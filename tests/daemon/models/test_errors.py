@@ -10,9 +10,8 @@ import pytest
 
 from daemon.models.errors import TransientError
 from daemon.models.litellm_model import LitellmModel
-from daemon.models.retrying import Retrying
 from state.errors import ModelError
-from tests.support.conversing import KEY, REQUEST, Serve, model_at, never, refusal
+from tests.support.conversing import KEY, REQUEST, Serve, model_at, never, refusal, retried
 from tests.support.scripted_model import SCRIPTS, Reply, error, in_turn
 
 pytestmark = pytest.mark.usefixtures("only_loopback")
@@ -68,7 +67,7 @@ class Redirecting:
 )
 def test_a_refused_request_is_made_once_and_says_what_to_do(serve: Serve, reply: Reply, advice: str) -> None:
     server = serve(in_turn(reply))
-    refused = refusal(Retrying(model_at(server), sleep=never))
+    refused = refusal(retried(model_at(server), sleep=never))
     assert type(refused) is ModelError
     assert advice in str(refused)
     assert server.count == 1
@@ -79,7 +78,7 @@ def test_a_redirect_is_not_followed_with_the_prompt(serve: Serve, status: int) -
     elsewhere = serve(SCRIPTS["hello"])
     leads = {"Location": f"{elsewhere.url}/chat/completions?key={KEY}"}
     server = serve(in_turn(Reply(status=status, headers=leads, body=b"")))
-    refused = refusal(Retrying(model_at(server), sleep=never))
+    refused = refusal(retried(model_at(server), sleep=never))
     place = elsewhere.url.removesuffix("/v1")
     assert f"redirect to {place} ({status}), which is not followed" in str(refused)
     assert (server.count, elsewhere.count) == (1, 0)

@@ -7,7 +7,6 @@ import pytest
 
 from daemon.models.litellm_model import LitellmModel
 from daemon.models.metered import Call, Metered, digest
-from daemon.models.retrying import Retrying
 from graphs.ports import Answer
 from state.budget import Limits, Spend
 from state.errors import CeilingError
@@ -116,8 +115,8 @@ def test_a_dream_that_took_too_long_asks_no_more(serve: Serve) -> None:
 def test_retries_count_only_where_the_provider_may_have_charged(serve: Serve) -> None:
     late = Reply(content="late", wait_seconds=3600)
     server, ledger = serve(in_turn(error(500), error(429), Reply(reset=True), late, "hello")), Ledger()
-    meter = ledger.meter(model_at(server, seconds=0.5))
-    answer = Retrying(meter, tries=5, sleep=lambda _: None).ask(REQUEST)
+    meter = ledger.meter(model_at(server, seconds=0.5), tries=5, sleep=lambda _: None)
+    answer = meter.ask(REQUEST)
     assert server.count == 5
     assert [call.usable for call in ledger.calls] == [False, True]
     assert ledger.calls[0].answer.estimated
@@ -127,9 +126,9 @@ def test_retries_count_only_where_the_provider_may_have_charged(serve: Serve) ->
 
 def test_retries_stop_at_the_ceiling(serve: Serve) -> None:
     server, ledger = serve(SCRIPTS["slow"]), Ledger()
-    meter = ledger.meter(model_at(server, seconds=0.3), Limits(calls_per_dream=2))
+    meter = ledger.meter(model_at(server, seconds=0.3), Limits(calls_per_dream=2), sleep=lambda _: None)
     with pytest.raises(CeilingError):
-        Retrying(meter, sleep=lambda _: None).ask(REQUEST)
+        meter.ask(REQUEST)
     assert server.count == 2
 
 

@@ -18,12 +18,11 @@ import pytest
 from daemon.models import worker as module
 from daemon.models.errors import TransientError, UnusableReplyError
 from daemon.models.metered import Call, Metered
-from daemon.models.retrying import Retrying
 from daemon.models.worker import ModelWorker, WorkerModel, spawned
 from state.budget import Limits, Spend
 from state.errors import DreamdError, ModelError, StoppedError
 from tests.support import forked
-from tests.support.conversing import ASKING, KEY, REQUEST, Serve, model_at, never, saying
+from tests.support.conversing import ASKING, KEY, REQUEST, Serve, model_at, never, retried, saying
 from tests.support.scripted_model import SCRIPTS, Reply, Script, ScriptedModel, error, in_turn
 from tests.support.serving import until
 
@@ -162,13 +161,12 @@ class Ledger:
     def __init__(self) -> None:
         self.calls: list[Call] = []
 
-    def retried(self, model: WorkerModel, sleep: Callable[[float], None]) -> Retrying:
+    def retried(self, model: WorkerModel, sleep: Callable[[float], None]) -> Metered:
         def today() -> Spend:
             return sum((call.spend for call in self.calls), Spend())
 
         limits = Limits(calls_per_dream=1000, tokens_per_dream=10**9, tokens_per_day=10**9)
-        meter = Metered(model, limits, record=self.calls.append, replay=lambda _: None, today=today)
-        return Retrying(meter, sleep=sleep)
+        return Metered(model, limits, record=self.calls.append, replay=lambda _: None, today=today, sleep=sleep)
 
 
 def test_a_worker_that_dies_in_the_middle_of_a_call_costs_a_try(
@@ -313,7 +311,7 @@ def test_half_a_reply_is_none(serve: Serve, told: Told, reply: bytes) -> None:
     with closing(Stump(lambda number, how: told.append((number, how)))) as worker:
         model = asking(worker, serve(SCRIPTS["hello"]))
         with pytest.raises(TransientError, match="the process that asks openai/gpt-4o-mini ended with status 3"):
-            Retrying(model, sleep=never, tries=1).ask(REQUEST)
+            retried(model, sleep=never, tries=1).ask(REQUEST)
     assert len(told) == 2 * module._TRIES
 
 

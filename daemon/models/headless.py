@@ -1,0 +1,390 @@
+"""Headless agents: one answer from the coding agent that somebody uses already, on that person's own login.
+
+`claude -p`, `codex exec` and `gemini` are each run for one turn in an empty folder, with the prompt over stdin:
+without tools, MCP servers, hooks and memory files, and without a session file afterwards. What the program costs is
+between the person and its maker, so calls and tokens are counted, and dollars are not known. A program that would
+have to ask its user something, such as to log in, is an UnattendedError, and the dream goes on without a model.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from daemon.models.errors import TransientError, UnusableReplyError
+from graphs.ports import Answer, Request
+from state.budget import Limits, Spend
+from state.errors import ModelError, StoppedError, UnattendedError
+from state.stores.disk.user_folder import home
+
+_WINDOW = 200_000  # tokens: the smallest of what their default models read
+_STATUS_SECONDS = 20.0
+# Installers put programs here; a service's PATH seldom has these folders.
+_MORE_FOLDERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
+# What a daemon knows alone, and what tells Claude Code that it runs inside of itself.
+_NOT_PASSED_ON = ("DREAMD_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+_USED_UP = re.compile(r"usage limit|quota|credit balance|hit your .*limit", re.IGNORECASE)
+_ASKS = re.compile(
+    r"log ?in|logged in|sign in|api key|credential|\bo?auth|unauthori[sz]ed|\b40[13]\b|trusted|environment variable",
+    re.IGNORECASE,
+)
+_PASSES = re.compile(
+    r"\b429\b|\b5\d\d\b|rate.?limit|overloaded|time.?out|timed out|connect|disconnect|network|unavailable",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a program printed: the model's answer, what it used, and what went wrong."""
+
+    text: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    error: str = ""
+    finish_reason: str = "stop"
+
+
+class _Program(ABC):
+    """An agent's own program. `folder` below is a private one that lasts as long as the call."""
+
+    command: str
+    title: str
+    overhead: int
+    """Tokens that it adds to a request at most."""
+
+    @abstractmethod
+    def words(self, folder: Path) -> list[str]:
+        """Return the arguments; the system prompt is in `folder / "system.md"`."""
+
+    def variables(self, folder: Path, max_output_tokens: int) -> dict[str, str]:  # noqa: ARG002 - most need none
+        """Return what the program is told by its environment."""
+        return {}
+
+    def asks(self, path: str) -> str:  # noqa: ARG002 - most say so in their answer
+        """Return what the program at `path` would ask its user before it answers, as far as it can be known."""
+        return ""
+
+    @abstractmethod
+    def read(self, out: str, err: str) -> _Said:
+        """Read what it printed. Raise ValueError, LookupError or TypeError if that is not what it prints."""
+
+
+class _Claude(_Program):
+    command, title, overhead = "claude", "Claude Code", 1_500
+
+    def words(self, folder: Path) -> list[str]:
+        flags = ["--safe-mode", "--strict-mcp-config", "--no-session-persistence", "--disable-slash-commands"]
+        asked = ["--tools", "", "--max-turns", "1", "--system-prompt-file", str(folder / "system.md")]
+        return ["-p", "--output-format", "json", *flags, *asked]
+
+    def variables(self, folder: Path, max_output_tokens: int) -> dict[str, str]:  # noqa: ARG002
+        quiet = dict.fromkeys(("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"), "1")
+        return {**quiet, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_output_tokens)}
+
+    def read(self, out: str, err: str) -> _Said:  # noqa: ARG002
+        said = json.loads(out)
+        used = said["usage"]
+        cached = (used.get(f"cache_{kind}_input_tokens") or 0 for kind in ("creation", "read"))
+        tokens_in = int(used["input_tokens"]) + sum(map(int, cached))
+        if said["is_error"]:
+            error = said.get("result") or "; ".join(map(str, said.get("errors", ()))) or said["subtype"]
+            return _Said(tokens_in=tokens_in, tokens_out=int(used["output_tokens"]), error=str(error))
+        cut = "length" if said.get("stop_reason") == "max_tokens" else "stop"
+        return _Said(str(said["result"]), tokens_in, int(used["output_tokens"]), finish_reason=cut)
+
+
+class _Codex(_Program):
+    command, title, overhead = "codex", "Codex", 6_000
+    # Each is a tool, or starts something else than the model.
+    _FEATURES = (
+        "shell_tool unified_exec view_image image_generation goals multi_agent tool_suggest skill_search hooks apps"
+        " plugins remote_plugin shell_snapshot unbounded_connection_retries"
+    )
+
+    def words(self, folder: Path) -> list[str]:
+        # There is no option to start none of them.
+        named = self._configured().get("mcp_servers")
+        servers = ", ".join(f"{json.dumps(name)} = {{enabled = false}}" for name in (named or ()))
+        settings = {
+            "features": "{" + ", ".join(f"{name} = false" for name in self._FEATURES.split()) + "}",
+            "mcp_servers": "{" + servers + "}",
+            "model_instructions_file": json.dumps(str(folder / "system.md")),
+            "web_search": '"disabled"',
+            **dict.fromkeys(
+                "include_environment_context include_permissions_instructions include_apps_instructions"
+                " skills.include_instructions skills.bundled.enabled analytics.enabled"
+                " check_for_update_on_startup".split(),
+                "false",
+            ),
+        }
+        flags = ["--skip-git-repo-check", "--ephemeral", "--json", "--sandbox", "read-only"]
+        return ["exec", *flags, *(word for one in settings.items() for word in ("-c", "=".join(one))), "-"]
+
+    def asks(self, path: str) -> str:
+        # Without a login it connects again and again, and never says why.
+        if os.environ.get("CODEX_API_KEY") or self._configured().get("model_provider", "openai") != "openai":
+            return ""
+        words = [path, "login", "status"]
+        with suppress(OSError, subprocess.TimeoutExpired):
+            ended = subprocess.run(words, capture_output=True, check=False, text=True, timeout=_STATUS_SECONDS)  # noqa: S603
+            return (ended.stderr + ended.stdout).strip().rpartition("\n")[2] if ended.returncode else ""
+        return ""
+
+    def _configured(self) -> dict[str, Any]:
+        folder = Path(os.environ.get("CODEX_HOME") or home(os.environ) / ".codex")
+        with suppress(OSError, ValueError):  # Codex says what is wrong with it
+            return tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
+        return {}
+
+    def read(self, out: str, err: str) -> _Said:
+        events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        items = [event["item"] for event in events if event["type"] == "item.completed"]
+        used = next((event["usage"] for event in events if event["type"] == "turn.completed"), None)
+        if used is None:  # errors before it are attempts to connect that another one has made good
+            failed = [event.get("error", event) for event in events if event["type"] in ("turn.failed", "error")]
+            return _Said(error=str(failed[-1]["message"] if failed else err.strip() or "it printed nothing"))
+        counts = (int(used["input_tokens"]), int(used["output_tokens"]))
+        done = {item["type"] for item in items} - {"agent_message", "reasoning", "error"}
+        if done:
+            return _Said("", *counts, error=f"it did more than answer ({', '.join(sorted(done))})")
+        return _Said("".join(str(item["text"]) for item in items if item["type"] == "agent_message"), *counts)
+
+
+class _Gemini(_Program):
+    command, title, overhead = "gemini", "Gemini CLI", 1_500
+    # The login; all else of the user's folder stays out, and what is written goes with the call.
+    _LOGIN = ("oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "installation_id", ".env")
+    _SETTINGS = {  # noqa: RUF012 - nobody writes into it
+        "tools": {"core": ["none"]},
+        "model": {"maxSessionTurns": 1},
+        "skills": {"enabled": False},
+        "hooksConfig": {"enabled": False},
+        "experimental": {"enableAgents": False},
+        "context": {"includeDirectoryTree": False},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        "privacy": {"usageStatisticsEnabled": False},
+    }
+
+    def words(self, folder: Path) -> list[str]:  # noqa: ARG002
+        # With a model that is named no other one is asked first which to take.
+        return ["--output-format", "json", "--model", "flash"]
+
+    def variables(self, folder: Path, max_output_tokens: int) -> dict[str, str]:  # noqa: ARG002
+        theirs = Path(os.environ.get("GEMINI_CLI_HOME") or home(os.environ)) / ".gemini"
+        ours = folder / ".gemini"
+        ours.mkdir()
+        for name in self._LOGIN:
+            if (theirs / name).exists():
+                (ours / name).symlink_to(theirs / name)
+        auth: dict[str, Any] = {}
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            auth = json.loads((theirs / "settings.json").read_text(encoding="utf-8"))["security"]["auth"]
+        security = {"auth": auth, "folderTrust": {"enabled": False}}
+        (ours / "settings.json").write_text(json.dumps({**self._SETTINGS, "security": security}), encoding="utf-8")
+        return {"GEMINI_CLI_HOME": str(folder), "GEMINI_SYSTEM_MD": str(folder / "system.md")}
+
+    def read(self, out: str, err: str) -> _Said:
+        if not out.strip():  # its errors are JSON on stderr between other lines, or words
+            messages = re.findall(r'"message": (".*"),?$', err, re.MULTILINE)
+            return _Said(error=json.loads(messages[-1]) if messages else err.strip().rpartition("\n")[2])
+        said = json.loads(out)
+        used = [one["tokens"] for one in said["stats"]["models"].values()]
+        tokens_in = sum(int(one["prompt"]) for one in used)
+        return _Said(str(said["response"]), tokens_in, sum(int(one["total"]) for one in used) - tokens_in)
+
+
+AGENTS: Mapping[str, _Program] = {"claude-code": _Claude(), "codex": _Codex(), "gemini": _Gemini()}
+"""By what `model.name` calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An agent that is installed here: what `model.name` calls it, its program, and what a dream with it costs."""
+
+    name: str
+    program: str
+    costs: str
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of this agent's program, None if it is not installed."""
+    more = (str(home(os.environ) / folder) for folder in _MORE_FOLDERS)
+    return shutil.which(AGENTS[name].command, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *more)))
+
+
+def offers(limits: Limits) -> Iterator[Offer]:
+    """Return the agents that are installed here."""
+    for name, agent in AGENTS.items():
+        if program := find_program(name):
+            most = f"at most {limits.calls_per_dream} calls and {limits.tokens_per_dream:,} tokens"
+            yield Offer(name, program, f"{most} a dream, on your login of {agent.title}; its price is not known")
+
+
+class HeadlessModel:
+    """An agent as a model. `name` is one of `AGENTS`."""
+
+    def __init__(self, name: str, *, timeout_seconds: float, max_output_tokens: int) -> None:
+        self.name = name
+        self.context_window = _WINDOW
+        self._program = AGENTS[name]
+        self._timeout_seconds = timeout_seconds
+        self._max_output_tokens = max_output_tokens
+
+    def worst_case(self, request: Request) -> Spend:
+        """Return the most that one try may cost, as far as the agent keeps to the limit of the answer."""
+        # A token has three bytes or more, in most scripts; litellm, which counts them, takes seconds to load.
+        tokens_in = (
+            len("".join(text for _, text in request.messages).encode("utf-8", "replace")) // 3
+            + self._program.overhead
+        )
+        return Spend(calls=1, tokens=tokens_in + self._max_output_tokens)
+
+    def ask(self, request: Request) -> Answer:
+        """Return one answer, with text in it.
+
+        Raise UnattendedError if the program is not installed or would have to ask its user, and what
+        `LitellmModel.ask` raises.
+        """
+        path = find_program(self.name)
+        if path is None:
+            where = f"install {self._program.title}, or add its folder to the PATH of dreamd"
+            raise UnattendedError(f"{self.name}: there is no program '{self._program.command}'", where)
+        if question := self._program.asks(path):
+            raise self._unattended(question)
+        began = time.monotonic()
+        try:
+            status, out, err = self._run(path, request)
+        except subprocess.TimeoutExpired:
+            what = f"{self.name} did not answer within {self._timeout_seconds:g} s"
+            most = self._worst_answer(request, began)
+            raise TransientError(what, "raise model.timeout_seconds.", answer=most) from None
+        if _ending.is_set():
+            raise StoppedError("the daemon stops", "the dream is checkpointed and goes on at the next start")
+        try:
+            said = self._program.read(out, err)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            said = _Said(error=" ".join(err.split()) or f"it ended with status {status}")
+        answer = self._answer(said, began, estimated=not said.tokens_in)
+        if said.error:
+            used_turn = "number of turns" in said.error or "session turns" in said.error  # it called a tool
+            paid = answer if said.tokens_in else self._worst_answer(request, began) if used_turn else None
+            raise self._failure(said.error, paid)
+        if not said.text.strip():
+            raise UnusableReplyError(f"{self.name} answered nothing", "raise model.max_output_tokens.", answer)
+        return answer
+
+    def _run(self, path: str, request: Request) -> tuple[int, str, str]:
+        with TemporaryDirectory(prefix="dreamd-") as name:
+            folder = Path(name)
+            (folder / "system.md").write_text(_rules(request), encoding="utf-8")
+            (folder / "empty").mkdir()
+            kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED_ON)}
+            try:
+                process = subprocess.Popen(  # noqa: S603 - a program that the configuration names
+                    [path, *self._program.words(folder)],
+                    cwd=folder / "empty",
+                    env={**kept, **self._program.variables(folder, self._max_output_tokens)},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                    start_new_session=True,  # to end whatever it has started itself
+                )
+            except OSError as error:
+                raise ModelError(f"{path} cannot be started ({error.strerror})", "run it by hand.") from None
+            with _ended(process):
+                out, err = process.communicate(_spoken(request), self._timeout_seconds)
+        return process.returncode, out, err
+
+    def _worst_answer(self, request: Request, began: float) -> Answer:
+        tokens_in = self.worst_case(request).tokens - self._max_output_tokens
+        return self._answer(_Said("", tokens_in, self._max_output_tokens), began, estimated=True)
+
+    def _answer(self, said: _Said, began: float, *, estimated: bool) -> Answer:
+        seconds = time.monotonic() - began
+        return Answer(
+            said.text,
+            self.name,
+            said.tokens_in,
+            said.tokens_out,
+            0.0,
+            said.finish_reason,
+            seconds,
+            estimated=estimated,
+        )
+
+    def _failure(self, error: str, paid: Answer | None) -> ModelError:
+        """Return what an error of the program means: it may come from its provider, or be its own."""
+        short = " ".join(error.split())[:200]
+        if _USED_UP.search(error):
+            return ModelError(f"{self.name} has used up what its login allows: {short}", "it opens again later.")
+        if _ASKS.search(error):
+            return self._unattended(short)
+        if _PASSES.search(error):
+            return TransientError(f"{self.name} failed: {short}", "try later.", answer=paid)
+        if paid is not None:
+            return UnusableReplyError(f"{self.name} gave no answer: {short}", "try again.", paid)
+        return ModelError(f"{self.name} failed: {short}", f"run '{self._program.command}' by hand, or update it.")
+
+    def _unattended(self, question: str) -> UnattendedError:
+        by_hand = f"run '{self._program.command}' by hand until it answers."
+        return UnattendedError(f"{self.name} has to ask you something first: {question}", by_hand)
+
+
+def end_all() -> None:
+    """End the programs that are asked just now, for good: this process is about to end."""
+    _ending.set()
+    for process in tuple(_running):
+        _kill(process)
+
+
+_running: set["subprocess.Popen[str]"] = set()
+_ending = threading.Event()
+
+
+@contextmanager
+def _ended(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Kill the program, and what it has started, unless it has ended by itself."""
+    _running.add(process)
+    with process:
+        try:
+            yield
+        finally:
+            _kill(process)
+            _running.discard(process)
+
+
+def _kill(process: "subprocess.Popen[str]") -> None:
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _rules(request: Request) -> str:
+    """Return what such a program is given as its system prompt."""
+    return "\n".join(text for role, text in request.messages if role == "system")
+
+
+def _spoken(request: Request) -> str:
+    """Return the rest of the conversation as the one turn that such a program is given."""
+    said = [
+        f"Your answer was:\n\n{text}" if role == "assistant" else text
+        for role, text in request.messages
+        if role != "system"
+    ]
+    return "\n\n".join(said)
