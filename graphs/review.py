@@ -20,24 +20,13 @@ from graphs.checks import PROTECTING, same_as_deleted, vetoed
 from graphs.input_budget import numbered
 from graphs.room import Archive, fit
 from graphs.sheet import SAID_ALREADY, Check, Sheet
+from state.changes.change import Change, CurrentLine
+from state.changes.page import Page, owners_words
 from state.crystals.crystal import Crystal
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Operation, Refusal, Why
-from state.document.page import Page, owners_words
 from state.document.pointer import parse_pointer
-from state.dream import (
-    EDIT,
-    REVIEW,
-    Change,
-    Correction,
-    CurrentLine,
-    Dream,
-    Evidence,
-    Kind,
-    Snapshot,
-    StagedChange,
-    Usage,
-)
+from state.dream import EDIT, REVIEW, Correction, Dream, Evidence, Kind, Snapshot, StagedChange, Usage
 from state.text.words import normalise, numbers
 from state.trust import Trust
 

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from graphs.ports import Trial
 from graphs.sheet import MAX_OLD_LINES, Sheet
+from state.changes.change import Change, CurrentLine
 from state.crystals.crystal import Crystal
 from state.document.document import SectionName, render
 from state.document.operations import Action, Operation, Refusal, Why
@@ -32,7 +33,6 @@ from state.document.pointer import (
     topic_of,
 )
 from state.document.seed import split_seed
-from state.dream import Change, CurrentLine
 from state.search.query import content_words
 from state.text.words import terms
 from state.trust import Trust

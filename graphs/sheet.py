@@ -13,24 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from state.changes.change import Change, CurrentLine
+from state.changes.page import Page, kept_crystal
 from state.crystals.crystal import Crystal, Lifecycle, Origin, id_in
 from state.crystals.crystal import Kind as CrystalKind
 from state.document.approval import Approval, Heard
 from state.document.document import SectionName, render, stamped
 from state.document.operations import Action, Operation, Refusal, Why
-from state.document.page import Page, kept_crystal
-from state.dream import (
-    Change,
-    CurrentLine,
-    Decision,
-    Dream,
-    EarlierChange,
-    Evidence,
-    Kind,
-    Snapshot,
-    StagedChange,
-    Usage,
-)
+from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Snapshot, StagedChange, Usage
 from state.signals.hormones import mood, valence
 from state.text.line import LINE_CHARACTERS, as_line, without_count
 from state.text.words import normalise

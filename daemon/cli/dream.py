@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
     from daemon.dream.run import Outcome
-    from state.dream import Change, CurrentLine, Dream
+    from state.changes.change import Change, CurrentLine
+    from state.dream import Dream
 
 
 def add(parser: argparse.ArgumentParser) -> None:

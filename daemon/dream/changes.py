@@ -11,10 +11,11 @@ from daemon.ingest.notes import absorb_notes, note_crystal
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import Wish, carry_out, is_outdated, stands
+from state.changes.change import CurrentLine
+from state.changes.owner import lines_in
 from state.document.merge import working
 from state.document.operations import Action, Refusal
-from state.document.owner import lines_in
-from state.dream import CurrentLine, Decided, Decision, Dream, decode_record
+from state.dream import Decided, Decision, Dream, decode_record
 from state.errors import ConflictError, RejectedError, UsageError
 from state.scratch import Note
 from state.stores.database.connection import transaction

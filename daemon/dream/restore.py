@@ -8,10 +8,11 @@ from daemon.ingest.notes import absorb_notes
 from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
+from state.changes.change import Change, CurrentLine
+from state.changes.owner import restored_text
 from state.document.document import SectionName, parse
-from state.document.owner import restored_text
 from state.document.pointer import parse_pointer
-from state.dream import RESTORE, Change, CurrentLine, Decided, Decision, Dream, Remark
+from state.dream import RESTORE, Decided, Decision, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.changes import OPEN

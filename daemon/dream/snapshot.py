@@ -17,14 +17,15 @@ from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
 from graphs.room import OLD_TEXT_SHARE
 from graphs.sheet import MAX_OLD_LINES
+from state.changes.change import CurrentLine
+from state.changes.owner import lines_in
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.approval import Heard
 from state.document.document import Document, SectionName
 from state.document.merge import working
-from state.document.owner import lines_in
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
-from state.dream import CurrentLine, Evidence, Kind, PointerLine, Reason, Snapshot
+from state.dream import Evidence, Kind, PointerLine, Reason, Snapshot
 from state.errors import DreamdError, NotFoundError
 from state.signals import economics
 from state.signals.curiosity import rank_questions

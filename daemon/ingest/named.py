@@ -7,10 +7,10 @@ from itertools import islice
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
+from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.document import parse
 from state.document.operations import Why
-from state.dream import CurrentLine
 from state.stores.history.lineage import LineLife
 from state.text.words import normalise
 

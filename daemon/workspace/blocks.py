@@ -31,12 +31,12 @@ from daemon.workspace.block_wishes import (
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store, utc_now
+from state.changes.owner import match
 from state.document.agent_block import AgentBlock, Cap, StandingLine, absorbed, edits_of, render_block
 from state.document.agent_caps import CAPS
 from state.document.document import parse
 from state.document.fence import Fenced, fenced, lead_for, newline_of, opened_fence, without_block
 from state.document.merge import is_conflicted, with_lines_of
-from state.document.owner import match
 from state.errors import (
     ConflictError,
     DocumentError,

@@ -324,6 +324,7 @@ def _opened(
         indexing=indexing,
     )
     store.memory.is_checkout = partial(is_checkout, workspace, connection)
+    store.memory.is_forgetting = partial(is_unfinished, connection)
     if owned and full_text.is_behind(connection):
         full_text.rebuild(connection)
         store.notice("the word index was rebuilt from state.db")

@@ -7,13 +7,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin
 from state.document.approval import Approval, Policy
 from state.document.document import SectionName, parse, render
 from state.document.merge import working
 from state.document.operations import Action
 from state.document.seed import appended
-from state.dream import CurrentLine, Decision, EarlierChange, Evidence, Kind, Snapshot
+from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot
 from state.forgetting.known import Known, Target, rows_of
 from state.trust import Trust
 from tests.graphs.world import BOND, CONTEXT, NOW, add, evict, memory, note, revise, snapshot

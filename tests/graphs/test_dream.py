@@ -15,10 +15,11 @@ from graphs import talk
 from graphs.dream import UNSAID, Dreamer, graph_of
 from graphs.extractive import AUTHOR
 from graphs.ports import Answer, Request, Trial
+from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal
 from state.document.document import SectionName, parse
 from state.document.seed import appended
-from state.dream import CurrentLine, Dream, Evidence, Kind, Snapshot
+from state.dream import Dream, Evidence, Kind, Snapshot
 from state.errors import CeilingError, ModelError
 from state.trust import Trust
 from tests.graphs.world import (

@@ -12,11 +12,12 @@ from graphs.checks import same_as_deleted
 from graphs.dream import Dreamer
 from graphs.room import fit
 from graphs.sheet import BOUNDS, WRITTEN_BY_CODE, Sheet
+from state.changes.change import CurrentLine
+from state.changes.page import Page
 from state.codec import encode
 from state.document.document import parse, render
 from state.document.operations import Why
-from state.document.page import Page
-from state.dream import CurrentLine, Dream, Kind, Snapshot, Usage, decode_record, encode_record
+from state.dream import Dream, Kind, Snapshot, Usage, decode_record, encode_record
 from state.text.words import normalise
 from tests.graphs.lives import Life, lives, snapshots
 from tests.graphs.world import POINTERS, World, ports

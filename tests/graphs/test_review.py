@@ -22,7 +22,7 @@ from graphs.room import fit
 from state.document.approval import Approval, Policy
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Operation, Why
-from state.dream import EDIT, REVIEW, CurrentLine, Dream, Snapshot, StagedChange, Usage
+from state.dream import EDIT, REVIEW, Dream, Snapshot, StagedChange, Usage
 from state.text.words import normalise
 from state.trust import Trust
 from tests.graphs.lives import Life, lives, sentences, snapshots

@@ -10,9 +10,10 @@ from daemon.dream.memory import DryMemory
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from graphs import extractive, talk
+from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import SectionName, render
-from state.dream import CurrentLine, Reason, Usage
+from state.dream import Reason, Usage
 from state.text.words import terms
 from state.trust import Trust
 from tests.graphs.world import NOW, memory, snapshot

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.changes.change import Change, CurrentLine
 from state.codec import decode, encode, plain
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal, Why
-from state.dream import Change, CurrentLine, Dream, Evidence, Remark, StagedChange, Usage
+from state.dream import Dream, Evidence, Remark, StagedChange, Usage
 from state.dream import Kind as EvidenceKind
 from state.errors import StorageError
 from state.trust import Trust

@@ -20,21 +20,12 @@ from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
+from state.changes.change import CurrentLine
 from state.codec import encode
 from state.crystals.crystal import Crystal, Origin, Source
 from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal
-from state.dream import (
-    CurrentLine,
-    Decision,
-    Dream,
-    Evidence,
-    Kind,
-    Reason,
-    StagedChange,
-    decode_record,
-    encode_record,
-)
+from state.dream import Decision, Dream, Evidence, Kind, Reason, StagedChange, decode_record, encode_record
 from state.errors import UsageError
 from state.scratch import Note, plain_text
 from state.signals.curiosity import Cause

@@ -4,11 +4,12 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from state.changes.change import Change, CurrentLine
+from state.changes.owner import lines_in
+from state.changes.page import Page
 from state.document.document import SectionName, parse, render
 from state.document.operations import Why
-from state.document.owner import lines_in
-from state.document.page import Page
-from state.dream import Change, CurrentLine, Dream
+from state.dream import Dream
 from state.scratch import Note, parse_notes
 from state.stores.disk.workspace import Workspace
 from state.stores.history.notes import look

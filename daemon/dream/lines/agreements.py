@@ -24,11 +24,11 @@ from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
+from state.changes.owner import IMPORTANCE, match
 from state.document.agreement import SECTIONS, Agreement, Statement, agreements
 from state.document.document import parse
 from state.document.merge import working
 from state.document.operations import Action, Operation
-from state.document.owner import IMPORTANCE, match
 from state.dream import Decision, Evidence, Kind, StagedChange
 from state.errors import DreamdError
 from state.forgetting.known import Known

@@ -11,8 +11,9 @@ from daemon.dream.snapshot import standing
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, LineChange, change_lines
+from state.changes.change import CurrentLine
 from state.document.document import SectionName
-from state.dream import EDIT, CurrentLine, Decided, Decision, Dream
+from state.dream import EDIT, Decided, Decision, Dream
 from state.errors import ConflictError, DreamdError, RejectedError
 from state.text.words import normalise
 

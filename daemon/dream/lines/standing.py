@@ -13,11 +13,12 @@ from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.review import AUTHOR as OWNER
 from graphs.review import stands
+from state.changes.change import CurrentLine
+from state.changes.owner import IMPORTANCE, match
 from state.document.document import Block, Part, SectionName, parse
-from state.document.owner import IMPORTANCE, match
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
-from state.dream import RESTORE, CurrentLine, Decision
+from state.dream import RESTORE, Decision
 from state.stores.history.lineage import Author
 from state.text.words import normalise
 from state.trust import Trust

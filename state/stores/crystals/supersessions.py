@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from state.changes.change import Change, CurrentLine
 from state.crystals.crystal import Origin
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.document import SectionName
 from state.document.operations import Why
-from state.dream import RESTORE, REVIEW, Change, Correction, CurrentLine, Dream
+from state.dream import RESTORE, REVIEW, Correction, Dream
 from state.scratch import Note
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
+from state.changes.change import CurrentLine
 from state.document.document import SectionName
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
-from state.dream import FOUND, HUMAN, MERGED, CurrentLine, Dream, PointerLine, encode_kept
+from state.dream import FOUND, HUMAN, MERGED, Dream, PointerLine, encode_kept
 from state.errors import StorageError
 from state.stores.database.connection import from_text, open_unmigrated
 from state.stores.database.tables import DeletedLineRow, EvidenceRow, LineRow, PointerRow, VersionRow

@@ -19,13 +19,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from state.changes.change import Change, CurrentLine
+from state.changes.owner import IMPORTANCE, lines_in, owners_text, restored_text
+from state.changes.page import Page, kept_crystal, owners_words
 from state.crystals.crystal import Crystal
 from state.document.document import parse
 from state.document.merge import difference, is_conflicted, merged, removed_lines
 from state.document.operations import Why
-from state.document.owner import IMPORTANCE, lines_in, owners_text, restored_text
-from state.document.page import Page, kept_crystal, owners_words
-from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Change, CurrentLine, Dream, decode_record, with_ids
+from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record, with_ids
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.crystals.crystals import Crystals
@@ -36,7 +37,6 @@ from state.stores.database.tables import Document
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.erasing.intent import is_unfinished
 from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.notes import Notes
@@ -88,6 +88,8 @@ class Memory:
         """Held while state.db and the file change together; who copies both as of one moment holds it too."""
         self.is_checkout: Callable[[str], bool] = lambda _: False
         """Says whether git, and nobody's save, put what is in the file in the place of this text."""
+        self.is_forgetting: Callable[[], bool] = lambda: False
+        """Says whether a forgetting is unfinished."""
 
     # Versions.
 
@@ -284,7 +286,7 @@ class Memory:
         Nothing is unforgotten while a forgetting is unfinished: the line may be one that is still to be erased.
         """
         forgotten = self._crystals.forgotten
-        if not forgotten.any() or is_unfinished(self._connection):
+        if not forgotten.any() or self.is_forgetting():
             return 0
         known = {block.key for part in parse(before).parts for block in part.lines}
         written = [block for part in parse(text).parts for block in part.lines if block.key not in known]

@@ -15,10 +15,11 @@ from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive
+from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName
 from state.document.operations import Action, Operation, Why
-from state.dream import Change, Dream, Reason
+from state.dream import Dream, Reason
 from state.errors import NotFoundError
 from state.scratch import Note
 from state.stores.database.connection import memory_database, to_text

@@ -19,11 +19,12 @@ from daemon.config.registry import add
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import Store, open_exclusive
+from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal, Why
-from state.dream import Change, Dream, StagedChange
+from state.dream import Dream, StagedChange
 from state.errors import NotFoundError
 from state.scratch import Note, render_note
 from state.stores.crystals.supersessions import Supersessions

@@ -19,12 +19,13 @@ from daemon.upkeep.forget import Receipt, forget, preview_forget
 from daemon.upkeep.forget_plan import ForgetRequest, Said
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
+from state.changes.change import Change
+from state.changes.owner import lines_in
+from state.changes.page import Page
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import SectionName, parse
 from state.document.operations import Why
-from state.document.owner import lines_in
-from state.document.page import Page
-from state.dream import Change, Dream, Reason
+from state.dream import Dream, Reason
 from state.errors import BusyError, ConfirmRequiredError, UsageError
 from state.forgetting.cutting import Cut
 from state.stores.disk.workspace import Workspace

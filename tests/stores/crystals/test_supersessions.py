@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.document import SectionName
 from state.document.operations import Why
-from state.dream import Change, Dream
+from state.dream import Dream
 from state.search.ranking import Filters
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher

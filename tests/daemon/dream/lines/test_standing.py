@@ -15,10 +15,11 @@ from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction
+from state.changes.change import Change
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
 from state.document.operations import Why
-from state.dream import Change, Decision, Reason
+from state.dream import Decision, Reason
 from state.scratch import Note
 from state.stores.crystals.supersessions import Supersessions
 from state.trust import Trust

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from state.changes.change import Change, CurrentLine
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import Document, Edit, render, stamped
 from state.document.editing import edited
 from state.document.merge import working
 from state.document.operations import Why
-from state.dream import Change, CurrentLine
 from state.secrets.policy import Redaction
 from state.text.words import normalise
 

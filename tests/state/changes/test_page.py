@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.changes.change import Change, CurrentLine
+from state.changes.page import Page
 from state.document.document import SectionName, parse, render
 from state.document.editing import edited
 from state.document.merge import working
 from state.document.operations import Why
-from state.document.page import Page
-from state.dream import Change, CurrentLine
 from state.text.words import normalise
 from state.trust import Trust
 from tests.support.documents import memories, new_lines

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from state.changes.change import Change, CurrentLine
 from state.document.document import Document, SectionName, parse
 from state.document.merge import removed_lines
 from state.document.operations import Why
-from state.dream import Change, CurrentLine
 from state.text.words import content_terms, jaccard, normalise, numbers
 from state.trust import Trust
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.changes.change import CurrentLine
+from state.changes.owner import LEAST_ACCIDENT, OwnersText, lines_in, match, owners_text, restored_text
 from state.document.document import Edit, SectionName, blank, parse, render
 from state.document.editing import edited
 from state.document.operations import Why
-from state.document.owner import LEAST_ACCIDENT, OwnersText, lines_in, match, owners_text, restored_text
-from state.dream import CurrentLine
 from state.text.words import normalise
 from state.trust import Trust
 from tests.support.documents import any_text, memories

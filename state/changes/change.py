@@ -1,0 +1,70 @@
+"""Change: lines of MEMORY.md that leave and those that come in their place, as values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.document.document import Edit, SectionName
+from state.document.operations import Why
+from state.trust import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentLine:
+    """A line of MEMORY.md with its id from the ledger. It never changes: what says it otherwise is another line.
+
+    `said_at` is when the latest text that it rests on was said; None where that is not known. `above`: it stands
+    above the title, from before the first dream. `crystal` keeps the text of a line that leaves; of a pointer it is
+    the crystal to which that leads. `until` is the last day on which it holds (ISO 8601; empty: it has none).
+    """
+
+    id: str
+    section: SectionName
+    text: str
+    importance: float
+    trust: Trust
+    born_at: datetime
+    pinned: bool = False
+    said_at: datetime | None = None
+    above: bool = False
+    crystal: str = ""
+    until: str = ""
+
+    @property
+    def place(self) -> SectionName | None:
+        """The section in which edits find it; None above the title."""
+        return None if self.above else self.section
+
+
+# What the program counts and points to keeps the order in which it comes.
+_IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Lines that leave MEMORY.md, and those that come in their place: all that ever happens to it is a list of these.
+
+    `evidence` are the ids of the crystals on which the lines rest that come. A pin is a change of a line into itself.
+    """
+
+    why: Why
+    gone: tuple[CurrentLine, ...] = ()
+    come: tuple[CurrentLine, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits of the text that carry it out. A line that takes no other's place is the first of its section."""
+        if self.why is Why.PINNED:
+            return tuple(Edit(line.section, (line.text,), pinned=line.pinned) for line in self.come)
+        gone, edits = list(self.gone), list[Edit]()
+        for line in self.come:
+            here = tuple(old.text for old in gone if old.place is line.place)
+            gone = [old for old in gone if old.place is not line.place]
+            edits.append(Edit(line.place, here, line.text, first=not here and line.section not in _IN_THEIR_ORDER))
+        return (*edits, *(Edit(old.place, (old.text,), None) for old in gone))
+
+    @property
+    def undone(self) -> "Change":
+        """The change that takes this one back."""
+        why = Why.PINNED if self.why is Why.PINNED else Why.UNDONE
+        return Change(why, self.come, self.gone)
