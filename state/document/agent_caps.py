@@ -12,7 +12,7 @@ from state.document.agent_block import Cap
 # Cursor: "keep rules under 500 lines" (cursor.com/docs/context/rules); it reads AGENTS.md.
 # Copilot: its code review reads the first 4,000 characters of copilot-instructions.md (docs.github.com, "custom
 # instructions for Copilot code review").
-# VS Code, Gemini CLI and opencode publish no limit: they have that of Codex, whose AGENTS.md they read too.
+# VS Code, Gemini CLI, opencode and Zed publish no limit: they have that of Codex, whose AGENTS.md they read too.
 _NO_LIMIT = 1_000
 CAPS: Mapping[str, Cap] = {
     "claude-code": Cap(200, 25_000),
@@ -22,6 +22,7 @@ CAPS: Mapping[str, Cap] = {
     "gemini": Cap(_NO_LIMIT, 32 * 1024),
     "opencode": Cap(_NO_LIMIT, 32 * 1024),
     "vscode": Cap(_NO_LIMIT, 32 * 1024),
+    "zed": Cap(_NO_LIMIT, 32 * 1024),
 }
 _BY_FILE = {
     "CLAUDE.md": "claude-code",

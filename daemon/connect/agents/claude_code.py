@@ -5,9 +5,23 @@ As of 2.1.330: a hook's output goes into the context up to 10,000 characters; th
 after a second or two. A tool that nobody allowed fails where nobody can be asked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from daemon.connect.agent import INGEST_SECONDS, SERVER, Agent, AgentFile, Place, Read, Scope, Setting, hook
+from daemon.config.paths import home
+from daemon.connect.agent import (
+    INGEST_SECONDS,
+    SERVER,
+    Agent,
+    AgentFile,
+    CheckResult,
+    Place,
+    Read,
+    Scope,
+    hook,
+    silenced,
+)
+from daemon.connect.edit import Setting
 
 NAME = "claude-code"
 
@@ -37,9 +51,16 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
         servers, settings = place.project / ".mcp.json", place.project / ".claude" / "settings.local.json"
         approved = (Setting(("enabledMcpjsonServers",), SERVER, item=True),)
     return (
-        AgentFile(servers, "json", "its MCP server", (Setting(("mcpServers", SERVER), server),)),
-        AgentFile(settings, "json", "its hooks and permissions", (*hooks, allowed, *approved, *memory)),
+        AgentFile(servers, "its MCP server", (Setting(("mcpServers", SERVER), server),)),
+        AgentFile(settings, "its hooks and permissions", (*hooks, allowed, *approved, *memory)),
     )
+
+
+def _tries(_: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
+    """Yield which settings turn its hooks off."""
+    own = Path(environment.get("CLAUDE_CONFIG_DIR") or home(environment) / ".claude")
+    names = (own / "settings.json", *(project / ".claude" / f"settings{kind}.json" for kind in ("", ".local")))
+    return silenced(names, Setting(("disableAllHooks",), value=True))
 
 
 CLAUDE_CODE = Agent(
@@ -48,10 +69,12 @@ CLAUDE_CODE = Agent(
     ("claude",),
     (".claude",),
     files,
+    since=(1, 0, 62),
     lists=("claude", "mcp", "get", SERVER),
-    knows="Connected",
-    waits="Pending approval",
+    knows=r"^ *Status: \W*Connected$",
+    waits=r"^ *Status: \W*Pending approval|servers are awaiting approval",
     unknown="start 'claude' once in the project, and trust the folder",
+    tries=_tries,
     advice=(
         "it keeps an auto memory of its own beside; 'dreamd connect claude-code --no-auto-memory' turns that off",
     ),

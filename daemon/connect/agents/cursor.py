@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from daemon.connect.agent import SERVER, Agent, AgentFile, Place, Read, Scope, Setting
+from daemon.connect.agent import SERVER, Agent, AgentFile, Place, Read, Scope
+from daemon.connect.edit import Setting
 
 NAME = "cursor"
 
@@ -21,8 +22,8 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
         )
     )
     return (
-        AgentFile(folder / "mcp.json", "json", "its MCP server", (Setting(("mcpServers", SERVER), server),)),
-        AgentFile(folder / "hooks.json", "json", "its hooks", (Setting(("version",), 1), *hooks)),
+        AgentFile(folder / "mcp.json", "its MCP server", (Setting(("mcpServers", SERVER), server),)),
+        AgentFile(folder / "hooks.json", "its hooks", (Setting(("version",), 1), *hooks)),
     )
 
 
@@ -33,6 +34,8 @@ CURSOR = Agent(
     (".cursor",),
     files,
     lists=("cursor-agent", "mcp", "list"),
+    knows=rf"^\W*{SERVER}: *(ready|connected)",
+    waits=rf"^\W*{SERVER}: .*(needs approval|not loaded|disabled)",
     unknown="enable the server in Cursor's settings, under MCP",
     advice=("enable the server once in its settings, under MCP",),
 )

@@ -3,9 +3,23 @@
 `trust` has it ask nobody for each call of this server; an untrusted folder turns off every server all the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from daemon.connect.agent import INGEST_SECONDS, SERVER, Agent, AgentFile, Place, Read, Scope, Setting, hook
+from daemon.config.paths import home
+from daemon.connect.agent import (
+    INGEST_SECONDS,
+    SERVER,
+    Agent,
+    AgentFile,
+    CheckResult,
+    Place,
+    Read,
+    Scope,
+    hook,
+    silenced,
+)
+from daemon.connect.edit import Setting
 
 NAME = "gemini"
 
@@ -21,7 +35,14 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
         hook("SessionEnd", place.ingest(), name=SERVER, timeout=1000 * INGEST_SECONDS),
     )
     settings = (Setting(("mcpServers", SERVER), server), *hooks)
-    return (AgentFile(folder / "settings.json", "json", "its MCP server and hooks", settings),)
+    return (AgentFile(folder / "settings.json", "its MCP server and hooks", settings),)
+
+
+def _tries(_: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
+    """Yield which settings turn its hooks off."""
+    names = [folder / ".gemini" / "settings.json" for folder in (home(environment), project)]
+    disabled = Setting(("hooksConfig", "disabled"), SERVER, item=True)
+    return silenced(names, Setting(("hooksConfig", "enabled"), value=False), disabled)
 
 
 GEMINI = Agent(
@@ -30,8 +51,11 @@ GEMINI = Agent(
     ("gemini",),
     (".gemini",),
     files,
+    since=(0, 26),
     lists=("gemini", "mcp", "list"),
-    knows=rf"{SERVER}.*Connected",
+    knows=rf"^\W*{SERVER}: .* - Connected$",
+    waits=rf"folder is untrusted|^\W*{SERVER}: .* - Disabled$",
     unknown="start 'gemini' once in the project, and trust the folder",
+    tries=_tries,
     advice=("start 'gemini' once in the project, trust the folder and its hooks",),
 )

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from daemon.connect.agent import SERVER, Agent, AgentFile, Place, Read, Scope, Setting
+from daemon.connect.agent import SERVER, Agent, AgentFile, Place, Read, Scope
+from daemon.connect.edit import Setting
 
 NAME = "vscode"
 
@@ -13,7 +14,7 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     folder = user if place.scope is Scope.USER else place.project / ".vscode"
     command, *arguments = place.server()
     server = {"type": "stdio", "command": command, "args": arguments, "env": place.needed}
-    return (AgentFile(folder / "mcp.json", "json", "its MCP server", (Setting(("servers", SERVER), server),)),)
+    return (AgentFile(folder / "mcp.json", "its MCP server", (Setting(("servers", SERVER), server),)),)
 
 
 VSCODE = Agent(
