@@ -1,7 +1,9 @@
-"""The models of Claude Code and Codex, scripted: Anthropic's Messages and OpenAI's Responses, both streaming.
+"""Models of agents, scripted: Anthropic's Messages, OpenAI's Responses and Chat, Google's Gemini, all streaming.
 
     with MessagesApi(plan) as api:           # ANTHROPIC_BASE_URL=api.url
     with ResponsesApi(plan) as api:          # base_url of a model_provider: f"{api.url}/v1"
+    with ChatApi(plan) as api:               # baseURL of a provider: f"{api.url}/v1"
+    with GeminiApi(plan) as api:             # GOOGLE_GEMINI_BASE_URL=api.url
 
 A plan says what the model does about a prompt: its steps one after the other, a call of a tool or a text. Which is
 due is read from the request alone, by the results that stand after the last prompt: a request that is sent twice is
@@ -166,6 +168,36 @@ class ResponsesApi(ScriptedApi):
         yield {"type": "response.completed", "response": done}
 
 
+class ChatApi(ScriptedApi):
+    """OpenAI's Chat Completions, for an agent that is asked and calls no tools."""
+
+    path = "/v1/chat/completions"
+
+    def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
+        return next(_text(one["content"]) for one in reversed(request["messages"]) if one["role"] == "user"), []
+
+    def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:
+        head = {"id": "chat", "object": "chat.completion.chunk", "created": 1, "model": request["model"]}
+        used = {"prompt_tokens": 1_000, "completion_tokens": 10, "total_tokens": 1_010}
+        said = {"role": "assistant", "content": step}
+        yield {**head, "choices": [{"index": 0, "delta": said, "finish_reason": None}]}
+        yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": used}
+
+
+class GeminiApi(ScriptedApi):
+    """Google's generateContent, for an agent that is asked and calls no tools."""
+
+    path = "/v1beta/models/"
+
+    def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
+        return _text(next(one["parts"] for one in reversed(request["contents"]) if one["role"] == "user")), []
+
+    def events(self, _: dict[str, Any], step: Step) -> Iterator[Event]:
+        said = {"role": "model", "parts": [{"text": step}]}
+        used = {"promptTokenCount": 1_000, "candidatesTokenCount": 10, "totalTokenCount": 1_010}
+        yield {"candidates": [{"content": said, "finishReason": "STOP", "index": 0}], "usageMetadata": used}
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -197,13 +229,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         api = self.server.api
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.path.partition("?")[0] != api.path:
+        asked = self.path.partition("?")[0]
+        if not (asked.startswith(api.path) if api.path.endswith("/") else asked == api.path):
             self._refuse()
             return
         request = json.loads(body)
         api.requests.append(request)
         streamed = b"".join(
-            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            (f"event: {event['type']}\n" if "type" in event else "").encode()
+            + f"data: {json.dumps(event)}\n\n".encode()
             for event in api.events(request, api.step(request))
         )
         self._send(200, "text/event-stream", streamed)
@@ -220,6 +254,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+def _named(event: Event) -> str:
+    return f"event: {event['type']}\n" if "type" in event else ""
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
