@@ -35,6 +35,7 @@ def recipes(root: Path, program: Sequence[str], environment: Mapping[str, str]) 
         )
         for agent in AGENTS
         for file in agent.files(place, lambda *_: {})
+        if file.settings
     )
     by_hand = ([*program, "bootstrap", str(root)], [*program, "note", "-w", str(root), "what is worth remembering"])
     return (

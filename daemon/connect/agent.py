@@ -35,11 +35,15 @@ def hook(event: str, command: str, **more: object) -> Setting:
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """A file of an agent's, and the settings in it that connect it. `purpose`: in a person's words."""
+    """A file of an agent's, and the settings in it that connect it. `purpose`: in a person's words.
+
+    With a `head`, which may be empty, it is all dreamd's own: it shows the memory below that.
+    """
 
     path: Path
     purpose: str
-    settings: tuple[Setting, ...]
+    settings: tuple[Setting, ...] = ()
+    head: str | None = None
 
     @property
     def format(self) -> Format:
@@ -58,7 +62,8 @@ class Place:
 
     `workspace` is None for all projects: then it is the nearest one from the working directory up, else the global
     one. Without `auto_memory` the memory that the agent keeps beside is turned off; with `trust` the agent is told
-    that its owner trusts the project and these hooks.
+    that its owner trusts the project and these hooks. `in_file`: a file shows the memory, where the agent reads such
+    files, in place of its hook at session start.
     """
 
     scope: Scope
@@ -68,6 +73,7 @@ class Place:
     environment: Mapping[str, str]
     auto_memory: bool = True
     trust: bool = False
+    in_file: bool = False
 
     @property
     def home(self) -> Path:
@@ -83,7 +89,7 @@ class Place:
         for name, folder in (("XDG_STATE_HOME", state_folder), ("XDG_DATA_HOME", lambda it: global_root(it).parent)):
             if folder(self.environment) != folder(plain):
                 found[name] = str(folder(self.environment).parent)
-        return found
+        return dict(sorted(found.items()))  # as Codex writes them when it changes another server
 
     def folder(self, variable: str, usual: str) -> Path:
         """A folder of an agent's own: what the variable names, else the usual one in the home folder."""
@@ -131,11 +137,12 @@ class CheckResult:
 class Agent:
     """One kind of agent. `name` is what a person types.
 
-    It is installed where one of `programs` is on the PATH or one of `folders` is in the home folder, and the first of
-    `programs` says its version, which has to be `since` or later. `lists` asks the agent itself which servers it
-    knows; `knows` is a pattern of the row that says that ours works, `waits` of one that waits for its owner, and
-    `unknown` what to do where it does not work. `tries` sees what else keeps the memory from the agent, by what was
-    set, in a project and an environment. `advice` is what its owner has to know, or do once by hand.
+    It is installed where one of `programs` is on the PATH or one of `folders` is in the home folder. The first of
+    `programs` says its version: a hook shows the memory from `since` on, a file from `since_file` on. `lists` asks
+    the agent itself which servers it knows; `knows` is a pattern of the row that says that ours works, `waits` of one
+    that waits for its owner, and `unknown` what to do where it does not work. `tries` sees what else keeps the memory
+    from the agent, by what was set, in a project and an environment. `advice` is what its owner has to know, or do
+    once by hand.
     """
 
     name: str
@@ -144,6 +151,7 @@ class Agent:
     folders: tuple[str, ...]
     files: Callable[[Place, Read], Sequence[AgentFile]]
     since: tuple[int, ...] = ()
+    since_file: tuple[int, ...] = ()
     lists: tuple[str, ...] = ()
     knows: str = "(?!)"
     waits: str = "(?!)"
@@ -158,9 +166,9 @@ def commands_in(setting: Setting) -> list[str]:
     return [str(one["command"]) for one in value.get("hooks", [value]) if "command" in one]
 
 
-def silenced(files: Iterable[Path], *settings: Setting) -> Iterator[CheckResult]:
-    """Yield what keeps an agent from running hooks: one of these settings, in one of these files of its own."""
-    for path in files:
+def silenced(own: Sequence[Setting], files: Iterable[Path], *settings: Setting) -> Iterator[CheckResult]:
+    """Yield what keeps a hook from showing the memory: one of these settings, in one of these files."""
+    for path in files if any(one.path[-1] == "SessionStart" for one in own) else ():
         with suppress(OSError, ValueError, DreamdError):
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
             for setting in settings:

@@ -19,7 +19,8 @@ from daemon.connect.agent import SERVER, Agent, CheckResult, State, commands_in,
 from daemon.connect.asking import SECONDS, asked, running, said
 from daemon.connect.edit import Setting, at, read
 from daemon.connect.plan import missing, text_of
-from daemon.connect.record import Connection
+from daemon.connect.record import Connection, Written
+from daemon.workspace.agent_files import ShownMemory, is_ours
 from state.agents import TRIED
 from state.errors import DreamdError
 
@@ -30,7 +31,11 @@ _DOES_THE_SAME = re.compile(r"\bdreamd\b.*\b(bootstrap|ingest)\b")
 
 
 def check(
-    agent: Agent, connection: Connection | None, project: Path, environment: Mapping[str, str]
+    agent: Agent,
+    connection: Connection | None,
+    project: Path,
+    environment: Mapping[str, str],
+    shown: ShownMemory | None = None,
 ) -> Iterator[CheckResult]:
     """Try each thing in turn, in this project; nothing is changed, no receipt is left and no dream begun.
 
@@ -41,7 +46,7 @@ def check(
     if connection is None:
         yield CheckResult(State.WRONG, "not connected here", f"dreamd connect {agent.name}")
         return
-    files = list(_files(agent, connection))
+    files = list(_files(agent, connection, shown))
     yield from files
     settings = [one.setting for written in connection.files for one in written.puts]
     for server, variables in filter(None, map(_server_in, settings)):
@@ -54,18 +59,22 @@ def check(
         return
     asked_in = {**environment, "PATH": path}
     if program := next((one for one in agent.programs if shutil.which(one, path=path)), None):
-        yield from _version(agent, program, project, asked_in)
+        least = max(agent.since, agent.since_file if connection.in_file else ())
+        yield from _version(agent, program, least, project, asked_in)
     if agent.lists and shutil.which(agent.lists[0], path=path):
         yield _knows(agent, project, asked_in)
-    if agent.tries is not None and (program or not agent.programs):
+    if agent.tries is not None and (program or not agent.lists):
         yield from agent.tries(settings, project, asked_in)
 
 
-def _files(agent: Agent, connection: Connection) -> Iterator[CheckResult]:
+def _files(agent: Agent, connection: Connection, shown: ShownMemory | None) -> Iterator[CheckResult]:
     """Yield whether each file has what was put in, and nothing that does the same again."""
     for written in connection.files:
         try:
             text = text_of(Path(written.path), connection.folder)
+            if written.head is not None:
+                yield _shows(agent, written, text, shown)
+                continue
             lacking = missing(written, text)
             known = read(format_of(Path(written.path)), text or "")
         except DreamdError as error:
@@ -83,14 +92,26 @@ def _files(agent: Agent, connection: Connection) -> Iterator[CheckResult]:
                 yield CheckResult(State.WAITS, what, "take that one out of the file")
 
 
-def _version(agent: Agent, program: str, project: Path, environment: Mapping[str, str]) -> Iterator[CheckResult]:
+def _shows(agent: Agent, written: Written, text: str | None, shown: ShownMemory | None) -> CheckResult:
+    """Return whether a file of dreamd's own shows the memory as it is."""
+    again = f"dreamd connect {agent.name} writes it again"
+    if text is None or not is_ours(text):
+        return CheckResult(State.WRONG, f"{written.path} does not show the memory", again)
+    if shown is not None and text != shown.text(agent.name, written.head or ""):
+        return CheckResult(State.WAITS, f"{written.path} does not show the memory as it is now", again)
+    return CheckResult(State.OK, f"{written.path} shows {len(text):,} characters")
+
+
+def _version(
+    agent: Agent, program: str, since: tuple[int, ...], project: Path, environment: Mapping[str, str]
+) -> Iterator[CheckResult]:
     """Yield the agent's version, and whether it is one that shows the memory."""
     with suppress(OSError, subprocess.TimeoutExpired):
         found = re.search(r"\d+(\.\d+)+", said([program, "--version"], project, environment).stdout)
         if found is None:
             return
-        least = ".".join(map(str, agent.since))
-        is_old = tuple(map(int, found[0].split("."))) < agent.since
+        least = ".".join(map(str, since))
+        is_old = tuple(map(int, found[0].split("."))) < since
         what = f"{agent.title} {found[0]}" + (f" does not show the memory; {least} does" if is_old else "")
         yield CheckResult(State.WRONG if is_old else State.OK, what, f"update {agent.title}" if is_old else "")
 
@@ -168,7 +189,9 @@ def _knows(agent: Agent, project: Path, environment: Mapping[str, str]) -> Check
     asked = shlex.join(agent.lists)
     try:
         answer = said(agent.lists, project, environment)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        return CheckResult(State.WAITS, f"'{asked}' has not answered in {error.timeout:.0f} s", f"run: {asked}")
+    except OSError as error:
         return CheckResult(State.WRONG, f"'{asked}' fails: {error}", f"run: {asked}")
     text = f"{answer.stdout}\n{answer.stderr}"  # Gemini CLI answers on stderr
     if answer.returncode == 0 and re.search(agent.knows, text, re.MULTILINE):

@@ -115,11 +115,15 @@ def cut(form: Format, text: str, one: Put) -> str | None:
     if not expected:
         is_gone = setting.item or at(before, setting.path, _NOTHING) is _NOTHING
         return text if is_gone else None
-    for found in islice(re.finditer(re.escape(one.text), text), _MOST_PLACES):
-        after = text[: found.start()] + text[found.end() :]
-        if _says(form, after, expected):
-            return after
-    if form == "json":  # an agent has written its file anew: the setting is there in another layout
+    # An agent that changes its own file writes other parts of it anew: JSON in its layout, TOML with blank lines.
+    lines = [re.escape(line) for line in one.text.splitlines() if line]
+    loose = r"(?:\r?\n)*" + r"(?:\r?\n)+".join(lines) if form == "toml" else ""
+    for pattern in (re.escape(one.text), loose):
+        for found in islice(re.finditer(pattern, text), _MOST_PLACES) if pattern else ():
+            after = text[: found.start()] + text[found.end() :]
+            if _says(form, after, expected):
+                return after
+    if form == "json":
         after = _cut_from_json(text, one)
         return after if _says(form, after, expected) else None
     return None

@@ -23,18 +23,23 @@ _FORMAT = 2
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was put into a file, in this order. `created`: there was no file before."""
+    """What was put into a file, in this order. `created`: there was no file before.
+
+    With a `head` all of the file is dreamd's own.
+    """
 
     path: str
     created: bool
     puts: tuple[Put, ...]
+    head: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
     """An agent that was connected. `project` and `workspace` are "" for one of all projects.
 
-    `auto_memory` and `trust` are those of the `Place`: what was said once holds until the agent is disconnected.
+    `auto_memory`, `trust` and `in_file` are those of the `Place`: what was said once holds until the agent is
+    disconnected.
     """
 
     agent: str
@@ -44,6 +49,7 @@ class Connection:
     files: tuple[Written, ...]
     auto_memory: bool = True
     trust: bool = False
+    in_file: bool = False
 
     @property
     def folder(self) -> Path | None:

@@ -253,7 +253,7 @@ def open_owned(
 
 
 def recover(store: Store) -> None:
-    """Finish the commits that were interrupted, with their blocks, and remove what a killed export left."""
+    """Finish the commits that were interrupted, with the files of agents, and remove what a killed export left."""
     remove_unmoved(store.workspace, store.disk)
     take_in_segments(store.workspace, store.disk, store.notes.inbox)
     for problem in take_in_records(store.workspace, store.disk, store.crystals, store.memory):
@@ -261,9 +261,11 @@ def recover(store: Store) -> None:
     with suppress(DocumentError, StorageError):  # whoever needs its text says what is wrong with it
         if store.memory.recover():
             store.notice(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
-    from daemon.workspace.blocks import finish_blocks  # which is about stores
+    from daemon.workspace.agent_files import write_agent_files  # which are about stores
+    from daemon.workspace.former_blocks import remove_blocks
 
-    finish_blocks(store)
+    remove_blocks(store)
+    write_agent_files(store)
 
 
 def _embedding(config: Config) -> Embedding:

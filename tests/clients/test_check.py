@@ -85,8 +85,10 @@ APIS: dict[str, type[ScriptedApi]] = {
     "gemini": GeminiApi,
     "opencode": ChatApi,
 }
+IN_FILE = ("--file",)  # with rules of Claude Code, and an import of Gemini CLI's
 CASES: list[Any] = [
     *[(name, None, "ok") for name in PROGRAMS],
+    *[(name, IN_FILE, "ok") for name in ("claude-code", "gemini")],
     ("claude-code", claude_runs_no_hooks, "WRONG"),
     ("codex", nobody_trusts_codex, "waits for you"),
     ("gemini", untrusted, "waits for you"),
@@ -108,15 +110,16 @@ def api(request: pytest.FixtureRequest) -> Iterator[ScriptedApi]:
     indirect=["api"],
 )
 def test_what_is_said_to_be_shown_is_shown(
-    ada: Person, api: ScriptedApi, name: str, way: Callable[[Person], None] | None, state: str
+    ada: Person, api: ScriptedApi, name: str, way: Callable[[Person], None] | tuple[str, ...] | None, state: str
 ) -> None:
     need(PROGRAMS[name])
     asked = ready(ada, api)
     assert ada.dreamd("note", CAT).status == 0
     assert ada.dreamd("dream").status == 0
-    connected = ada.dreamd("connect", name, "--yes", *(["--trust"] if name == "codex" else []))
+    options = way if isinstance(way, tuple) else ()
+    connected = ada.dreamd("connect", name, "--yes", *options, *(["--trust"] if name == "codex" else []))
     assert connected.status == 0, connected.err
-    if way is not None:
+    if callable(way):
         way(ada)
     checked = ada.dreamd("connect", name, "--check", "--json").json["checks"]
     states = {one["state"] for one in checked}
@@ -126,3 +129,28 @@ def test_what_is_said_to_be_shown_is_shown(
     assert (answered.ended.status == 0 and answered.requests) or state != "ok", answered.ended.err
     is_shown = any(answered.reached(CAT, number) for number in range(len(answered.requests)))
     assert is_shown == (states == {"ok"}), (checked, answered.requests)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "adds"),
+    [
+        ("claude-code", ".claude.json", "claude mcp add -s user other -- /bin/true"),
+        ("codex", ".codex/config.toml", "codex mcp add other -- /bin/true"),
+        ("gemini", ".gemini/settings.json", "gemini mcp add -s user other /bin/true"),
+    ],
+)
+def test_what_an_agent_writes_anew_in_its_own_file_is_disconnected_all_the_same(
+    ada: Person, name: str, file: str, adds: str
+) -> None:
+    need(PROGRAMS[name])
+    (ada.home.folder / ".codex").mkdir()
+    assert ada.dreamd("connect", name, "--user", "--yes", "--trust").status == 0
+    added = ada.run(*adds.split())
+    assert added.status == 0, added.err
+    assert "/bin/true" in (ada.home.folder / file).read_text()
+    done = ada.dreamd("disconnect", name, "--user", "--yes")
+    assert (done.status, "stays" in done.err) == (0, False), done.err
+    left = (ada.home.folder / file).read_text()
+    assert "/bin/true" in left
+    assert str(ada.home.folder / "bin" / "dreamd") not in left
+    assert "bootstrap" not in left

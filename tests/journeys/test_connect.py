@@ -118,6 +118,37 @@ def test_the_change_is_shown_as_a_diff_and_the_old_file_is_kept(ada: Person) -> 
     assert text.count('"lint"') == 1
 
 
+def test_a_file_shows_the_memory_where_no_hook_does_and_where_it_is_asked_for(ada: Person) -> None:
+    (ada.project / "GEMINI.md").write_text("# Be brief\n")
+    before = ada.files()
+    assert ada.connect("vscode", "claude-code", "cursor", "gemini", "--file").status == 0
+    shown = [".github/instructions/dreamd.instructions.md", ".claude/rules/dreamd.md", ".gemini/dreamd.md"]
+    paths = [ada.project / name for name in (*shown, ".cursor/rules/dreamd.mdc")]
+    assert ada("note", "-w", ada.project, "Ada prefers tea").status == 0
+    assert ada("dream", ada.project).status == 0
+    assert ["Ada prefers tea" in path.read_text() for path in paths] == [True] * 4
+    assert (ada.project / "GEMINI.md").read_text() == "@.gemini/dreamd.md\n\n# Be brief\n"
+    assert "bootstrap" not in (ada.project / ".claude/settings.local.json").read_text()
+    checked = ada.connect("--check", "--json")
+    assert checked.status == 0, checked.out
+    assert sum(" shows " in one["what"] for one in checked.json["checks"]) == 4
+    paths[0].write_text(paths[0].read_text().replace("tea", "cocoa"))
+    (changed,) = (one for one in ada.connect("--check", "--json").json["checks"] if not one["sound"])
+    assert changed["state"] == "waits for you"
+    paths[1].unlink()
+    missing = ada.connect("claude-code", "--check", "--json")
+    assert (missing.status, missing.json["checks"][0]["state"]) == (1, "WRONG")
+    memory = {name: content for name, content in ada.files().items() if "MEMORY" in name or "memory" in name}
+    assert ada("disconnect", "--yes", "-w", ada.project).status == 0
+    assert ada.files() == before | memory
+    backups = ada.home / ".local/state/dreamd/connections/backups"
+    assert not [path for path in backups.iterdir() if "Ada prefers" in path.read_text()]  # it could not be forgotten
+    paths[0].parent.mkdir(parents=True)
+    paths[0].write_text("mine\n")
+    assert "not dreamd's" in ada.connect("vscode").err
+    assert ada("connect", "--user", "--file", "claude-code").status == 2
+
+
 def test_a_broken_file_is_told_and_nothing_is_written(ada: Person) -> None:
     (ada.project / ".mcp.json").write_text('{"mcpServers": {')
     before = ada.files()

@@ -2,7 +2,8 @@
 
 As of 2.1.330: a hook's output goes into the context up to 10,000 characters; the hooks at the end of a session have
 1.5 seconds together unless they name a time. `alwaysLoad` has the tools there before the first request, which is sent
-after a second or two. A tool that nobody allowed fails where nobody can be asked.
+after a second or two. A tool that nobody allowed fails where nobody can be asked. Hooks at session start came with
+1.0.62, rules with 2.0.64.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     server: dict[str, object] = {"type": "stdio", "command": command, "args": arguments}
     server |= {"env": place.needed, "alwaysLoad": True}
     hooks = (
-        hook("SessionStart", place.bootstrap(NAME)),
+        *([] if place.in_file else [hook("SessionStart", place.bootstrap(NAME))]),
         hook("PreCompact", place.ingest()),
         hook("SessionEnd", place.ingest(), timeout=INGEST_SECONDS),
     )
@@ -50,17 +51,19 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     else:
         servers, settings = place.project / ".mcp.json", place.project / ".claude" / "settings.local.json"
         approved = (Setting(("enabledMcpjsonServers",), SERVER, item=True),)
+    shows = AgentFile(place.project / ".claude" / "rules" / "dreamd.md", "the memory as a rule", head="")
     return (
+        *([shows] if place.in_file else []),
         AgentFile(servers, "its MCP server", (Setting(("mcpServers", SERVER), server),)),
         AgentFile(settings, "its hooks and permissions", (*hooks, allowed, *approved, *memory)),
     )
 
 
-def _tries(_: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
+def _tries(own: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
     """Yield which settings turn its hooks off."""
-    own = Path(environment.get("CLAUDE_CONFIG_DIR") or home(environment) / ".claude")
-    names = (own / "settings.json", *(project / ".claude" / f"settings{kind}.json" for kind in ("", ".local")))
-    return silenced(names, Setting(("disableAllHooks",), value=True))
+    folder = Path(environment.get("CLAUDE_CONFIG_DIR") or home(environment) / ".claude")
+    names = (folder / "settings.json", *(project / ".claude" / f"settings{kind}.json" for kind in ("", ".local")))
+    return silenced(own, names, Setting(("disableAllHooks",), value=True))
 
 
 CLAUDE_CODE = Agent(
@@ -70,6 +73,7 @@ CLAUDE_CODE = Agent(
     (".claude",),
     files,
     since=(1, 0, 62),
+    since_file=(2, 0, 64),
     lists=("claude", "mcp", "get", SERVER),
     knows=r"^ *Status: \W*Connected$",
     waits=r"^ *Status: \W*Pending approval|servers are awaiting approval",

@@ -38,8 +38,8 @@ def files(place: Place, read: Read) -> Sequence[AgentFile]:
     command, *arguments = place.server()
     server: dict[str, object] = {"command": command, "args": arguments}
     server |= {"env": place.needed} if place.needed else {}
-    # dream_now waits for a model.
-    server |= {"startup_timeout_sec": 30, "tool_timeout_sec": 300}
+    # dream_now waits for a model. Codex writes such numbers with a point when it changes another server.
+    server |= {"startup_timeout_sec": 30.0, "tool_timeout_sec": 300.0}
     hooks = (
         hook("SessionStart", place.bootstrap(NAME)),
         hook("PreCompact", place.ingest()),

@@ -19,30 +19,35 @@ from daemon.connect.agent import (
     hook,
     silenced,
 )
-from daemon.connect.edit import Setting
+from daemon.connect.edit import Setting, import_of
 
 NAME = "gemini"
 
 
 def files(place: Place, _: Read) -> Sequence[AgentFile]:
-    """The one file: server and hooks."""
+    """Return the file of server and hooks, and what it reads if a file shows the memory."""
     folder = (place.home if place.scope is Scope.USER else place.project) / ".gemini"
     command, *arguments = place.server()
     server = {"command": command, "args": arguments, "env": place.needed, "timeout": 300_000, "trust": True}
     hooks = (
-        hook("SessionStart", place.bootstrap(NAME), name=SERVER),
+        *([] if place.in_file else [hook("SessionStart", place.bootstrap(NAME), name=SERVER)]),
         hook("PreCompress", place.ingest(), name=SERVER),
         hook("SessionEnd", place.ingest(), name=SERVER, timeout=1000 * INGEST_SECONDS),
     )
     settings = (Setting(("mcpServers", SERVER), server), *hooks)
-    return (AgentFile(folder / "settings.json", "its MCP server and hooks", settings),)
+    file = AgentFile(folder / "settings.json", "its MCP server and hooks", settings)
+    if not place.in_file:
+        return (file,)
+    imports = (import_of(".gemini/dreamd.md"),)
+    shows = AgentFile(folder / "dreamd.md", "the memory", head="")
+    return (file, shows, AgentFile(place.project / "GEMINI.md", "a line that has it read the memory", imports))
 
 
-def _tries(_: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
+def _tries(own: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
     """Yield which settings turn its hooks off."""
     names = [folder / ".gemini" / "settings.json" for folder in (home(environment), project)]
     disabled = Setting(("hooksConfig", "disabled"), SERVER, item=True)
-    return silenced(names, Setting(("hooksConfig", "enabled"), value=False), disabled)
+    return silenced(own, names, Setting(("hooksConfig", "enabled"), value=False), disabled)
 
 
 GEMINI = Agent(

@@ -171,6 +171,15 @@ def test_what_somebody_changed_since_stays() -> None:
     assert cut("toml", f"{text}more = 1\n", one) is None
 
 
+def test_what_codex_has_written_anew_comes_out_of_its_toml_all_the_same() -> None:
+    text, one = put("toml", 'model = "x"\n', Setting(("mcp_servers", "dreamd"), {**SERVER, "env": {"A": "1"}}))
+    other = '\n[mcp_servers.other]\ncommand = "x"\n'
+    anew = text.replace("\n[mcp_servers.dreamd.env]", "\n\n[mcp_servers.dreamd.env]") + other
+    after = cut("toml", anew, one)
+    assert after is not None
+    assert read("toml", after) == read("toml", f'model = "x"\n{other}')
+
+
 def test_of_two_alike_the_right_one_is_taken_out() -> None:
     before = '{"Stop": [], "End": []}'
     text, first = put("json", before, Setting(("Stop",), SERVER, item=True))
