@@ -36,7 +36,7 @@ def remove_blocks(store: Store) -> None:
     if not path.exists():
         return
     removed, left, again, wishes = list[str](), list[str](), False, dict[str, Any]()
-    with suppress(ValueError):  # digests alone are in it
+    with suppress(ValueError, StorageError):  # digests alone are in it
         wishes = json.loads(store.workspace.disk().read_bytes(path))
     for wish in wishes.get("files", ()):
         try:
@@ -48,7 +48,8 @@ def remove_blocks(store: Store) -> None:
             left.append(f"{wish['path']} keeps its block: {error.what}")
             again |= isinstance(error, StorageError)
     if not again:  # what a disk refused is done at the next start
-        store.disk.remove(path)
+        with suppress(StorageError):
+            store.disk.remove(path)
     store.notice(
         "MEMORY.md is no longer kept as a block in agents' files"
         f" (removed from {', '.join(removed) or 'none'}{''.join(f'; {one}' for one in left)}); 'dreamd connect' shows"
