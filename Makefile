@@ -38,10 +38,10 @@ clients: install $(CLIENTS)/.installed
 $(CLIENTS)/.installed: tests/clients/package.json tests/clients/package-lock.json
 	@mkdir -p $(CLIENTS) && cp tests/clients/package*.json $(CLIENTS)
 	@if command -v npm >/dev/null; then \
-	    echo "installing Claude Code, Codex, Gemini CLI and the MCP Inspector into $(CLIENTS) (about 1 GB)" && \
+	    echo "installing Claude Code, Codex, Gemini CLI, opencode and the MCP Inspector into $(CLIENTS) (about 1.2 GB)" && \
 	    npm ci --prefix $(CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || \
 	    echo "they could not be installed: their tests are skipped"; \
-	else echo "there is no npm: the tests of agents and of the MCP Inspector are skipped"; fi
+	else echo "there is no npm: the tests of agents from npm are skipped"; fi
 
 # No address stands in the lock: it installs from whatever index the machine has.
 lock:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from daemon.connect.agent import Place, Scope
 from daemon.connect.agents.table import AGENTS
-from daemon.connect.change import connected
+from daemon.connect.plan import connected
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ def recipes(root: Path, program: Sequence[str], environment: Mapping[str, str]) 
             connected(file, None, None)[0].after or "",
         )
         for agent in AGENTS
-        for file in agent.files(place, lambda _: {})
+        for file in agent.files(place, lambda *_: {})
+        if file.settings
     )
     by_hand = ([*program, "bootstrap", str(root)], [*program, "note", "-w", str(root), "what is worth remembering"])
     return (

@@ -33,7 +33,6 @@ COMMANDS = {
     "review": "what waits for you: show it side by side, approve, decline, undo",
     "feel": "raise a hormone event",
     "mood": "show the hormone levels",
-    "block": "keep MEMORY.md's lines in an agent's own file, such as CLAUDE.md",
     "ingest": "read transcripts into the long-term memory",
     "session": "show the working memory of sessions",
     "export": "write the whole workspace into one file: a backup",

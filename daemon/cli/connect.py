@@ -7,6 +7,7 @@ from pathlib import Path
 
 from daemon.cli.parsing import takes_workspace, workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_unified
+from daemon.config.layers import redaction
 from daemon.config.paths import home, program
 from daemon.connect import record
 from daemon.connect.agent import Agent, Place, Scope, State
@@ -14,7 +15,8 @@ from daemon.connect.agents.table import AGENTS, agent_of, installed
 from daemon.connect.check import check
 from daemon.connect.plan import Backup, Plan, carry_out, to_connect
 from daemon.connect.record import Record
-from daemon.workspace.adoption import init_global_workspace
+from daemon.workspace.adoption import find_workspace, init_global_workspace
+from daemon.workspace.agent_files import ShownMemory
 from daemon.workspace.stores import utc_now
 from state.codec import plain as as_json
 from state.errors import DreamdError, NothingToDoError, UsageError
@@ -33,6 +35,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--no-auto-memory", action="store_true", help="turn off the memory that the agent keeps beside (Claude Code)"
+    )
+    parser.add_argument(
+        "--file",
+        dest="in_file",
+        action="store_true",
+        help="show the memory in a file that the agent reads, in place of its hook (Claude Code, Cursor, Gemini CLI)",
     )
     takes_workspace(parser)
 
@@ -65,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show each change, ask at a terminal, write it with a backup of the file; or check."""
     place, known = place_of(arguments), record.read(os.environ)
     if arguments.check:
-        return _check(tuple(map(agent_of, arguments.agents)), place, known, json=arguments.json)
+        return _check(tuple(map(agent_of, arguments.agents)), place, known, arguments)
     agents = tuple(map(agent_of, arguments.agents)) or installed(os.environ)
     if not agents:
         names = ", ".join(one.name for one in AGENTS)
@@ -80,12 +88,14 @@ def run(arguments: argparse.Namespace) -> int:
 def connect_all(workspace: Workspace, agents: Sequence[Agent]) -> None:
     """What `dreamd connect` does for these agents in the workspace's folder."""
     place = Place(Scope.PROJECT, workspace.root, workspace.root, program(), os.environ)
-    _connected(agents, place, record.read(os.environ), argparse.Namespace(json=False, yes=False, dry_run=False))
+    said = argparse.Namespace(json=False, yes=False, dry_run=False, config=None)
+    _connected(agents, place, record.read(os.environ), said)
 
 
 def _connected(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> bool:
     """Whether anything was written. What is left to do by hand is said then."""
-    plans = [to_connect(one, place, known.find(one.name, project_of(place)), utc_now()) for one in agents]
+    shown, now = _shown(place, arguments), utc_now()
+    plans = [to_connect(one, place, known.find(one.name, project_of(place)), now, shown) for one in agents]
     changed = carry_out_plans(plans, arguments, "connected")
     if changed and place.scope is Scope.USER:
         init_global_workspace()
@@ -101,16 +111,26 @@ def _connected(agents: Sequence[Agent], place: Place, known: Record, arguments: 
     return bool(changed)
 
 
+def _shown(place: Place, arguments: argparse.Namespace) -> ShownMemory | None:
+    """Return the memory as files of agents show it; None for all projects, where no file can."""
+    if place.workspace is None:
+        return None
+    return ShownMemory(find_workspace(place.workspace), redaction(arguments.config, os.environ), os.environ)
+
+
 def place_of(arguments: argparse.Namespace) -> Place:
     """What is connected to what. Raises UsageError without a workspace, and for a home folder as a project."""
     auto_memory, trust = not getattr(arguments, "no_auto_memory", False), getattr(arguments, "trust", False)
+    in_file = getattr(arguments, "in_file", False)
     if arguments.scope is Scope.USER:
+        if in_file:
+            raise UsageError("a file shows the memory of one project", "--file without --user")
         return Place(Scope.USER, Path.cwd(), None, program(), os.environ, auto_memory, trust)
     workspace = workspace_of(arguments)
     project = project_folder(Path.cwd(), workspace.root)
     if project == home(os.environ):
         raise UsageError(f"{project} is your home and no project", "--user connects an agent in all projects")
-    return Place(Scope.PROJECT, project, workspace.root, program(), os.environ, auto_memory, trust)
+    return Place(Scope.PROJECT, project, workspace.root, program(), os.environ, auto_memory, trust, in_file)
 
 
 def project_folder(start: Path, workspace: Path) -> Path:
@@ -198,12 +218,15 @@ def _described(plan: Plan) -> dict[str, object]:
     }
 
 
-def _check(agents: Sequence[Agent], place: Place, known: Record, *, json: bool) -> int:
+def _check(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> int:
     """Try each that is meant, connected here or in all projects; 1 when something of one is wrong."""
+    json, shown = arguments.json, _shown(place, arguments)
     connections = {one.name: known.find(one.name, project_of(place)) or known.find(one.name, "") for one in AGENTS}
     meant = agents or [one for one in AGENTS if connections[one.name] is not None] or installed(os.environ)
     found = [
-        (agent, one) for agent in meant for one in check(agent, connections[agent.name], place.project, os.environ)
+        (agent, one)
+        for agent in meant
+        for one in check(agent, connections[agent.name], place.project, os.environ, shown)
     ]
     if json:
         said = ({"agent": agent.name, **as_json(one), "sound": one.state is State.OK} for agent, one in found)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from daemon.cli.block import described
 from daemon.cli.parsing import config_of, named_folder, takes_folder, workspace_of
 from daemon.cli.terminal import ago, counted, duration, out, show_json
 from state.errors import NotKeptError, UnknownWorkspaceError, UsageError
@@ -121,7 +120,6 @@ def _show(value: "Status") -> None:
     elif value.holder:
         rows += [("held by", str(value.holder))]
     rows += [("proposal", f"{dream} waits; 'dreamd review' shows it") for dream in value.proposals]
-    rows += [("block", described(one)) for one in value.blocks if not one.problem]
     rows += [("review", _to_review(value))] if value.changes.waiting else []
     for name, text in rows:
         out(f"{name:<12} {text}")

@@ -4,21 +4,21 @@ An agent is data: how it is recognised, and a pure function from a `Place` to th
 reads or writes a file.
 """
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import cast
 
 from daemon.config.paths import global_root, home, socket_path, state_folder
-from daemon.connect.editors.editor import Format
+from daemon.connect.edit import Format, Setting, holds
+from state.errors import DreamdError
 
 SERVER = "dreamd"
 # Without a time of its own an agent ends a hook early; a long session is read in less.
 INGEST_SECONDS = 60
-# Of a shell one command and its words: what is quoted may be anything, what is not may begin no other one.
-_ONE_COMMAND = re.compile(r"""(?:'[^']*'|"[^"$`\\]*"|\\[^\n]|[^;&|<>()`$\n'"\\])*""")
 
 
 class Scope(StrEnum):
@@ -28,15 +28,6 @@ class Scope(StrEnum):
     USER = "user"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One value in an agent's file. `item`: it is one of the list at this path, not all that stands there."""
-
-    path: tuple[str, ...]
-    value: object
-    item: bool = False
-
-
 def hook(event: str, command: str, **more: object) -> Setting:
     """A command that an agent runs at an event, in the form that most agents took over from Claude Code."""
     return Setting(("hooks", event), {"hooks": [{"type": "command", "command": command, **more}]}, item=True)
@@ -44,12 +35,25 @@ def hook(event: str, command: str, **more: object) -> Setting:
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """A file of an agent's, and the settings in it that connect it. `purpose`: in a person's words."""
+    """A file of an agent's, and the settings in it that connect it. `purpose`: in a person's words.
+
+    With a `head`, which may be empty, it is all dreamd's own: it shows the memory below that.
+    """
 
     path: Path
-    format: Format
     purpose: str
-    settings: tuple[Setting, ...]
+    settings: tuple[Setting, ...] = ()
+    head: str | None = None
+
+    @property
+    def format(self) -> Format:
+        """Return the format that its name says."""
+        return format_of(self.path)
+
+
+def format_of(path: Path) -> Format:
+    """Return the format of an agent's file, which its name says."""
+    return cast("Format", {".toml": "toml", ".md": "md"}.get(path.suffix, "json"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ class Place:
 
     `workspace` is None for all projects: then it is the nearest one from the working directory up, else the global
     one. Without `auto_memory` the memory that the agent keeps beside is turned off; with `trust` the agent is told
-    that its owner trusts the project and these hooks.
+    that its owner trusts the project and these hooks. `in_file`: a file shows the memory, where the agent reads such
+    files, in place of its hook at session start.
     """
 
     scope: Scope
@@ -68,6 +73,7 @@ class Place:
     environment: Mapping[str, str]
     auto_memory: bool = True
     trust: bool = False
+    in_file: bool = False
 
     @property
     def home(self) -> Path:
@@ -83,7 +89,7 @@ class Place:
         for name, folder in (("XDG_STATE_HOME", state_folder), ("XDG_DATA_HOME", lambda it: global_root(it).parent)):
             if folder(self.environment) != folder(plain):
                 found[name] = str(folder(self.environment).parent)
-        return found
+        return dict(sorted(found.items()))  # as Codex writes them when it changes another server
 
     def folder(self, variable: str, usual: str) -> Path:
         """A folder of an agent's own: what the variable names, else the usual one in the home folder."""
@@ -106,8 +112,8 @@ class Place:
         return ["--or-global"] if self.workspace is None else ["-w", str(self.workspace)]
 
 
-# What a file holds now, parsed; nothing where there is none.
-Read = Callable[[Path], object]
+# What a file will hold once these settings are in it, parsed.
+Read = Callable[[Path, tuple[Setting, ...]], object]
 
 
 class State(StrEnum):
@@ -131,11 +137,12 @@ class CheckResult:
 class Agent:
     """One kind of agent. `name` is what a person types.
 
-    It is installed where one of `programs` is on the PATH or one of `folders` is in the home folder. `lists` asks the
-    agent itself which servers it knows, `knows` is a pattern of its answer, `waits` of one that waits for its owner,
-    and `unknown` what to do where it does not know the server.
-    `tries` sees what else an agent can be asked, in a project and an environment.
-    `advice` is what its owner has to know, or do once by hand.
+    It is installed where one of `programs` is on the PATH or one of `folders` is in the home folder. The first of
+    `programs` says its version: a hook shows the memory from `since` on, a file from `since_file` on. `lists` asks
+    the agent itself which servers it knows; `knows` is a pattern of the row that says that ours works, `waits` of one
+    that waits for its owner, and `unknown` what to do where it does not work. `tries` sees what else keeps the memory
+    from the agent, by what was set, in a project and an environment. `advice` is what its owner has to know, or do
+    once by hand.
     """
 
     name: str
@@ -143,39 +150,31 @@ class Agent:
     programs: tuple[str, ...]
     folders: tuple[str, ...]
     files: Callable[[Place, Read], Sequence[AgentFile]]
+    since: tuple[int, ...] = ()
+    since_file: tuple[int, ...] = ()
     lists: tuple[str, ...] = ()
-    knows: str = SERVER
+    knows: str = "(?!)"
     waits: str = "(?!)"
     unknown: str = ""
-    tries: Callable[[Path, Mapping[str, str]], Iterable[CheckResult]] | None = None
+    tries: Callable[[Sequence[Setting], Path, Mapping[str, str]], Iterable[CheckResult]] | None = None
     advice: tuple[str, ...] = ()
 
 
-def calls_dreamd(hook: object) -> bool:
-    """Whether a hook in an agent's file runs `dreamd bootstrap` or `dreamd ingest`, and nothing else."""
-    commands = list(_commands(hook))
-    return bool(commands) and all(_is_own(command) for command in commands)
+def commands_in(setting: Setting) -> list[str]:
+    """Return the commands of a hook, in each agent's form."""
+    value = setting.value if setting.item and isinstance(setting.value, Mapping) else {}
+    return [str(one["command"]) for one in value.get("hooks", [value]) if "command" in one]
 
 
-def _commands(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key == "command" and isinstance(inner, str):
-                yield inner
-            else:
-                yield from _commands(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _commands(inner)
-
-
-def needs_dreamd(setting: Setting) -> str:
-    """Return what breaks in the agent once dreamd is gone, as older versions wrote it; "" for what is written now."""
-    if setting.path[-1] == SERVER and isinstance(setting.value, Mapping) and setting.value.get("required"):
-        return "without dreamd the agent does not start, for its server is required"
-    if any(_guarded_words(command) is None and _is_own(command) for command in _commands(setting.value)):
-        return f"without dreamd the hook {setting.path[-1]} fails"
-    return ""
+def silenced(own: Sequence[Setting], files: Iterable[Path], *settings: Setting) -> Iterator[CheckResult]:
+    """Yield what keeps a hook from showing the memory: one of these settings, in one of these files."""
+    for path in files if any(one.path[-1] == "SessionStart" for one in own) else ():
+        with suppress(OSError, ValueError, DreamdError):
+            text = path.read_text(encoding="utf-8") if path.is_file() else ""
+            for setting in settings:
+                if text and holds(format_of(path), text, setting):
+                    what = f"{path} has {'.'.join(setting.path)}, so no hook shows the memory"
+                    yield CheckResult(State.WRONG, what, "take that out of the file")
 
 
 def _if_there(words: Sequence[str]) -> str:
@@ -184,24 +183,3 @@ def _if_there(words: Sequence[str]) -> str:
     An agent may take a hook that fails, or writes to stderr, for a reason to stop what its user wants done.
     """
     return f"command -v {shlex.quote(words[0])} >/dev/null 2>&1 && {shlex.join(words)} || true"
-
-
-def _guarded_words(command: str) -> list[str] | None:
-    """Return the words that a command of `_if_there` runs, None for any other command."""
-    try:
-        words = shlex.split(command)[6:-2] if command.startswith("command -v ") else []
-    except ValueError:  # a quotation without its end
-        return None
-    return words if words and _if_there(words) == command else None
-
-
-def _is_own(command: str) -> bool:
-    words = _guarded_words(command)
-    if words is None:
-        try:
-            words = shlex.split(command) if _ONE_COMMAND.fullmatch(command) else []
-        except ValueError:
-            return False
-    words = [words[0], *words[2:]] if words[1:2] == ["-P"] else words
-    program, called = (words[:1], words[1:2]) if words[1:3] != ["-m", "daemon"] else (["dreamd"], words[3:4])
-    return [Path(word).name for word in program] == ["dreamd"] and called in (["bootstrap"], ["ingest"])

@@ -12,58 +12,108 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from daemon.connect.agent import SERVER, Agent, CheckResult, Setting, State, needs_dreamd
-from daemon.connect.change import missing
-from daemon.connect.json_rpc import SECONDS, asked, running
-from daemon.connect.plan import text_of
-from daemon.connect.record import Connection
+from daemon.connect.agent import SERVER, Agent, CheckResult, State, commands_in, format_of
+from daemon.connect.asking import SECONDS, asked, running, said
+from daemon.connect.edit import Setting, at, read
+from daemon.connect.plan import missing, text_of
+from daemon.connect.record import Connection, Written
+from daemon.workspace.agent_files import ShownMemory, is_ours
 from state.agents import TRIED
 from state.errors import DreamdError
 
 # What agents hand on to a server beside what its entry names.
 _PASSED_ON = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "TERM", "TMPDIR")
 _PROTOCOL = "2025-06-18"
+_DOES_THE_SAME = re.compile(r"\bdreamd\b.*\b(bootstrap|ingest)\b")
 
 
 def check(
-    agent: Agent, connection: Connection | None, project: Path, environment: Mapping[str, str]
+    agent: Agent,
+    connection: Connection | None,
+    project: Path,
+    environment: Mapping[str, str],
+    shown: ShownMemory | None = None,
 ) -> Iterator[CheckResult]:
     """Try each thing in turn, in this project; nothing is changed, no receipt is left and no dream begun.
 
     The agent is asked only where its files are as they were written: to say which servers it knows it starts them. No
     program comes from the project by a PATH that is relative.
     """
-    environment, is_as_written = {**environment, TRIED: "1"}, True
+    environment = {**environment, TRIED: "1"}
     if connection is None:
         yield CheckResult(State.WRONG, "not connected here", f"dreamd connect {agent.name}")
         return
-    for written in connection.files:
-        try:
-            changed = missing(written, text_of(Path(written.path), connection.folder))
-        except DreamdError as error:
-            yield CheckResult(State.WRONG, f"{written.path}: {error.what}", error.advice)
-            is_as_written = False
-            continue
-        is_as_written &= not changed
-        names = ", ".join(".".join(one.path) for one in changed)
-        what = f"{written.path}: {f'{names} is not as it was written' if changed else 'as it was written'}"
-        advice = f"dreamd connect {agent.name} writes it again" if changed else ""
-        yield CheckResult(State.WRONG if changed else State.OK, what, advice)
-    settings = [one for written in connection.files for one in written.settings]
-    for what in dict.fromkeys(filter(None, map(needs_dreamd, settings))):
-        yield CheckResult(State.WRONG, what, f"'dreamd connect {agent.name}' writes it so that nothing breaks")
+    files = list(_files(agent, connection, shown))
+    yield from files
+    settings = [one.setting for written in connection.files for one in written.puts]
     for server, variables in filter(None, map(_server_in, settings)):
         yield _answers(server, variables, project, environment)
     for hook in filter(None, map(_start_in, settings)):
         yield _gives(hook, project, environment)
     folders = environment.get("PATH", os.defpath).split(os.pathsep)
-    asked_in = {**environment, "PATH": os.pathsep.join(folder for folder in folders if folder.startswith("/"))}
-    if is_as_written and agent.lists and shutil.which(agent.lists[0], path=asked_in["PATH"]):
+    path = os.pathsep.join(folder for folder in folders if folder.startswith("/"))
+    if any(one.state is State.WRONG for one in files):
+        return
+    asked_in = {**environment, "PATH": path}
+    if program := next((one for one in agent.programs if shutil.which(one, path=path)), None):
+        least = max(agent.since, agent.since_file if connection.in_file else ())
+        yield from _version(agent, program, least, project, asked_in)
+    if agent.lists and shutil.which(agent.lists[0], path=path):
         yield _knows(agent, project, asked_in)
-        if agent.tries is not None:
-            yield from agent.tries(project, asked_in)
+    if agent.tries is not None and (program or not agent.lists):
+        yield from agent.tries(settings, project, asked_in)
+
+
+def _files(agent: Agent, connection: Connection, shown: ShownMemory | None) -> Iterator[CheckResult]:
+    """Yield whether each file has what was put in, and nothing that does the same again."""
+    for written in connection.files:
+        try:
+            text = text_of(Path(written.path), connection.folder)
+            if written.head is not None:
+                yield _shows(agent, written, text, shown)
+                continue
+            lacking = missing(written, text)
+            known = read(format_of(Path(written.path)), text or "")
+        except DreamdError as error:
+            yield CheckResult(State.WRONG, f"{written.path}: {error.what}", error.advice)
+            continue
+        names = ", ".join(".".join(one.path) for one in lacking)
+        what = f"{written.path}: {f'{names} is not as it was written' if lacking else 'as it was written'}"
+        advice = f"dreamd connect {agent.name} writes it again" if lacking else ""
+        yield CheckResult(State.WRONG if lacking else State.OK, what, advice)
+        for one in (one.setting for one in written.puts):
+            items = at(known, one.path) if commands_in(one) else []
+            others = [each for each in items if each != one.value] if isinstance(items, list) else []
+            if any(_DOES_THE_SAME.search(json.dumps(each)) for each in others):
+                what = f"{written.path}: another hook of {one.path[-1]} runs dreamd as well"
+                yield CheckResult(State.WAITS, what, "take that one out of the file")
+
+
+def _shows(agent: Agent, written: Written, text: str | None, shown: ShownMemory | None) -> CheckResult:
+    """Return whether a file of dreamd's own shows the memory as it is."""
+    again = f"dreamd connect {agent.name} writes it again"
+    if text is None or not is_ours(text):
+        return CheckResult(State.WRONG, f"{written.path} does not show the memory", again)
+    if shown is not None and text != shown.text(agent.name, written.head or ""):
+        return CheckResult(State.WAITS, f"{written.path} does not show the memory as it is now", again)
+    return CheckResult(State.OK, f"{written.path} shows {len(text):,} characters")
+
+
+def _version(
+    agent: Agent, program: str, since: tuple[int, ...], project: Path, environment: Mapping[str, str]
+) -> Iterator[CheckResult]:
+    """Yield the agent's version, and whether it is one that shows the memory."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        found = re.search(r"\d+(\.\d+)+", said([program, "--version"], project, environment).stdout)
+        if found is None:
+            return
+        least = ".".join(map(str, since))
+        is_old = tuple(map(int, found[0].split("."))) < since
+        what = f"{agent.title} {found[0]}" + (f" does not show the memory; {least} does" if is_old else "")
+        yield CheckResult(State.WRONG if is_old else State.OK, what, f"update {agent.title}" if is_old else "")
 
 
 def _server_in(setting: Setting) -> tuple[list[str], dict[str, str]] | None:
@@ -80,8 +130,7 @@ def _start_in(setting: Setting) -> str:
     """The command of the hook at the start of a session in a setting; "" when it is another one."""
     if setting.path[-1].casefold() != "sessionstart" or not isinstance(setting.value, Mapping):
         return ""
-    inner = setting.value.get("hooks", [setting.value])
-    return str(inner[0].get("command", ""))
+    return next(iter(commands_in(setting)), "")
 
 
 def _answers(
@@ -136,20 +185,18 @@ def _context_in(answer: object) -> str | None:
 
 
 def _knows(agent: Agent, project: Path, environment: Mapping[str, str]) -> CheckResult:
-    """Whether the agent itself knows the server."""
+    """Return whether the agent itself knows the server."""
     asked = shlex.join(agent.lists)
     try:
-        ran = subprocess.run(  # noqa: S603
-            agent.lists, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=project,
-            env=dict(environment), stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
+        answer = said(agent.lists, project, environment)
+    except subprocess.TimeoutExpired as error:
+        return CheckResult(State.WAITS, f"'{asked}' has not answered in {error.timeout:.0f} s", f"run: {asked}")
+    except OSError as error:
         return CheckResult(State.WRONG, f"'{asked}' fails: {error}", f"run: {asked}")
-    knows = ran.returncode == 0 and re.search(agent.knows, ran.stdout) is not None
-    told = [line.strip() for line in ran.stdout.splitlines()]
-    status = next((line for line in told if "Status" in line), next((line for line in told if SERVER in line), ""))
-    what = f"'{asked}' {'knows the server' if knows else f'has no such server that works: {status}'.rstrip(': ')}"
-    waits = re.search(agent.waits, ran.stdout) is not None
-    return CheckResult(
-        State.OK if knows else State.WAITS if waits else State.WRONG, what, "" if knows else agent.unknown
-    )
+    text = f"{answer.stdout}\n{answer.stderr}"  # Gemini CLI answers on stderr
+    if answer.returncode == 0 and re.search(agent.knows, text, re.MULTILINE):
+        return CheckResult(State.OK, f"'{asked}' knows the server")
+    state = State.WAITS if re.search(agent.waits, text, re.MULTILINE) else State.WRONG
+    rows = [line.strip() for line in text.splitlines() if "Status" in line or SERVER in line]
+    row = next((one for one in rows if "Status" in one), "".join(rows[:1]))
+    return CheckResult(state, f"'{asked}' has no such server that works: {row}".rstrip(": "), agent.unknown)

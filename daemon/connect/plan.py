@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from daemon.connect import record
-from daemon.connect.agent import Agent, Place, Scope
-from daemon.connect.change import Change, Written, connected, disconnected
-from daemon.connect.editors.editor import EDITORS
-from daemon.connect.record import Connection
-from state.errors import BusyError, DreamdError, StorageError
+from daemon.connect import edit, record
+from daemon.connect.agent import Agent, AgentFile, Place, Scope, format_of
+from daemon.connect.edit import Put, Setting
+from daemon.connect.record import Connection, Written
+from daemon.workspace.agent_files import ShownFile, ShownMemory, is_ours
+from state.errors import BusyError, DocumentError, DreamdError, StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
@@ -21,6 +21,15 @@ from state.stores.disk.syscalls import storage_errors
 _LONGEST_FILE = 32 << 20
 # A project's may have come with a repository, and an editor takes seconds for a megabyte.
 _LONGEST_OF_PROJECT = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file before and after; None: there is no file. `left` are settings that somebody changed, and that stay."""
+
+    before: str | None
+    after: str | None
+    left: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,8 @@ class PlannedFile:
 class Plan:
     """The changes of one agent's files, and the project's folder, None for all projects.
 
-    `connection`: as the record will have it, None once it is taken out; `last`: as the record has it.
+    `connection`: as the record will have it, None once it is taken out; `last`: as the record has it; `shown`: the
+    memory that files of dreamd's own show.
     """
 
     agent: str
@@ -58,6 +68,7 @@ class Plan:
     files: tuple[PlannedFile, ...]
     connection: Connection | None
     last: Connection | None
+    shown: ShownMemory | None = None
 
     @property
     def changes(self) -> tuple[PlannedFile, ...]:
@@ -74,32 +85,88 @@ class Backup:
     remains: bool = True
 
 
-def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetime) -> Plan:
-    """What connects the agent. Files of the last time that are no longer meant are taken back.
+def connected(file: AgentFile, text: str | None, last: Written | None) -> tuple[Change, Written]:
+    """Return the file with its settings in place of those of the last time. Raise DocumentError."""
+    old = last if last is not None and text is not None else Written(str(file.path), text is None, ())
+    kept = list[Put]()
+    for one, setting in zip(old.puts, file.settings, strict=False):
+        if one.setting != setting or not edit.holds(file.format, text or "", setting):
+            break
+        kept.append(one)
+    removed = disconnected(text, replace(old, puts=old.puts[len(kept) :]))
+    current, created = removed.after or "", removed.after is None or (old.created and bool(kept))
+    for setting in file.settings[len(kept) :]:
+        current, one = edit.put(file.format, current, setting)
+        kept.append(one)
+    return Change(text, current, removed.left), Written(str(file.path), created, tuple(kept))
 
-    Raises DocumentError for a file that is broken, StorageError for one that cannot be read or leads elsewhere.
+
+def disconnected(text: str | None, last: Written) -> Change:
+    """Return the file without what was put in last; what somebody changed since stays. Raise DocumentError."""
+    if text is None:
+        return Change(None, None)
+    if last.head is not None:
+        return Change(text, None if is_ours(text) else text)
+    current, left, form = text, list[Setting](), format_of(Path(last.path))
+    for one in reversed(last.puts):
+        without = edit.cut(form, current, one) if one.text else current
+        if without is None:
+            left.append(one.setting)
+        else:
+            current = without
+    is_empty = last.created and current.strip() in ("", "{}")
+    return Change(text, None if is_empty else current, tuple(left))
+
+
+def shown_in(file: AgentFile, text: str | None, shown: ShownMemory | None, agent: str) -> tuple[Change, Written]:
+    """Return a file of dreamd's own as it shows the memory. Raise DocumentError where somebody else's file is."""
+    if text is not None and not is_ours(text):
+        raise DocumentError("it is there already, and not dreamd's", "move it away; nothing was changed")
+    after = shown.text(agent, file.head or "") if shown is not None else file.head
+    return Change(text, after), Written(str(file.path), created=True, puts=(), head=file.head)
+
+
+def missing(written: Written, text: str | None) -> tuple[Setting, ...]:
+    """Return the settings that a file lacks. Raise DocumentError for a broken text."""
+    form = format_of(Path(written.path))
+    return tuple(one.setting for one in written.puts if not edit.holds(form, text or "", one.setting))
+
+
+def to_connect(
+    agent: Agent, place: Place, last: Connection | None, now: datetime, shown: ShownMemory | None = None
+) -> Plan:
+    """Return what connects the agent. Files of the last time that are no longer meant are taken back.
+
+    Raise DocumentError for a file that is broken, StorageError for one that cannot be read or leads elsewhere.
     """
     if last is not None:
-        place = replace(place, auto_memory=place.auto_memory and last.auto_memory, trust=place.trust or last.trust)
+        auto_memory, trust = place.auto_memory and last.auto_memory, place.trust or last.trust
+        place = replace(place, auto_memory=auto_memory, trust=trust, in_file=place.in_file or last.in_file)
     files, project = list[PlannedFile](), None if place.scope is Scope.USER else place.project
     known = {one.path: one for one in last.files} if last is not None else {}
 
-    def read(path: Path) -> object:
+    def read(path: Path, settings: tuple[Setting, ...]) -> object:
         with _named(path):
-            return EDITORS["toml" if path.suffix == ".toml" else "json"].parse(text_of(path, project) or "")
+            change, _ = connected(AgentFile(path, "", settings), text_of(path, project), known.get(str(path)))
+            return edit.read(format_of(path), change.after or "")
 
     for file in agent.files(place, read):
         text = text_of(file.path, project)
         with _named(file.path):
-            change, written = connected(file, text, known.pop(str(file.path), None))
+            if file.head is None:
+                change, written = connected(file, text, known.get(str(file.path)))
+            else:
+                change, written = shown_in(file, text, shown, agent.name)
         files.append(PlannedFile(file.path, change, written))
-    files += (_taken_out(old, project) for old in known.values())
+    meant = {str(one.path) for one in files}
+    files += (_taken_out(old, project) for path, old in known.items() if path not in meant)
     named, workspace = ("", "") if project is None else (str(project), str(place.workspace))
     written_files = tuple(one.written for one in files if one.written is not None)
-    connection = Connection(agent.name, named, workspace, now, written_files, place.auto_memory, place.trust)
+    said = (place.auto_memory, place.trust, place.in_file)
+    connection = Connection(agent.name, named, workspace, now, written_files, *said)
     if last is not None and replace(last, at=now) == connection:
         connection = last
-    return Plan(agent.name, project, tuple(files), connection, last)
+    return Plan(agent.name, project, tuple(files), connection, last, shown)
 
 
 def to_disconnect(last: Connection) -> Plan:
@@ -117,6 +184,9 @@ def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tupl
         known = record.read(environment)
         if plan.connection is not None and plan.connection != plan.last:
             record.write(environment, disk, known.having(plan.connection))
+        for one in plan.files:
+            if plan.shown is not None and one.written is not None and one.written.head is not None:
+                plan.shown.keep(ShownFile(str(one.path), str(plan.folder), plan.agent, one.written.head))
         backups = tuple(_replaced(disk, one, plan.folder, now) for one in plan.changes)
         if plan.connection is None and plan.last is not None:
             record.write(environment, disk, known.lacking(plan.last))
@@ -144,14 +214,16 @@ def _replaced(disk: Disk, file: PlannedFile, project: Path | None, now: datetime
     if text_of(file.path, project) != file.change.before:
         raise BusyError(f"{file.path} changed meanwhile", "try again")
     copy = ""
-    if file.change.before is not None:
+    if file.change.before is not None and not is_ours(file.change.before):  # a copy of memory could not be forgotten
         copy = str(record.back_up(disk, file.path, file.change.before.encode(), now))
     target, folder = _place_of(file.path, project)
     if file.change.after is None:
         folder.remove(target)
-        if target.parent != project:
-            with suppress(OSError):  # something else is in it
-                target.parent.rmdir()
+        with suppress(OSError):  # something else is in it
+            for parent in (target.parent, target.parent.parent):
+                if project is None or parent == project or not parent.is_relative_to(project):
+                    break
+                parent.rmdir()
     else:
         for parent in _missing(target.parent):
             folder.make_folder(parent, 0o755)

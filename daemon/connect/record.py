@@ -1,27 +1,45 @@
-"""Record: which agents this user has connected, and what was written into their files.
+"""Record: which agents this user has connected, and what was put into their files.
 
 One JSON file in the user's state folder, out of reach of any project. Without it nothing could be taken out again
 exactly.
 """
 
+import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from daemon.config.paths import make_private_folder, state_folder
-from daemon.connect.change import Written
+from daemon.connect.edit import Put, Setting, put
 from state.codec import decode, encode
 from state.stores.disk.disk import Disk
+
+_FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was put into a file, in this order. `created`: there was no file before.
+
+    With a `head` all of the file is dreamd's own.
+    """
+
+    path: str
+    created: bool
+    puts: tuple[Put, ...]
+    head: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
     """An agent that was connected. `project` and `workspace` are "" for one of all projects.
 
-    `auto_memory` and `trust` are those of the `Place`: what was said once holds until the agent is disconnected.
+    `auto_memory`, `trust` and `in_file` are those of the `Place`: what was said once holds until the agent is
+    disconnected.
     """
 
     agent: str
@@ -31,6 +49,7 @@ class Connection:
     files: tuple[Written, ...]
     auto_memory: bool = True
     trust: bool = False
+    in_file: bool = False
 
     @property
     def folder(self) -> Path | None:
@@ -48,35 +67,65 @@ class Record:
     """All connections of this user's."""
 
     connections: tuple[Connection, ...] = ()
+    format: int = _FORMAT
 
     def find(self, agent: str, project: str) -> Connection | None:
-        """The connection of this agent in a project; with "", of all projects."""
+        """Return the connection of this agent in a project; with "", of all projects."""
         return next((one for one in self.connections if one.key == (agent, project)), None)
 
     def having(self, connection: Connection) -> "Record":
-        """With this connection, in place of the one before."""
+        """Return the record with this connection in place of the one before."""
         return replace(self, connections=(*self.lacking(connection).connections, connection))
 
     def lacking(self, connection: Connection) -> "Record":
-        """Without this connection."""
+        """Return the record without this connection."""
         return replace(self, connections=tuple(one for one in self.connections if one.key != connection.key))
 
 
 def folder(environment: Mapping[str, str]) -> Path:
-    """Where the record lies, and the backups of agents' files."""
+    """Return where the record lies, and the backups of agents' files."""
     return state_folder(environment) / "connections"
 
 
 def read(environment: Mapping[str, str]) -> Record:
-    """The record; empty without a file. Raises StorageError for one that cannot be read."""
+    """Return the record, which is empty without a file. Raise StorageError for one that cannot be read."""
     path = folder(environment) / "connections.json"
     content = Disk(path.parent).read_optional(path) if path.parent.is_dir() else None
-    return Record() if content is None else decode(Record, content, str(path))
+    if content is None:
+        return Record()
+    with suppress(ValueError, TypeError, KeyError, AttributeError):  # decode says what is wrong with it
+        if "format" not in (old := json.loads(content)):
+            content = json.dumps(_brought_on(old)).encode()
+    return decode(Record, content, str(path))
+
+
+def _brought_on(old: dict[str, Any]) -> dict[str, Any]:
+    """Bring a record of the first format on, which has values and not the texts that were put in for them."""
+    for connection in old["connections"]:
+        for file in connection["files"]:
+            made, found = file.pop("made", []), file.pop("found", [])
+            file.pop("format")
+            file.pop("replaced", None)
+            file["puts"] = [
+                {
+                    "setting": setting,
+                    "text": "" if setting["path"] in found else _text_of(setting, file["path"]),
+                    "depth": 0 if setting["path"] in made else len(setting["path"]) - (not setting["item"]),
+                }
+                for setting in file.pop("settings")
+            ]
+    return {"connections": old["connections"], "format": _FORMAT}
+
+
+def _text_of(setting: dict[str, Any], path: str) -> str:
+    """Return what the first format put into TOML for a setting; in JSON the value itself is looked for."""
+    whole = Setting(tuple(setting["path"]), setting["value"], setting["item"])
+    return put("toml" if path.endswith(".toml") else "json", "", whole)[1].text
 
 
 @contextmanager
 def held(environment: Mapping[str, str]) -> Iterator[Disk]:
-    """The record's folder for one writer at a time, so that two commands do not lose each other's connection."""
+    """Hold the record's folder for one writer at a time, so that two commands do not lose each other's connection."""
     make_private_folder(folder(environment))
     disk = Disk(folder(environment))
     with disk.locked(folder(environment) / "lock", b""):
@@ -84,12 +133,12 @@ def held(environment: Mapping[str, str]) -> Iterator[Disk]:
 
 
 def write(environment: Mapping[str, str], disk: Disk, record: Record) -> None:
-    """Write the record. Raises StorageError."""
+    """Write the record. Raise StorageError."""
     disk.write_atomic(folder(environment) / "connections.json", encode(record).encode())
 
 
 def back_up(disk: Disk, path: Path, content: bytes, at: datetime) -> Path:
-    """Keep what a file held, in the record's folder, and say where. Raises StorageError."""
+    """Keep what a file held, in the record's folder, and return where. Raise StorageError."""
     backups = disk.root / "backups"
     disk.make_folder(backups)
     copy = backups / f"{at:%Y%m%dT%H%M%S}-{os.urandom(3).hex()}-{path.name.lstrip('.')}"

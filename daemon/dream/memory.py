@@ -7,7 +7,7 @@ from datetime import datetime
 
 from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import absorb_notes, note_crystal, pending_crystals
-from daemon.workspace.blocks import write_blocks
+from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import settle_document
 from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store, utc_now
@@ -90,7 +90,7 @@ class WorkspaceMemory:
             settle_document(self.store)  # git may have changed MEMORY.md since the dream has read it
         done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
         note_git(self.store.workspace, self.store.crystals.connection)
-        write_blocks(self.store)
+        write_agent_files(self.store)
         self.store.embed()
         return done
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from daemon.ingest.notes import absorb_notes
-from daemon.workspace.blocks import write_blocks
+from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
 from state.changes.change import Change, CurrentLine
@@ -34,7 +34,6 @@ def restore(store: Store, number: int) -> Dream:
     text = store.memory.text(number)
     absorb_notes(store, utc_now(), most=None)  # scratch.md is written anew with all that is pending then
     settle_document(store)
-    write_blocks(store)
     before, problems = read_document(store)
     standing = store.lineage.current_lines()
     later, lost = _later(store, number)
@@ -65,7 +64,7 @@ def restore(store: Store, number: int) -> Dream:
     store.ledger.begin(dream.id, f"restore of version {number}", now)
     done = store.memory.commit(dream)
     settle_document(store)
-    write_blocks(store)
+    write_agent_files(store)
     store.embed()
     store.ledger.end(dream.id, "committed", f"version {number} again", utc_now(), done.number)
     return done

@@ -24,7 +24,6 @@ from daemon.ingest.notes import BATCH, absorb_notes, blank_unread
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
-from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs import talk
@@ -108,7 +107,6 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
 def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:
     """Take in everything new before a dream: the owner's lines, transcripts, notes, sessions; then clean up."""
     settle_document(store)
-    write_blocks(store)
     migrate(store, now)
     if settled := settle(store, now):
         on_step(Step("review", f"{settled} changes that nobody decided, or whose lines are gone, wait no longer"))

@@ -16,7 +16,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_in
 from daemon.upkeep.forget_proof import left_in_file, lines_with, name_of, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
-from daemon.workspace.blocks import write_blocks
+from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin
@@ -82,7 +82,6 @@ def forget(
     sound(connection)
     _end_interrupted(store, now)
     settle_document(store)
-    write_blocks(store)  # what was typed there is erased like all that stands in MEMORY.md
     absorb_notes(store, now, most=None)  # what is left of a note is in its row
     begun = intended(connection)
     for path in store.notes.inbox.files() if begun else ():
@@ -99,7 +98,7 @@ def forget(
     on_step(Step("files", "MEMORY.md and the log of notes"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     _erase_others(store, plan.erasure, traces)
-    write_blocks(store)
+    write_agent_files(store)
     if is_noted:  # what is left of a note that was cut
         store.memory.show_notes(anew=True)
     note_git(store.workspace, connection)

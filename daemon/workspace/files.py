@@ -7,7 +7,6 @@ was written, and opens what was. Whoever asks once makes one of these for it.
 import sqlite3
 from datetime import UTC, datetime
 
-from daemon.workspace.block_wishes import BlockStatus, block_statuses, wishes_path
 from daemon.workspace.database_facts import DatabaseFacts, read_facts
 from state.document.document import parse
 from state.document.merge import is_conflicted
@@ -42,9 +41,6 @@ class WorkspaceFiles:
         self._torn = StampedValue[bool]()
         self._receipts = [str(path_of(workspace))]
         self._given = StampedValue[BootstrapReceipt | None]()
-        self._wishes = wishes_path(workspace)
-        self._wished: list[str] = []
-        self._blocks = StampedValue[tuple[BlockStatus, ...]]()
 
     def facts(self, now: datetime) -> DatabaseFacts:
         """What state.db holds. Raises StorageError when it cannot be read or is of a newer dreamd."""
@@ -72,10 +68,6 @@ class WorkspaceFiles:
         """What an agent was last given at session start. Raises StorageError when that cannot be read."""
         return self._given.get(_turn_of(now), self._receipts, lambda: next(receipts(self._workspace), None))
 
-    def blocks(self, now: datetime) -> tuple[BlockStatus, ...]:
-        """The files with a block of MEMORY.md. Raises StorageError when what is wished cannot be read."""
-        return self._blocks.get(_turn_of(now), [str(self._wishes), *self._wished], self._read_blocks)
-
     def has_schema(self, now: datetime) -> bool:
         """Whether MEMORY.md has its sections, which the first dream gives it. Raises as `characters`."""
         return self._schema.get(_turn_of(now), self._texts, lambda: parse(self._document()).has_schema)
@@ -83,11 +75,6 @@ class WorkspaceFiles:
     def is_torn(self, now: datetime) -> bool:
         """Whether git's conflict markers stand in MEMORY.md. Raises as `characters`."""
         return self._torn.get(_turn_of(now), self._texts, lambda: is_conflicted(self._document()))
-
-    def _read_blocks(self) -> tuple[BlockStatus, ...]:
-        found = block_statuses(self._workspace)
-        self._wished = [str(self._workspace.root / one.path) for one in found]
-        return found
 
     def _document(self) -> str:
         content = self._workspace.disk().read_optional(self._workspace.document) or b""

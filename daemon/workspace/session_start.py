@@ -89,6 +89,21 @@ def session(
     return Session(replace(ready, digest=digest_of(memory), version=facts.version), tuple(notices))
 
 
+def lasting(
+    workspace: Workspace, window: int, most_bytes: int, redaction: Redaction, environment: Mapping[str, str]
+) -> str:
+    """Return what an agent's file shows of the memory until the next version: no notes, and nothing that is due.
+
+    Raise StorageError when MEMORY.md cannot be read.
+    """
+    memory = _memory(workspace, [])
+    facts, (everywhere, _) = _facts(workspace, memory), _everywhere(workspace, environment, [])
+    memory = memory if facts.memory is None else facts.memory
+    shown_of = _unforgotten(workspace) if facts.forgets else str
+    given = bootstrap(memory, (), window, None, redaction, shown_of, everywhere=everywhere, most_bytes=most_bytes)
+    return given.text
+
+
 def project_budget(
     workspace: Workspace, window: int, redaction: Redaction, environment: Mapping[str, str] = os.environ
 ) -> int:

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.workspace.block_wishes import NEAR_CAP, BlockStatus
 from daemon.workspace.database_facts import DatabaseFacts, LastDream
 from daemon.workspace.files import WorkspaceFiles
 from state.budget import Spend
@@ -115,8 +114,7 @@ class Status:
     """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept. `service`: None without daemon.
 
     `withheld` counts the texts that were not learnt because they hold what was forgotten, `changes` what the owner is
-    to look at; `last_bootstrap` says what an agent was last given at session start; `blocks` are the files of agents
-    that have a block of MEMORY.md.
+    to look at; `last_bootstrap` says what an agent was last given at session start.
     """
 
     workspace: str
@@ -137,7 +135,6 @@ class Status:
     withheld: int = 0
     changes: OpenChanges = field(default_factory=OpenChanges)
     last_bootstrap: BootstrapReceipt | None = None
-    blocks: tuple[BlockStatus, ...] = ()
 
 
 def status(
@@ -156,7 +153,6 @@ def status(
     owner = present_holder(workspace)
     spent_by_all, uncounted = _spent_by_all(now)
     given, unknown = _last_bootstrap(files, now)
-    blocks, unsure = _blocks(files, now)
     return Status(
         workspace=str(workspace.root),
         at=now,
@@ -176,14 +172,12 @@ def status(
             *unreadable,
             *uncounted,
             *unknown,
-            *unsure,
             *_problems(workspace, facts, pending, owner, forgetting=_is_forgetting(owner, service)),
         ),
         service=service,
         withheld=facts.withheld,
         changes=facts.changes,
         last_bootstrap=given,
-        blocks=blocks,
     )
 
 
@@ -244,25 +238,6 @@ def _last_bootstrap(files: WorkspaceFiles, now: datetime) -> tuple[BootstrapRece
         return files.last_bootstrap(now), ()
     except DreamdError as error:
         return None, (Problem.of(error),)
-
-
-def _blocks(files: WorkspaceFiles, now: datetime) -> tuple[tuple[BlockStatus, ...], tuple[Problem, ...]]:
-    """The files with a block, and what is wrong with them."""
-    try:
-        found = files.blocks(now)
-    except DreamdError as error:
-        return (), (Problem.of(error),)
-    problems = [Problem(f"{one.path}: {one.problem}", one.advice) for one in found if one.problem]
-    problems += [
-        Problem(
-            f"{one.path} has {one.share:.0%} of what {one.agent} takes ({one.lines:,} lines, {one.bytes:,} bytes), "
-            f"and leaves out {one.left_out} lines of MEMORY.md",
-            "shorten what stands around the block",
-        )
-        for one in found
-        if one.share >= NEAR_CAP and not one.problem
-    ]
-    return found, tuple(problems)
 
 
 def _has_interrupted_commit(workspace: Workspace) -> bool:

@@ -253,7 +253,7 @@ def open_owned(
 
 
 def recover(store: Store) -> None:
-    """Finish the commits that were interrupted, with their blocks, and remove what a killed export left."""
+    """Finish the commits that were interrupted, with the files of agents, and remove what a killed export left."""
     remove_unmoved(store.workspace, store.disk)
     take_in_segments(store.workspace, store.disk, store.notes.inbox)
     for problem in take_in_records(store.workspace, store.disk, store.crystals, store.memory):
@@ -265,9 +265,11 @@ def recover(store: Store) -> None:
         where = store.workspace.state / FILE
         store.notice(f"{count} entries that programs kept here are now in {where}: docs/agents.md, LangGraph's store")
         Meta(store.crystals.connection).remove(WRITTEN)
-    from daemon.workspace.blocks import finish_blocks  # which is about stores
+    from daemon.workspace.agent_files import write_agent_files  # which are about stores
+    from daemon.workspace.former_blocks import remove_blocks
 
-    finish_blocks(store)
+    remove_blocks(store)
+    write_agent_files(store)
 
 
 def _embedding(config: Config) -> Embedding:

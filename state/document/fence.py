@@ -1,4 +1,4 @@
-"""Fence: the part of a person's file between two marker rows, which dreamd writes; not a byte around it changes.
+"""Fence: the part of a person's file between two marker rows, which an older dreamd wrote.
 
 A marker is a row that says nothing else; a mention of one inside a row is text.
 """
@@ -21,11 +21,6 @@ class Fenced:
     before: bytes
     block: bytes
     after: bytes
-
-    @property
-    def outside(self) -> bytes:
-        """What is a person's."""
-        return self.before + self.after
 
     @property
     def inside(self) -> str:
@@ -71,19 +66,6 @@ def fenced(content: bytes) -> Fenced | None:
 def newline_of(content: bytes) -> str:
     """How the file's first row ends."""
     return "\r\n" if content.partition(b"\n")[0].endswith(b"\r") else "\n"
-
-
-def lead_for(content: bytes) -> str:
-    """What a new block needs between itself and the text above it."""
-    newline = newline_of(content)
-    if content == _bom(content):
-        return ""
-    return newline if content.endswith(b"\n") else 2 * newline
-
-
-def opened_fence(content: bytes, lead: str) -> Fenced:
-    """The file with room for a new block at its end."""
-    return Fenced(content + lead.encode(), b"", newline_of(content).encode())
 
 
 def without_block(found: Fenced, lead: str) -> bytes:

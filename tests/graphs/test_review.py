@@ -19,6 +19,7 @@ from graphs.review import (
     is_outdated,
 )
 from graphs.room import fit
+from state.changes.change import CurrentLine
 from state.document.approval import Approval, Policy
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Operation, Why

@@ -1,4 +1,4 @@
-"""Claude Code, Codex, Gemini CLI and the MCP Inspector themselves, without a terminal, in a home of their own.
+"""Agents themselves (Claude Code, Codex, Gemini CLI, opencode) and the MCP Inspector, in a home of their own.
 
 Their models are scripted, and the server of the script is their proxy as well: nothing that they ask for leaves the
 machine, and whatever else they asked for is known. A test that needs one which is not installed is skipped.
@@ -18,7 +18,7 @@ import pytest
 
 from state.stores.disk.workspace import Workspace
 from tests.support.running import Ended
-from tests.support.scripted_apis import MessagesApi, ResponsesApi, ScriptedApi
+from tests.support.scripted_apis import ChatApi, GenerateApi, MessagesApi, ResponsesApi, ScriptedApi
 from tests.support.serving import PATIENCE_SECONDS, Home
 
 INSTALLED = Path(sys.prefix) / "clients" / "node_modules"
@@ -123,6 +123,15 @@ class Person:
         ]
         self.codex_config.write_text("\n".join((*rows, "")), encoding="utf-8")
 
+    def gemini(self, api: GenerateApi, prompt: str) -> Answered:
+        """`gemini -p`."""
+        words = ("gemini", "-p", prompt, "-m", "gemini-2.5-flash")
+        return self._answered(api, *words, **_proxied(api), GEMINI_API_KEY="scripted", GOOGLE_GEMINI_BASE_URL=api.url)
+
+    def opencode(self, api: ChatApi, prompt: str) -> Answered:
+        """`opencode run`."""
+        return self._answered(api, "opencode", "run", prompt, **_proxied(api))
+
     def codex_hooks(self) -> list[dict[str, Any]]:
         """The hooks that Codex knows in the project, and whether it trusts them, as its own server says."""
         with subprocess.Popen(
@@ -190,6 +199,7 @@ def _native(name: str) -> Path | None:
         "claude": f"@anthropic-ai/claude-code-linux-{machine}/claude",
         "codex": f"@openai/codex-linux-{machine}/vendor/*/bin/codex",
         "gemini": "@google/gemini-cli/bundle/gemini.js",
+        "opencode": f"opencode-linux-{machine}/bin/opencode",
     }[name]
     return next(iter(sorted(INSTALLED.glob(place))), None)
 
@@ -213,9 +223,9 @@ def person(home: Home) -> Person:
     folder = home.folder / "bin"
     folder.mkdir()
     (folder / "dreamd").symlink_to(DREAMD)
-    for name in ("claude", "codex", "gemini"):
+    for name in ("claude", "codex", "gemini", "opencode"):
         if program := _native(name):
-            script = f'#!/bin/sh\nexec {"node " if name == "gemini" else ""}"{program}" "$@"\n'
-            (folder / name).write_text(script)
+            words = f'node "{program}"' if program.suffix == ".js" else f'"{program}"'
+            (folder / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
             (folder / name).chmod(0o755)
     return Person(home, home.workspace(PROJECT))

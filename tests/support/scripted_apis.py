@@ -1,8 +1,9 @@
-"""The models of three agents, scripted: Anthropic's Messages, OpenAI's Responses, Google's GenerateContent.
+"""Models of agents, scripted: Anthropic's Messages, OpenAI's Responses and Chat, Google's Gemini, all streaming.
 
     with MessagesApi(plan) as api:           # ANTHROPIC_BASE_URL=api.url
     with ResponsesApi(plan) as api:          # base_url of a model_provider: f"{api.url}/v1"
-    with GenerateApi(plan) as api:           # GOOGLE_GEMINI_BASE_URL=api.url
+    with ChatApi(plan) as api:               # baseURL of a provider: f"{api.url}/v1"
+    with GenerateApi(plan) as api:             # GOOGLE_GEMINI_BASE_URL=api.url
 
 A plan says what the model does about a prompt: its steps one after the other, a call of a tool or a text. Which is
 due is read from the request alone, by the results that stand after the last prompt: a request that is sent twice is
@@ -167,6 +168,22 @@ class ResponsesApi(ScriptedApi):
         yield {"type": "response.completed", "response": done}
 
 
+class ChatApi(ScriptedApi):
+    """OpenAI's Chat Completions, for an agent that is asked and calls no tools."""
+
+    path = "/v1/chat/completions"
+
+    def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
+        return next(_text(one["content"]) for one in reversed(request["messages"]) if one["role"] == "user"), []
+
+    def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:
+        head = {"id": "chat", "object": "chat.completion.chunk", "created": 1, "model": request["model"]}
+        used = {"prompt_tokens": 1_000, "completion_tokens": 10, "total_tokens": 1_010}
+        said = {"role": "assistant", "content": step}
+        yield {**head, "choices": [{"index": 0, "delta": said, "finish_reason": None}]}
+        yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": used}
+
+
 class GenerateApi(ScriptedApi):
     """Google's GenerateContent, of whichever model."""
 
@@ -242,6 +259,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+def _named(event: Event) -> str:
+    return f"event: {event['type']}\n" if "type" in event else ""
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Operations on how a workspace is set up: its configuration, how agents are connected, blocks in their files."""
+"""Operations on how a workspace is set up: its configuration, how agents are connected."""
 
 import os
 from dataclasses import dataclass
@@ -11,14 +11,9 @@ from daemon.api.recipes import Recipe, recipes
 from daemon.config.entries import ConfigEntry, entries
 from daemon.config.paths import program
 from daemon.config.settings import Config
-from daemon.workspace.block_wishes import BlockStatus, block_statuses
-from daemon.workspace.blocks import unwish, wish
-from state.document.agent_caps import CAPS, agent_of
 from state.errors import NotFoundError
 
 LONGEST_KEY = 100
-LONGEST_PATH = 4_096
-_FILE = "The file, absolute or from the workspace's folder on, such as CLAUDE.md"
 
 
 class ConfigurationRequest(Request):
@@ -64,42 +59,3 @@ class Recipes:
 def connection_recipes(access: WorkspaceAccess, _: Nothing) -> Recipes:
     """How each kind of agent is connected to this workspace, with the paths filled in."""
     return Recipes(recipes(access.workspace.root, program(), os.environ))
-
-
-class AddBlock(Request):
-    """Into which file, for which agent."""
-
-    file: str = Field(min_length=1, max_length=LONGEST_PATH, pattern="^[^\0]*$", description=_FILE)
-    agent: str = Field(
-        default="", max_length=40, description=f"Whose cap counts: {', '.join(CAPS)}; empty: by the file's name"
-    )
-
-
-class RemoveBlock(Request):
-    """Out of which file."""
-
-    file: str = Field(min_length=1, max_length=LONGEST_PATH, pattern="^[^\0]*$", description=_FILE)
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The files with a block, as they are now. `problem`: why a block was left where it is; else empty."""
-
-    blocks: tuple[BlockStatus, ...]
-    problem: str = ""
-
-
-@operation("block_add", "/blocks", remote=False)
-def block_add(access: WorkspaceAccess, request: AddBlock) -> Blocks:
-    """Write the lines of MEMORY.md as a block into an agent's file, now and after each version."""
-    with access.exclusive() as store:
-        wish(store, access.workspace.root / request.file, request.agent or agent_of(request.file))
-    return Blocks(block_statuses(access.workspace))
-
-
-@operation("block_remove", "/blocks/remove", remote=False)
-def block_remove(access: WorkspaceAccess, request: RemoveBlock) -> Blocks:
-    """Take the block out of an agent's file, which is then as it was without it."""
-    with access.exclusive() as store:
-        problem = unwish(store, access.workspace.root / request.file)
-    return Blocks(block_statuses(access.workspace), problem)

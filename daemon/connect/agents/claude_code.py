@@ -2,12 +2,27 @@
 
 As of 2.1.330: a hook's output goes into the context up to 10,000 characters; the hooks at the end of a session have
 1.5 seconds together unless they name a time. `alwaysLoad` has the tools there before the first request, which is sent
-after a second or two. A tool that nobody allowed fails where nobody can be asked.
+after a second or two. A tool that nobody allowed fails where nobody can be asked. Hooks at session start came with
+1.0.62, rules with 2.0.64.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from daemon.connect.agent import INGEST_SECONDS, SERVER, Agent, AgentFile, Place, Read, Scope, Setting, hook
+from daemon.config.paths import home
+from daemon.connect.agent import (
+    INGEST_SECONDS,
+    SERVER,
+    Agent,
+    AgentFile,
+    CheckResult,
+    Place,
+    Read,
+    Scope,
+    hook,
+    silenced,
+)
+from daemon.connect.edit import Setting
 
 NAME = "claude-code"
 
@@ -22,7 +37,7 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     server: dict[str, object] = {"type": "stdio", "command": command, "args": arguments}
     server |= {"env": place.needed, "alwaysLoad": True}
     hooks = (
-        hook("SessionStart", place.bootstrap(NAME)),
+        *([] if place.in_file else [hook("SessionStart", place.bootstrap(NAME))]),
         hook("PreCompact", place.ingest()),
         hook("SessionEnd", place.ingest(), timeout=INGEST_SECONDS),
     )
@@ -36,10 +51,19 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     else:
         servers, settings = place.project / ".mcp.json", place.project / ".claude" / "settings.local.json"
         approved = (Setting(("enabledMcpjsonServers",), SERVER, item=True),)
+    shows = AgentFile(place.project / ".claude" / "rules" / "dreamd.md", "the memory as a rule", head="")
     return (
-        AgentFile(servers, "json", "its MCP server", (Setting(("mcpServers", SERVER), server),)),
-        AgentFile(settings, "json", "its hooks and permissions", (*hooks, allowed, *approved, *memory)),
+        *([shows] if place.in_file else []),
+        AgentFile(servers, "its MCP server", (Setting(("mcpServers", SERVER), server),)),
+        AgentFile(settings, "its hooks and permissions", (*hooks, allowed, *approved, *memory)),
     )
+
+
+def _tries(own: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
+    """Yield which settings turn its hooks off."""
+    folder = Path(environment.get("CLAUDE_CONFIG_DIR") or home(environment) / ".claude")
+    names = (folder / "settings.json", *(project / ".claude" / f"settings{kind}.json" for kind in ("", ".local")))
+    return silenced(own, names, Setting(("disableAllHooks",), value=True))
 
 
 CLAUDE_CODE = Agent(
@@ -48,10 +72,13 @@ CLAUDE_CODE = Agent(
     ("claude",),
     (".claude",),
     files,
+    since=(1, 0, 62),
+    since_file=(2, 0, 64),
     lists=("claude", "mcp", "get", SERVER),
-    knows="Connected",
-    waits="Pending approval",
+    knows=r"^ *Status: \W*Connected$",
+    waits=r"^ *Status: \W*Pending approval|servers are awaiting approval",
     unknown="start 'claude' once in the project, and trust the folder",
+    tries=_tries,
     advice=(
         "it keeps an auto memory of its own beside; 'dreamd connect claude-code --no-auto-memory' turns that off",
     ),

@@ -20,13 +20,12 @@ from daemon.connect.agent import (
     Place,
     Read,
     Scope,
-    Setting,
     State,
-    calls_dreamd,
+    commands_in,
     hook,
 )
-from daemon.connect.change import at
-from daemon.connect.json_rpc import asked, running
+from daemon.connect.asking import asked, running
+from daemon.connect.edit import Setting, at
 
 NAME = "codex"
 _MOST_SECONDS, _USUAL_SECONDS = 3, 600
@@ -39,8 +38,8 @@ def files(place: Place, read: Read) -> Sequence[AgentFile]:
     command, *arguments = place.server()
     server: dict[str, object] = {"command": command, "args": arguments}
     server |= {"env": place.needed} if place.needed else {}
-    # dream_now waits for a model.
-    server |= {"startup_timeout_sec": 30, "tool_timeout_sec": 300}
+    # dream_now waits for a model. Codex writes such numbers with a point when it changes another server.
+    server |= {"startup_timeout_sec": 30.0, "tool_timeout_sec": 300.0}
     hooks = (
         hook("SessionStart", place.bootstrap(NAME)),
         hook("PreCompact", place.ingest()),
@@ -48,25 +47,22 @@ def files(place: Place, read: Read) -> Sequence[AgentFile]:
         hook("SessionEnd", place.ingest(), timeout=_MOST_SECONDS),
     )
     settings = (Setting(("mcp_servers", SERVER), server), *hooks)
-    trusted = _trusted(path, hooks, read(path)) if place.trust else ()
+    trusted = _trusted(path, hooks, read(path, settings)) if place.trust else ()
     if path == own:
-        return (AgentFile(own, "toml", "its MCP server and hooks", (*settings, *trusted)),)
+        return (AgentFile(own, "its MCP server and hooks", (*settings, *trusted)),)
     project = Setting(("projects", str(place.project), "trust_level"), "trusted")
-    file = AgentFile(path, "toml", "its MCP server and hooks", settings)
-    return (file, AgentFile(own, "toml", "that you trust them", (project, *trusted))) if place.trust else (file,)
+    file = AgentFile(path, "its MCP server and hooks", settings)
+    return (file, AgentFile(own, "that you trust them", (project, *trusted))) if place.trust else (file,)
 
 
 def _trusted(path: Path, hooks: Sequence[Setting], known: object) -> tuple[Setting, ...]:
-    """That the user trusts each hook, by its place in the file and the digest of what it runs."""
+    """Return that the user trusts each hook, by its place in the file and the digest of what it runs."""
     settings = []
     for setting in hooks:
         groups = at(known, setting.path)
-        others = groups if isinstance(groups, list) else []
-        place = (
-            others.index(setting.value) if setting.value in others else sum(not calls_dreamd(one) for one in others)
-        )
+        assert isinstance(groups, list)
         event = re.sub(r"(?<!^)(?=[A-Z])", "_", setting.path[-1]).lower()
-        key = f"{path}:{event}:{place}:0"
+        key = f"{path}:{event}:{groups.index(setting.value)}:0"
         settings.append(Setting(("hooks", "state", key, "trusted_hash"), _digest(event, setting.value)))
     return tuple(settings)
 
@@ -82,8 +78,9 @@ def _digest(event: str, group: object) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _tries(project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
-    """Whether Codex runs the hooks: it is asked as its own windows ask it."""
+def _tries(settings: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
+    """Yield whether Codex runs the hooks, asked as its own windows ask it."""
+    own = {command for one in settings for command in commands_in(one)}
     advice = "'dreamd connect codex --trust', or start 'codex' there, trust the folder and allow them with /hooks"
     try:
         with running(["codex", "app-server"], project, environment) as server:
@@ -98,10 +95,10 @@ def _tries(project: Path, environment: Mapping[str, str]) -> Iterable[CheckResul
     except (OSError, ValueError) as error:
         yield CheckResult(State.WRONG, f"'codex app-server' does not say whether hooks run: {error}", advice)
         return
-    hooks = [each for one in listed.get("data", ()) for each in one.get("hooks", ()) if calls_dreamd(each)]
+    hooks = [each for one in listed.get("data", ()) for each in one.get("hooks", ()) if each.get("command") in own]
     skipped = [str(one.get("eventName")) for one in hooks if one.get("trustStatus") != "trusted"]
-    if not hooks:
-        yield CheckResult(State.WAITS, "Codex sees none of the hooks", advice)
+    if len({one.get("eventName") for one in hooks}) < sum(one.path[0] == "hooks" and one.item for one in settings):
+        yield CheckResult(State.WAITS, f"Codex sees {len(hooks) or 'none'} of the hooks", advice)
     elif skipped:
         yield CheckResult(State.WAITS, f"Codex skips the hooks of {', '.join(skipped)}", advice)
     else:
@@ -114,8 +111,9 @@ CODEX = Agent(
     ("codex",),
     (".codex",),
     files,
-    lists=("codex", "mcp", "list"),
-    waits="No MCP servers configured",
+    lists=("codex", "mcp", "get", SERVER),
+    knows="^ *enabled: true$",
+    waits=f"No MCP server named '{SERVER}' found",
     unknown="'dreamd connect codex --trust', or start 'codex' once in the project and trust the folder",
     tries=_tries,
     advice=(

@@ -2,27 +2,30 @@
 
 from collections.abc import Sequence
 
-from daemon.connect.agent import SERVER, Agent, AgentFile, Place, Read, Scope, Setting
+from daemon.connect.agent import SERVER, Agent, AgentFile, Place, Read, Scope
+from daemon.connect.edit import Setting
 
 NAME = "cursor"
 
 
 def files(place: Place, _: Read) -> Sequence[AgentFile]:
-    """The file of servers, and the one of hooks."""
+    """Return the file of servers, the one of hooks, and the rule if it shows the memory."""
     folder = (place.home if place.scope is Scope.USER else place.project) / ".cursor"
     command, *arguments = place.server()
     server = {"command": command, "args": arguments, "env": place.needed}
     hooks = tuple(
         Setting(("hooks", event), {"command": line}, item=True)
         for event, line in (
-            ("sessionStart", place.bootstrap(NAME)),
+            *([] if place.in_file else [("sessionStart", place.bootstrap(NAME))]),
             ("preCompact", place.ingest()),
             ("sessionEnd", place.ingest()),
         )
     )
+    shows = AgentFile(folder / "rules" / "dreamd.mdc", "the memory as a rule", head="---\nalwaysApply: true\n---\n")
     return (
-        AgentFile(folder / "mcp.json", "json", "its MCP server", (Setting(("mcpServers", SERVER), server),)),
-        AgentFile(folder / "hooks.json", "json", "its hooks", (Setting(("version",), 1), *hooks)),
+        *([shows] if place.in_file else []),
+        AgentFile(folder / "mcp.json", "its MCP server", (Setting(("mcpServers", SERVER), server),)),
+        AgentFile(folder / "hooks.json", "its hooks", (Setting(("version",), 1), *hooks)),
     )
 
 
@@ -33,6 +36,8 @@ CURSOR = Agent(
     (".cursor",),
     files,
     lists=("cursor-agent", "mcp", "list"),
+    knows=rf"^\W*{SERVER}: *(ready|connected)",
+    waits=rf"^\W*{SERVER}: .*(needs approval|not loaded|disabled)",
     unknown="enable the server in Cursor's settings, under MCP",
     advice=("enable the server once in its settings, under MCP",),
 )

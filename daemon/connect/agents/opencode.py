@@ -1,8 +1,13 @@
 """opencode: `opencode.json` of a project or of the user. It has no hooks: MEMORY.md is one of its instructions."""
 
-from collections.abc import Sequence
+import json
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from daemon.connect.agent import SERVER, Agent, AgentFile, Place, Read, Scope, Setting
+from daemon.connect.agent import SERVER, Agent, AgentFile, CheckResult, Place, Read, Scope, State
+from daemon.connect.asking import said
+from daemon.connect.edit import Setting, at
 
 NAME = "opencode"
 
@@ -17,7 +22,21 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     settings = [Setting(("mcp", SERVER), server)]
     if place.workspace is not None:
         settings.append(Setting(("instructions",), str(place.workspace / "MEMORY.md"), item=True))
-    return (AgentFile(path, "json", "its MCP server, and MEMORY.md as instructions", tuple(settings)),)
+    return (AgentFile(path, "its MCP server, and MEMORY.md as instructions", tuple(settings)),)
+
+
+def _tries(settings: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
+    """Yield whether MEMORY.md is one of the instructions that opencode itself reads, of all its files together."""
+    asked = "opencode debug config"
+    try:
+        read = at(json.loads(said(asked.split(), project, environment).stdout), ("instructions",), [])
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        yield CheckResult(State.WAITS, f"'{asked}' does not say what it reads", f"run: {asked}")
+        return
+    for one in (one for one in settings if one.path == ("instructions",)):
+        is_read = isinstance(read, list) and one.value in read
+        what = f"opencode {'reads' if is_read else 'does not read'} {one.value}"
+        yield CheckResult(State.OK if is_read else State.WRONG, what, "" if is_read else f"run: {asked}")
 
 
 OPENCODE = Agent(
@@ -27,7 +46,8 @@ OPENCODE = Agent(
     (".config/opencode",),
     files,
     lists=("opencode", "mcp", "list"),
-    knows=rf"{SERVER}.*connected",
+    knows=rf"^\W*{SERVER} +connected *$",
     unknown="see 'opencode mcp list'",
+    tries=_tries,
     advice=("it runs no hooks: past sessions are read by 'dreamd ingest PATH'",),
 )

@@ -12,9 +12,10 @@ from daemon.connect.agents.cursor import CURSOR
 from daemon.connect.agents.gemini import GEMINI
 from daemon.connect.agents.opencode import OPENCODE
 from daemon.connect.agents.vscode import VSCODE
+from daemon.connect.agents.zed import ZED
 from state.errors import UsageError
 
-AGENTS = (CLAUDE_CODE, CODEX, CURSOR, GEMINI, OPENCODE, VSCODE)
+AGENTS = (CLAUDE_CODE, CODEX, CURSOR, GEMINI, OPENCODE, VSCODE, ZED)
 
 
 def agent_of(name: str) -> Agent:

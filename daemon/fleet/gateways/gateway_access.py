@@ -86,7 +86,6 @@ class GatewayAccess:
                 workspace=self.place.name,
                 next_dream=BY_FLEET if reply.next_dream == NO_DAEMON else reply.next_dream,
                 holder=None,
-                blocks=(),
                 spending=_own(reply.spending),
             )
         return told_value(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]

@@ -108,7 +108,6 @@ WRONG: dict[str, list[tuple[str, ...]]] = {
     "review": [("1", "--accept", "--undo")],
     "feel": [("",), ("0",), ("reward", "--because", LONG), ("reward", "--because", "x" * 2_001)],
     "mood": [("1",)],
-    "block": [("0",), ("add",), ("add", "")],
     "ingest": [("--found", "nobody"), ()],
     "session": [("",), ("0",), ("show", ""), ("show", LONG), ("stats", LONG), ("restore", "s", LONG)]
     + [("events", "s", "--limit", wrong) for wrong in ("0", "-1", "", "all", str(10**10))],

@@ -50,8 +50,6 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
             ]
         },
     ),
-    ("block_add", {"file": "CLAUDE.md"}),
-    ("block_remove", {"file": "CLAUDE.md"}),
     ("dream_status", {}),
     ("memory_state", {}),
     ("memory_why", {"text": "ledger"}),

@@ -227,7 +227,7 @@ def test_what_shows_the_operators_machines_is_refused(home: Fleet, door: Door) -
     for method, path in (("GET", "configuration"), ("GET", "recipes"), ("POST", "doctor")):
         answer = door.ask(token, method, f"/v1/workspaces/one/{path}", {} if method == "POST" else None)
         assert answer.code == "FORBIDDEN", answer.body
-    for path in ("transcripts", "archive", "repair", "blocks", "supersessions", "existing-memory"):
+    for path in ("transcripts", "archive", "repair", "supersessions", "existing-memory"):
         answer = door.ask(token, "POST", f"/v1/workspaces/one/{path}", {})
         assert answer.status == 403, answer.body
     assert door.ask(token, "POST", "/v1/login", {}).status in (403, 404)

@@ -1,6 +1,7 @@
-"""JSON-RPC over a process's stdin and stdout: how agents speak with servers, and some with programs like this one."""
+"""Asking agents: by a command, or by JSON-RPC over a process's stdin and stdout as they ask servers."""
 
 import json
+import re
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,19 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 30.0
+# Some agents start every server that they know before they answer.
+_MOST_SECONDS = 120.0
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def said(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run a command and return what it said, without colours. Raise OSError, subprocess.TimeoutExpired."""
+    ran = subprocess.run(  # noqa: S603 - the agent itself
+        command, capture_output=True, text=True, errors="replace", timeout=_MOST_SECONDS, check=False, cwd=folder,
+        env=dict(environment), stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    ran.stdout, ran.stderr = _COLOURS.sub("", ran.stdout), _COLOURS.sub("", ran.stderr)
+    return ran
 
 
 @contextmanager

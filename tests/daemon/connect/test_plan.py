@@ -1,10 +1,10 @@
 """Connecting changes agents' files as little as can be, and disconnecting undoes exactly that."""
 
 import json
-import shlex
 import shutil
 import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.connect.agent import Agent, AgentFile, Place, Scope, Setting, calls_dreamd
+from daemon.connect import edit
+from daemon.connect.agent import Agent, AgentFile, Place, Scope
 from daemon.connect.agents.table import AGENTS
-from daemon.connect.change import connected, disconnected, missing
-from daemon.connect.editors.editor import EDITORS
+from daemon.connect.edit import Setting
+from daemon.connect.plan import connected, disconnected, missing
 from state.agents import READERS
 from state.document.agent_caps import CAPS
 from state.errors import DocumentError
 
 
-def nothing(_: Path) -> object:
+def nothing(*_: object) -> object:
     """Of every file: it is not there."""
     return {}
 
@@ -34,6 +35,7 @@ FILES = [
     for place in (HERE, EVERYWHERE)
     for agent in AGENTS
     for file in agent.files(place, nothing)
+    if file.head is None
 ]
 JSONC = """// mine
 {
@@ -79,7 +81,7 @@ TEXTS = {
 
 
 def read(file: AgentFile, text: str) -> Any:
-    return EDITORS[file.format].parse(text)
+    return edit.read(file.format, text)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -93,7 +95,7 @@ def test_what_was_there_stays_and_what_is_put_in_is_found(file: AgentFile) -> No
     )
     assert all(comment in change.after for comment in comments)
     before, after = read(file, own), read(file, change.after)
-    assert after["hooks"]["SessionStart"][0] == before["hooks"]["SessionStart"][0]
+    assert before["hooks"]["SessionStart"][0] in after["hooks"]["SessionStart"]
     assert before.keys() <= after.keys()
 
 
@@ -110,9 +112,7 @@ def test_doing_it_again_changes_nothing_and_undoing_it_leaves_every_byte(file: A
         assert the_same == written
         back = disconnected(change.after, written)
         assert back.left == ()
-        assert read(file, back.after or "") == read(file, text)
-        if text in (JSONC, TOML, "{}\n"):
-            assert (back.after or "") == text
+        assert back.after == text
 
     holds()
 
@@ -132,25 +132,10 @@ def test_no_agent_waits_for_dreamd_to_start(file: AgentFile) -> None:
     assert "required" not in (change.after or "")
 
 
-def test_every_agent_is_known_to_the_bootstrap_and_to_blocks() -> None:
+def test_every_agent_is_known_to_the_bootstrap_and_has_a_cap() -> None:
     names = {agent.name for agent in AGENTS}
     assert names <= READERS.keys()
     assert names <= CAPS.keys()
-
-
-def hook(command: str) -> dict[str, Any]:
-    return {"hooks": [{"type": "command", "command": command}]}
-
-
-def test_a_hook_that_was_written_by_hand_gives_way_and_comes_back() -> None:
-    (file,) = (one for one in AGENTS[0].files(HERE, nothing) if one.path.name == "settings.local.json")
-    by_hand = hook("/usr/bin/dreamd bootstrap /srv --format hook")
-    text = json.dumps({"hooks": {"SessionStart": [hook("lint"), by_hand]}})
-    change, written = connected(file, text, None)
-    starts = read(file, change.after or "")["hooks"]["SessionStart"]
-    assert by_hand not in starts
-    assert len([one for one in starts if calls_dreamd(one)]) == 1
-    assert read(file, disconnected(change.after, written).after or "") == json.loads(text)
 
 
 def test_what_somebody_changed_since_stays_and_is_told() -> None:
@@ -163,59 +148,38 @@ def test_what_somebody_changed_since_stays_and_is_told() -> None:
 
 
 def test_what_stood_there_by_somebody_else_is_not_taken_out() -> None:
-    file = AgentFile(ROOT / "x.json", "json", "", (Setting(("permissions", "allow"), "mcp__dreamd", item=True),))
+    file = AgentFile(ROOT / "x.json", "", (Setting(("permissions", "allow"), "mcp__dreamd", item=True),))
     text = '{"permissions": {"allow": ["mcp__dreamd"]}}'
     change, written = connected(file, text, None)
     assert change.after == text
     assert disconnected(text, written).after == text
 
 
-def test_a_server_of_that_name_comes_back() -> None:
+def test_a_server_of_that_name_is_named_and_stays() -> None:
     file = AGENTS[0].files(HERE, nothing)[0]
-    text = '{"mcpServers": {"dreamd": {"command": "mine"}}}'
-    change, written = connected(file, text, None)
-    assert read(file, change.after or "")["mcpServers"]["dreamd"]["command"] == HERE.program[0]
-    assert read(file, disconnected(change.after, written).after or "") == json.loads(text)
+    with pytest.raises(DocumentError, match=r"mcpServers\.dreamd has another value"):
+        connected(file, '{"mcpServers": {"dreamd": {"command": "mine"}}}', None)
+
+
+def test_what_is_said_later_joins_what_is_there() -> None:
+    file = AgentFile(ROOT / "x.json", "", (Setting(("hooks", "Stop"), {"command": "x"}, item=True),))
+    change, written = connected(file, '{"hooks": {"Stop": []}}', None)
+    lines = (change.after or "").replace("[", '[{"command": "mine"}, ')
+    more = replace(file, settings=(*file.settings, Setting(("trusted",), value=True)))
+    second, rewritten = connected(more, lines, written)
+    assert read(more, second.after or "")["hooks"]["Stop"] == [{"command": "mine"}, {"command": "x"}]
+    assert disconnected(second.after, rewritten).after == '{"hooks": {"Stop": [{"command": "mine"}, ]}}'
 
 
 def test_a_new_place_of_the_program_replaces_the_old_one_alone() -> None:
     moved = Place(Scope.PROJECT, ROOT, ROOT, ("/new/dreamd",), HERE.environment)
-    for old, new in zip((one for agent in AGENTS for one in agent.files(HERE, nothing)),
-                        (one for agent in AGENTS for one in agent.files(moved, nothing)), strict=True):  # fmt: skip
-        own = OWN[old.format]
+    every = (zip(agent.files(HERE, nothing), agent.files(moved, nothing), strict=True) for agent in AGENTS)
+    for old, new in ((old, new) for pairs in every for old, new in pairs if old.head is None):
+        own = OWN.get(old.format, "# mine\n")
         change, written = connected(old, own, None)
         second, rewritten = connected(new, change.after, written)
         assert "my tools" not in (second.after or "")
         assert disconnected(second.after, rewritten).after == own
-
-
-@pytest.mark.parametrize(
-    ("command", "own"),
-    [
-        ("/a/dreamd bootstrap /srv --format hook", True),
-        ("'/a b/dreamd' ingest --hook", True),
-        ("python -m daemon ingest --hook", True),
-        ("python -P -m daemon ingest --hook", True),
-        ("/a/dreamd bootstrap -w '/R&D; $x'", True),
-        (shlex.join(["dreamd", "bootstrap", "-w", 'Ada\'s "R&D"']), True),
-        (HERE.ingest(), True),
-        (HERE.bootstrap("codex"), True),
-        (f"{HERE.ingest()}; lint", False),
-        (HERE.ingest().replace("true", "lint"), False),
-        ("command -v dreamd", False),
-        ("dreamd bootstrap && lint", False),
-        ("dreamd bootstrap; lint", False),
-        ("dreamd bootstrap\nlint", False),
-        ('dreamd bootstrap "$(lint)"', False),
-        ("dreamd note hello", False),
-        ("echo dreamd bootstrap", False),
-        ("dreamd bootstrap 'torn", False),
-        ("", False),
-    ],
-)
-def test_a_hook_is_known_by_what_it_runs(command: str, *, own: bool) -> None:
-    assert calls_dreamd(hook(command)) is own
-    assert not calls_dreamd({"hooks": [*hook(command)["hooks"], *hook("lint")["hooks"]]})
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "zsh", "fish"])
@@ -248,16 +212,10 @@ def commands_in(value: object) -> list[str]:
     return [one["command"] for one in inner if isinstance(one.get("command"), str)]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent.name in ("claude-code", "codex")])
 def test_a_thousand_hooks_that_came_with_a_repository_take_no_hour(agent: Agent) -> None:
     file = agent.files(HERE, nothing)[0 if agent.name == "codex" else 1]
-    (setting,) = (one for one in file.settings if one.path[-1] == "SessionStart")
-    hooks = [hook(f"dreamd bootstrap {number}") for number in range(1_000)]
-    text = EDITORS[file.format].with_value("", setting.path, hooks)
-    with pytest.raises(DocumentError, match="1,000 items"):
-        connected(file, text, None)
-    _, written = connected(file, None, None)
-    text = EDITORS[file.format].with_value("", setting.path, [setting.value] * 1_000)
-    with pytest.raises(DocumentError, match="1,000 items"):
-        disconnected(text, written)
+    change, written = connected(file, None, None)
+    copies = (change.after or "") + "".join(one.text for one in written.puts[1:2] * 1_000)
+    text = copies if agent.name == "codex" else f"/* {copies} */{change.after}"
+    assert disconnected(text, written).after is not None

@@ -1,0 +1,355 @@
+"""Edit: one literal text goes into an agent's file for each setting, and exactly that text comes out again.
+
+In JSON, with comments or without, it goes right behind the opening bracket of its object or list; in TOML at the end,
+where a table may always be added; in Markdown it is the first line. So nothing that follows has to be understood, and
+comments and layout stay. Every result is read again and has to say what it said before, plus the setting or less it:
+otherwise nothing is written. Parsers that keep comments were tried and lost to this: json-five takes a second for 90
+kB, and tomlkit moves what it was not asked to move.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal, cast
+
+from state.errors import DocumentError, UsageError
+
+Format = Literal["json", "toml", "md"]
+Path = tuple[str, ...]
+_Key = str | int
+_BOM = "\ufeff"
+_TOKEN = re.compile(
+    r'(?P<blank>\s+|//[^\r\n]*|/\*(?s:.*?)\*/)|"(?:[^"\\]|\\.)*"|[^\s{}\[\]:,"/]+|[{}\[\]:,]', re.DOTALL
+)
+_FIRST_INDENT, _NEXT_LINE = re.compile(r"\n([ \t]+)\S"), re.compile(r"[ \t]*\r?\n([ \t]*)(?=[^\s/])")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_NOTHING = object()
+# So many places where a text may stand are tried; a file with more of them came from nobody who means it.
+_MOST_PLACES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value in an agent's file; with `item` it is one of the list at this path, not all that is there."""
+
+    path: Path
+    value: object
+    item: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A setting with the text that was put in for it; "" if somebody else had set the same before.
+
+    `depth`: how many names of its path were there already.
+    """
+
+    setting: Setting
+    text: str
+    depth: int = 0
+
+
+def import_of(name: str) -> Setting:
+    """Return the line of a Markdown file that has an agent read another one."""
+    return Setting(("lines",), f"@{name}", item=True)
+
+
+def read(form: Format, text: str) -> Mapping[str, Any]:
+    """Return what the file says to its agent. Raise DocumentError for a broken one."""
+    if form == "md":
+        return {"lines": [line for line in text.removeprefix(_BOM).splitlines() if line.strip()]}
+    try:
+        return tomllib.loads(text.removeprefix(_BOM)) if form == "toml" else _read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"this is no {form.upper()} ({error})", "mend it by hand; nothing was changed") from error
+
+
+def at(value: object, path: Sequence[str], default: object = None) -> object:
+    """Return what a parsed file has at a path."""
+    for key in path:
+        if not isinstance(value, Mapping) or key not in value:
+            return default
+        value = value[key]
+    return value
+
+
+def holds(form: Format, text: str, setting: Setting) -> bool:
+    """Return whether the file has this setting, by whomever."""
+    found = at(read(form, text), setting.path, _NOTHING)
+    return setting.value in found if setting.item and isinstance(found, list) else found == setting.value
+
+
+def put(form: Format, text: str, setting: Setting) -> tuple[str, Put]:
+    """Return the text with this setting, and what was put in.
+
+    Raise DocumentError where something else is set, or where no literal text does it.
+    """
+    if holds(form, text, setting):
+        return text, Put(setting, "")
+    shown = json.dumps(setting.value, ensure_ascii=False)
+    by_hand = f"nothing was changed; put it in by hand, at {'.'.join(setting.path)}: {shown}"
+    before = read(form, text)
+    try:
+        expected = _having(before, setting.path, setting, first=form != "toml")
+    except ValueError as error:
+        raise DocumentError(str(error), by_hand) from error
+    place, new, depth = _PLACES[form](text, setting)
+    new = new.replace("\n", "\r\n") if "\r\n" in text else new
+    try:
+        new.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"a configuration file cannot hold {shown!a}", "give it a name in UTF-8") from error
+    after = f"{text[:place]}{new}{text[place:]}"
+    if not _says(form, after, [expected]):
+        raise DocumentError(f"{setting.path[0]!r} cannot be added without changing what is there", by_hand)
+    return after, Put(setting, new, depth)
+
+
+def cut(form: Format, text: str, one: Put) -> str | None:
+    """Return the text without what was put in; None if somebody has changed the setting, so that it stays."""
+    setting, before = one.setting, read(form, text)
+    expected = list(islice(_lacking(before, setting), _MOST_PLACES * (len(setting.path) + 1)))
+    if not expected:
+        is_gone = setting.item or at(before, setting.path, _NOTHING) is _NOTHING
+        return text if is_gone else None
+    # An agent that changes its own file writes other parts of it anew: JSON in its layout, TOML with blank lines.
+    lines = [re.escape(line) for line in one.text.splitlines() if line]
+    loose = r"(?:\r?\n)*" + r"(?:\r?\n)+".join(lines) if form == "toml" else ""
+    for pattern in (re.escape(one.text), loose):
+        for found in islice(re.finditer(pattern, text), _MOST_PLACES) if pattern else ():
+            after = text[: found.start()] + text[found.end() :]
+            if _says(form, after, expected):
+                return after
+    if form == "json":
+        after = _cut_from_json(text, one)
+        return after if _says(form, after, expected) else None
+    return None
+
+
+def _says(form: Format, text: str, expected: Sequence[object]) -> bool:
+    try:
+        return read(form, text) in expected
+    except DocumentError:
+        return False
+
+
+def _having(found: object, path: Path, setting: Setting, *, first: bool) -> object:
+    """Return the value with the setting in it. Raise ValueError where something else is in the way."""
+    name = ".".join(setting.path)
+    if path:
+        inner = {} if found is _NOTHING else found
+        if not isinstance(inner, Mapping):
+            raise ValueError(f"{name} belongs into an object, and something else is there")
+        return {**inner, path[0]: _having(inner.get(path[0], _NOTHING), path[1:], setting, first=first)}
+    if not setting.item:
+        if found is not _NOTHING:
+            raise ValueError(f"{name} has another value already")
+        return setting.value
+    items = [] if found is _NOTHING else found
+    if not isinstance(items, list):
+        raise ValueError(f"{name} is a list, and something else is there")  # noqa: TRY004 - of the file
+    return [setting.value, *items] if first else [*items, setting.value]
+
+
+def _lacking(whole: Mapping[str, Any], setting: Setting) -> Iterator[object]:
+    """Return what the file may say without the setting: also without what is empty then, outwards."""
+    found, inner = at(whole, setting.path, _NOTHING), list[object]()
+    if setting.item and isinstance(found, list):
+        inner = [[*found[:n], *found[n + 1 :]] for n, one in enumerate(found) if one == setting.value]
+    elif not setting.item and found == setting.value:
+        inner = [_NOTHING]
+    for left in inner:
+        path, value = setting.path, left
+        while path:
+            yield _replaced(whole, path, value)
+            if value is _NOTHING:
+                parent = cast("Mapping[str, Any]", at(whole, path[:-1]))
+                value = {name: one for name, one in parent.items() if name != path[-1]}
+                path = path[:-1]
+            elif value:
+                break
+            else:
+                value = _NOTHING
+
+
+def _replaced(whole: Mapping[str, Any], path: Path, value: object) -> dict[str, Any]:
+    if len(path) > 1:
+        value = _replaced(whole[path[0]], path[1:], value)
+    rest = {name: one for name, one in whole.items() if name != path[0]}
+    return rest if value is _NOTHING else {**rest, path[0]: value}
+
+
+# JSON
+
+
+def _read_json(text: str) -> dict[str, Any]:
+    """Read JSON with comments and trailing commas."""
+    try:
+        whole = json.loads(text.removeprefix(_BOM), parse_constant=_refused)
+    except ValueError:
+        kept = list[str]()
+        for match in _tokens(text):
+            if match[0] in ("}", "]") and kept[-1:] == [","] and kept[-2:-1] not in ([], ["{"], ["["], [","]):
+                kept.pop()
+            kept.append(match[0])
+        whole = json.loads(" ".join(kept) or "{}", parse_constant=_refused)
+    if not isinstance(whole, dict):
+        raise ValueError("it is no object")  # noqa: TRY004
+    return whole
+
+
+def _refused(constant: str) -> object:
+    raise ValueError(f"{constant} is no value")
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    start = len(_BOM) if text.startswith(_BOM) else 0
+    while start < len(text):
+        match = _TOKEN.match(text, start)
+        if match is None:
+            raise ValueError(f"at {text[start : start + 20]!r}")
+        start = match.end()
+        if match.lastgroup != "blank":
+            yield match
+
+
+@dataclass(slots=True)
+class _Span:
+    """Where a value stands with its name: from `begin` to `end`, `inside` is behind its opening bracket.
+
+    `name` is that of the member, or the number of the item, at which reading has arrived, and `at` where it begins.
+    """
+
+    path: tuple[_Key, ...]
+    begin: int
+    end: int = 0
+    inside: int = 0
+    name: _Key | None = None
+    at: int = -1
+
+
+def _spans(text: str) -> dict[tuple[_Key, ...], _Span]:
+    """Find where each value stands in a text that is known to be JSON; of two with one name the last counts."""
+    spans, open_spans = dict[tuple[_Key, ...], _Span](), list[_Span]()
+    for match in _tokens(text):
+        sign, last = match[0], open_spans[-1] if open_spans else None
+        if sign in "}]":
+            open_spans.pop().end = match.end()
+        elif sign == ",":
+            assert last is not None
+            last.name, last.at = (last.name + 1 if isinstance(last.name, int) else None), -1
+        elif last is not None and last.name is None:
+            last.name, last.at = json.loads(sign), match.start()
+        elif sign != ":":
+            path = (*last.path, cast("_Key", last.name)) if last else ()
+            begin = last.at if last and last.at >= 0 else match.start()
+            spans[path] = span = _Span(path, begin, match.end(), match.end())
+            if sign in "{[":
+                span.name = 0 if sign == "[" else None
+                open_spans.append(span)
+    return spans
+
+
+def _place_in_json(text: str, setting: Setting) -> tuple[int, str, int]:
+    """Return where the text goes, the text, and how many names of the path are there."""
+    spans, path, depth = _spans(text), setting.path, 0
+    container = spans.get(())
+    while container is not None and depth < len(path):
+        inner = spans.get(path[: depth + 1])
+        if inner is None or not container.begin < inner.begin < container.end:  # or of a namesake that is overruled
+            break
+        container, depth = inner, depth + 1
+    missing, value = path[depth:], setting.value
+    value = [value] if setting.item and missing else value
+    for name in reversed(missing[1:]):
+        value = {name: value}
+    unit = found[1] if (found := _FIRST_INDENT.search(text)) else "  "
+    if container is None:  # a file without anything but comments
+        head = "\n" if text.removeprefix(_BOM) and not text.endswith("\n") else ""
+        return len(text), f"{head}{json.dumps({missing[0]: value}, ensure_ascii=False, indent=unit)}\n", 0
+    place = container.inside
+    is_empty = next(one for one in _tokens_from(text, place))[0] in "}]"
+    is_compact = not is_empty and "\n" not in text[container.begin : container.end]
+    written = json.dumps(value, ensure_ascii=False, indent=None if is_compact else unit)
+    named = f"{json.dumps(missing[0], ensure_ascii=False)}: {written}" if missing else written
+    if is_compact:
+        return place, f"{named}, ", depth
+    line = text[text.rfind("\n", 0, place) + 1 : place]
+    outer = line[: len(line) - len(line.lstrip())]
+    beside = None if is_empty else _NEXT_LINE.match(text, place)
+    indent = beside[1] if beside else outer + unit
+    put = f"\n{indent}" + named.replace("\n", f"\n{indent}")
+    if not is_empty:
+        return place, f"{put},", depth
+    return place, put if _NEXT_LINE.match(text, place) else f"{put}\n{outer}", depth
+
+
+def _tokens_from(text: str, start: int) -> Iterator[re.Match[str]]:
+    """Yield the tokens behind a place, of which the caller wants the first."""
+    while (match := cast("re.Match[str]", _TOKEN.match(text, start))).lastgroup == "blank":
+        start = match.end()
+    yield match
+
+
+def _cut_from_json(text: str, one: Put) -> str:
+    """Cut the setting where it stands, with the containers that were made for it if nothing else is in them."""
+    spans, path = _spans(text), cast("tuple[_Key, ...]", one.setting.path)
+    if one.setting.item:
+        items = cast("list[object]", at(read("json", text), one.setting.path))
+        path = (*path, items.index(one.setting.value))
+    while len(path) - 1 > one.depth and sum(other[:-1] == path[:-1] for other in spans if other) == 1:
+        path = path[:-1]
+    span = spans[path]
+    begin, end = len(text[: span.begin].rstrip()), span.end
+    after = next(_tokens_from(text, end))
+    if after[0] == ",":
+        return text[:begin] + text[after.end() :]
+    return text[: begin - (text[begin - 1] == ",")] + text[end:]
+
+
+# TOML and Markdown
+
+
+def _place_in_toml(text: str, setting: Setting) -> tuple[int, str, int]:
+    path, value = setting.path, [setting.value] if setting.item else setting.value
+    if not isinstance(value, Mapping) and not _is_tables(value):
+        path, value = path[:-1], {path[-1]: value}
+    head = "\n" if text.removeprefix(_BOM) else ""
+    head += "\n" if text.removeprefix(_BOM) and not text.endswith("\n") else ""
+    return len(text), head + "".join(f"{line}\n" for line in _tables(path, value)), 0
+
+
+def _tables(path: Path, value: object) -> Iterator[str]:
+    """Yield the lines of a table, or of the tables of a list, each with its header."""
+    for table in cast("list[Mapping[str, object]]", value if isinstance(value, list) else [value]):
+        name = ".".join(map(_key, path))
+        if path:
+            yield f"[[{name}]]" if isinstance(value, list) else f"[{name}]"
+        inner = {key: one for key, one in table.items() if isinstance(one, Mapping) or _is_tables(one)}
+        yield from (f"{_key(key)} = {_inline(one)}" for key, one in table.items() if key not in inner)
+        for key, one in inner.items():
+            yield from _tables((*path, key), one)
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _inline(name)
+
+
+def _inline(value: object) -> str:
+    """Write a value that TOML and JSON write alike, but for one sign."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _place_in_markdown(text: str, setting: Setting) -> tuple[int, str, int]:
+    start = len(_BOM) if text.startswith(_BOM) else 0
+    return start, f"{setting.value}\n" + ("\n" if text[start:] else ""), 0
+
+
+_PLACES = {"json": _place_in_json, "toml": _place_in_toml, "md": _place_in_markdown}

@@ -1,0 +1,121 @@
+"""Agent files: files of dreamd's own in which an agent reads the memory at session start, where no hook shows it.
+
+`dreamd connect` makes them, and each version writes them anew. Nothing in them is anybody else's: what is typed there
+is lost, as their first row says. A file that was taken away is not made again.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from daemon.workspace.session_start import lasting
+from daemon.workspace.stores import Store
+from state.agents import reader_of
+from state.codec import decode, encode
+from state.document.agent_caps import CAPS
+from state.errors import DreamdError, FencedError
+from state.secrets.policy import Redaction
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+
+MARK = (
+    "<!-- dreamd writes this file anew from MEMORY.md: what is typed here is lost. Write into MEMORY.md, or run:"
+    ' dreamd note "…" -->'
+)
+# Agents leave comments out, also one that a line of memory would begin and never end; and they read the file that
+# follows an @. They look for it in each piece of Markdown, which begins behind any mark but a letter or a digit.
+_HIDES, _SHOWN = "<!--", "&lt;!--"
+_IMPORTS = re.compile(r"(?<!\\)((?:\\\\)+|(?<![^\W_]))@(?=\S)")
+_WINDOW, _LONGEST = 200_000, 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A file in a project's folder that shows the memory to an agent. `head` comes before everything else in it."""
+
+    path: str
+    folder: str
+    agent: str
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFiles:
+    """The files of one workspace."""
+
+    files: tuple[ShownFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMemory:
+    """The memory of a workspace as files of agents show it."""
+
+    workspace: Workspace
+    redaction: Redaction
+    environment: Mapping[str, str]
+
+    def text(self, agent: str, head: str) -> str:
+        """Return what the agent's file holds, within what the agent takes. Raise StorageError."""
+        cap, reader = CAPS[agent], reader_of(agent)
+        room, frame = cap.bytes, f"{head}{MARK}\n\n"
+        while True:
+            most = max(room - len(frame.encode()), 0)
+            said = lasting(self.workspace, reader.window or _WINDOW, most, self.redaction, self.environment)
+            whole = frame + _IMPORTS.sub(r"\1\\@", said.replace(_HIDES, _SHOWN))
+            rows, size = whole.count("\n"), len(whole.encode(errors="replace"))
+            if most == 0 or (rows <= cap.lines and size <= cap.bytes):
+                return whole
+            room = min(room * cap.lines // rows, room - max(size - cap.bytes, 0)) - 1
+
+    def keep(self, file: ShownFile) -> None:
+        """Have each version write this file. Raise StorageError."""
+        files = ShownFiles((*(one for one in _known(self.workspace) if one.path != file.path), file))
+        self.workspace.disk().write_atomic(_path(self.workspace), encode(files).encode())
+
+
+def agent_files(workspace: Workspace) -> tuple[Path, ...]:
+    """Return the files that show the memory. Raise StorageError."""
+    return tuple(Path(one.path) for one in _known(workspace))
+
+
+def is_ours(text: str | None) -> bool:
+    """Return whether a file is one that dreamd writes."""
+    return text is not None and MARK in text.splitlines()
+
+
+def write_agent_files(store: Store) -> None:
+    """Write each file as MEMORY.md is now; what is in the way becomes a notice."""
+    try:
+        known = _known(store.workspace)
+    except DreamdError as error:
+        store.notice(f"the files that show MEMORY.md to agents were not written ({error})")
+        return
+    shown = ShownMemory(store.workspace, store.config.secrets.redaction, os.environ)
+    for one in known:
+        try:
+            _write(store, one, shown)
+        except FencedError:
+            raise
+        except DreamdError as error:
+            store.notice(f"{one.path} does not show MEMORY.md as it is now ({error})")
+
+
+def _write(store: Store, file: ShownFile, shown: ShownMemory) -> None:
+    path, disk = Path(file.path), Disk(Path(file.folder), store.disk.system)
+    content = disk.read_optional(path, _LONGEST) if path.parent.is_dir() else None
+    text = content.decode(errors="replace") if content is not None else None
+    if is_ours(text) and (new := shown.text(file.agent, file.head)) != text:
+        store.check()
+        disk.write_atomic(path, new.encode(errors="replace"), 0o644)
+
+
+def _known(workspace: Workspace) -> tuple[ShownFile, ...]:
+    path = _path(workspace)
+    content = workspace.disk().read_optional(path) if path.exists() else None
+    return decode(ShownFiles, content, str(path)).files if content is not None else ()
+
+
+def _path(workspace: Workspace) -> Path:
+    return workspace.state / "agent-files.json"
