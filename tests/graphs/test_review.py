@@ -19,7 +19,6 @@ from graphs.review import (
     is_outdated,
 )
 from graphs.room import fit
-from state.changes.change import CurrentLine
 from state.document.approval import Approval, Policy
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Operation, Why
@@ -268,7 +267,7 @@ def changed(*wishes: LineChange, **more: object) -> ChangedLines:
 
 
 def of(action: LineAction, number: int, text: str = "", *, again: bool = False) -> LineChange:
-    line: CurrentLine = snapshot(TEXT).lines[number - 1]
+    line = snapshot(TEXT).lines[number - 1]
     return LineChange(action, line.section, line, text, again)
 
 
