@@ -80,13 +80,19 @@ def opening(snapshot: Snapshot) -> list[Message]:
             "rules": [redaction.of(text) for text in snapshot.genome],
             "inputs": [
                 {"id": one.id, "label": label(one), "text": redaction.of(one.text)}
-                for one in sorted(shown, key=lambda one: (one.at, list(Kind).index(one.kind), len(one.id), one.id))
+                for one in sorted(shown, key=_as_said)
             ],
             "removed": [redaction.of(text) for text in snapshot.tombstones[-MOST_REMOVED_SHOWN:]],
             "leaving": ", ".join(line.id for line in _next_to_leave(sheet)),
         },
     )
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def _as_said(piece: Evidence) -> tuple[bool, float, int, int]:
+    """Sort news by when it was said; what else a dream is given follows in its own order."""
+    is_news = piece.kind in (Kind.NOTE, Kind.CRYSTAL)
+    return not is_news, piece.at.timestamp() if is_news else 0.0, list(Kind).index(piece.kind), int(piece.id[1:])
 
 
 def label(piece: Evidence) -> str:

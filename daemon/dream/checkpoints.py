@@ -63,14 +63,14 @@ def saver_of(connection: sqlite3.Connection) -> "SqliteSaver":
     return SqliteSaver(connection, serde=JsonValues())
 
 
-def drop(store: Store, dream: str) -> None:
-    """Delete the checkpoints of a dream that has ended, and shrink the file."""
+def drop(store: Store) -> None:
+    """Delete the checkpoints of a dream that has ended, with what others have left, and shrink the file."""
     if not (store.workspace.checkpoints / "dreams.db").exists():
         return
     with checkpoints(store) as connection:
         with connection:
-            connection.execute("DELETE FROM checkpoints WHERE thread_id = ?", (dream,))
-            connection.execute("DELETE FROM writes WHERE thread_id = ?", (dream,))
+            connection.execute("DELETE FROM checkpoints")
+            connection.execute("DELETE FROM writes")
         connection.execute("VACUUM")
 
 

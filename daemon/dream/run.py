@@ -186,11 +186,11 @@ def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord) -> Outcome | 
     if version is not None:
         store.ledger.end(run.id, "committed", "finished after an interruption", utc_now(), version)
         store.notices.append(f"the interrupted dream {run.id} had committed version {version}")
-        drop(store, run.id)
+        drop(store)
         return None
     if not has_begun(store, run.id):
         store.ledger.end(run.id, "failed", "interrupted before it had said anything", utc_now())
-        drop(store, run.id)
+        drop(store)
         return None
     steps.begin(run.id)
     steps(Step("resume", f"dream {run.id} was interrupted; it goes on"))
@@ -219,7 +219,7 @@ def _run(
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
             store.ledger.end(dream, "failed", f"{code}: {error}", utc_now())
             settle_answers(store, dream)
-            drop(store, dream)
+            drop(store)
         if resumed and not isinstance(error, DreamdError):  # of damaged, or forged, checkpoints everything may come
             raise StorageError(
                 f"the interrupted dream {dream} cannot go on ({type(error).__name__}: {error}) and is given up",
@@ -231,7 +231,7 @@ def _run(
     finally:
         if mode is not Mode.DRY:
             settle_answers(store, dream)
-            drop(store, dream)
+            drop(store)
 
 
 def _dreamt(

@@ -10,7 +10,7 @@ from state.document.operations import Action
 # The kinds of operations that have rules of their own.
 RULED = (Action.ADD, Action.REVISE, Action.MERGE, Action.EVICT)
 # What a rule for another kind of operation is meant for as well.
-_KINDS = {Action.MOVE: Action.REVISE, Action.CLOSE: Action.EVICT, Action.RECALL: Action.ADD}
+_KINDS = {Action.MOVE: Action.REVISE, Action.CLOSE: Action.EVICT, Action.RECALL: Action.ADD, Action.LEARN: Action.ADD}
 
 
 class Approval(StrEnum):

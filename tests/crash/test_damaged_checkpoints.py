@@ -1,6 +1,7 @@
 """Checkpoints that are damaged anywhere cost at most the dream that went on with them: each note is consumed once."""
 
 import random
+import shutil
 import sqlite3
 import struct
 from collections.abc import Callable
@@ -12,29 +13,34 @@ import pytest
 from daemon.dream.memory import WorkspaceMemory
 from state.errors import DocumentError, DreamdError
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from tests.support.committing import OLD_NOTES, dreamt, lines, opened
+from tests.support.committing import OLD_NOTES, dreamt, lines, opened, with_model
 
 NOTES = ("The cat is called Miez", "The ferry to Oslo leaves at nine")
 LATER = "The dog is called Rex"
 
 
-@pytest.fixture
-def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """A dream that has been thought and not committed: the disk was full."""
+@pytest.fixture(scope="module")
+def thought(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A dream by a model that has been thought and not committed: the disk was full."""
 
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    workspace = init_workspace(contained(tmp_path / "agent"))
+    workspace = init_workspace(contained(tmp_path_factory.mktemp("thought") / "agent"))
     with opened(workspace) as store:
         dreamt(store, *OLD_NOTES)
-    with monkeypatch.context() as patch, opened(workspace) as store:
-        patch.setattr(WorkspaceMemory, "commit", full)
-        with pytest.raises(sqlite3.OperationalError):
-            dreamt(store, *NOTES)
+        with pytest.MonkeyPatch.context() as patch, with_model(store):
+            patch.setattr(WorkspaceMemory, "commit", full)
+            with pytest.raises(sqlite3.OperationalError):
+                dreamt(store, *NOTES)
     with closing(sqlite3.connect(workspace.checkpoints / "dreams.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace
+
+
+@pytest.fixture
+def interrupted(thought: Workspace, tmp_path: Path) -> Workspace:
+    return contained(Path(shutil.copytree(thought.root, tmp_path / "agent")).resolve())
 
 
 def freelist(path: Path) -> None:

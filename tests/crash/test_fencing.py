@@ -163,7 +163,7 @@ def test_a_version_that_was_made_in_the_meantime_is_not_overwritten_and_the_next
     workspace = ready.copy(tmp_path / "agent")
     with opened(workspace) as store:
         store.memory.commit(ready.dream)
-        with pytest.raises(FencedError, match="version 2 was committed by another process"):
+        with pytest.raises(FencedError, match="version 3 was committed by another process"):
             store.memory.commit(replace(ready.dream, id="another"))
         dreamt(store, FURTHER)
     assert_consistent(workspace, FURTHER)

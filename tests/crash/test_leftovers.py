@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.dream.checkpoints import checkpoints
 from daemon.workspace.stores import utc_now
 from tests.support.committing import Prepared, dreamt, opened, prepared
 from tests.support.faults import Fault, FaultySystem, PowerCut
@@ -50,7 +51,8 @@ def test_checkpoints_that_a_dream_failed_to_drop_are_dropped_by_the_next_one(rea
     workspace = ready.copy(tmp_path / "agent")
     with opened(workspace) as store:
         store.memory.recover()
-        dreamt(store, "The cat is called Miez")
+        with checkpoints(store):
+            pass
     with closing(sqlite3.connect(workspace.checkpoints / "dreams.db")) as connection, connection:
         connection.execute("INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES ('displaced', '1')")
         connection.execute(

@@ -1,6 +1,7 @@
 """A real dream, ready to be committed: a folder to be copied for each way in which the commit may go wrong."""
 
 import hashlib
+import os
 import shutil
 import sqlite3
 import time
@@ -9,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
-from daemon.config.settings import Config
+from daemon.config.settings import Config, ModelSection
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -23,6 +25,8 @@ from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.lineage import Lineage
 from state.stores.vectors.embedder import Unavailable
 from tests.support.faults import Unsynced
+from tests.support.model_characters import good
+from tests.support.scripted_model import ScriptedModel
 
 OLD_NOTES = (
     "The staging server listens on port 8080",
@@ -72,6 +76,17 @@ def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
     for note in notes:
         store.notes.inbox.append(Note(note, utc_now(), 0.8))
     return dream_now(store, Reason.MANUAL, mode)
+
+
+@contextmanager
+def with_model(store: Store) -> Iterator[None]:
+    """Dreams by a scripted model, which LangGraph saves."""
+    with ScriptedModel(good) as model, patch.dict(os.environ, OPENAI_API_KEY="sk-scripted", NO_PROXY="127.0.0.1"):
+        store.config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
+        try:
+            yield
+        finally:
+            store.config = Config()
 
 
 def prepared(folder: Path) -> Prepared:

@@ -241,7 +241,9 @@ def _history(connection: sqlite3.Connection, texts: Sequence[HostileText], now: 
         crystal, found = crystals[one.label], current.get(one.short(_LINE))
         successor = found["id"] if found else ""
         connection.execute(
-            "INSERT INTO lines VALUES (?, 'The Bond', ?, ?, .5, 'web', 1, ?, 2, ?, ?)",
+            "INSERT INTO lines"
+            " (id, section, text, crystal, importance, trust, born_in, born_at, died_in, fate, successor)"
+            " VALUES (?, 'The Bond', ?, ?, .5, 'web', 1, ?, 2, ?, ?)",
             (
                 f"L{10_000 + one.number}",
                 f"earlier {one.short(_LINE)}",

@@ -43,7 +43,7 @@ def _view(replies: Replies, query: FromChange, _: datetime) -> Mapping[str, obje
     # Whole dreams stand before every change, and not again on the pages after the first.
     before = len(dreams) if changes and changes[0].number <= query.number <= changes[-1].number else 0
     shown = dreams[before:]
-    diffs = {dream.id: unified_diff(dream.before, dream.text, "now", f"version {dream.number}") for dream in shown}
+    diffs = {dream.id: unified_diff(dream.before, dream.after, "now", f"version {dream.number}") for dream in shown}
     left = _MOST_BYTES - sum(weight(diff[:_DIFF_CHARACTERS]) for diff in diffs.values())
     every = _fitting(changes[len(earlier) :], left, 0 if shown else 1)
     later = changes[len(earlier) + len(every) :]

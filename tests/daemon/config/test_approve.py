@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import ApproveSection, load
-from state.document.approval import Approval, Heard, Policy
+from state.document.approval import RULED, Approval, Heard, Policy
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.errors import ConfigError
@@ -50,7 +50,7 @@ def test_what_was_heard_is_marked_unless_its_owner_is_stricter(tmp_path: Path) -
 
 def test_a_section_may_say_it_one_by_one(tmp_path: Path) -> None:
     policy = loaded(tmp_path, 'dream: {approve: {sections: {"The Bond": {add: ask, merge: never}}}}')
-    assert [rule(policy, action, BOND) for action in Action] == ["ask", "auto", "auto", "never"]
+    assert [rule(policy, action, BOND) for action in RULED] == ["ask", "auto", "never", "auto"]
 
 
 def test_a_variable_may_hold_the_table() -> None:

@@ -108,9 +108,9 @@ def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_pat
         dreamt(store)
         (request,) = model.requests
         given = [(text, label) for name, label, text in inputs_of(request) if name.startswith("C")]
-        assert [text for text, _ in given] == [
-            "The vault opens to the left",
+        assert sorted(text for text, _ in given) == [
             "Lamps are green",
+            "The vault opens to the left",
             "Windows are round",
         ]
         for text in ("The vault opens to the left", "Lamps are green", "Windows are round"):
