@@ -204,7 +204,7 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
             daemon.until(lambda: model.count == 1)
             inside = json.loads(home.dreamd("status", "-w", workspace.root, "--json").out)
             assert inside["service"]["pid"] == daemon.process.pid
-            assert inside["service"]["dreaming"] == inside["next_dream"] == "a dream runs now (reflect is done)"
+            assert inside["service"]["dreaming"] == inside["next_dream"] == "a dream runs now (gather is done)"
             assert inside["last_dream"]["outcome"] == "running"
             assert (inside["pending"]["notes"], inside["version"], inside["spending"]["calls"]) == (5, 0, 0)
             assert inside["problems"] == []

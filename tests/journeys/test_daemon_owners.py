@@ -88,7 +88,7 @@ def test_with_a_daemon_the_command_line_is_a_client_in_everything(home: Home) ->
         dream = did("dream")
         assert "version 1" in dream.out
         steps = [row.split()[0] for row in dream.err.splitlines()]
-        assert steps[-6:] == ["gather", "reflect", "synthesize", "guard", "evict", "commit"]
+        assert steps[-4:] == ["gather", "synthesize", "evict", "commit"]
         did("dream", status=3)
         noted(workspace, ["The cat is called Miez"])
         assert "version 2" in did("dream").out

@@ -198,7 +198,7 @@ def test_a_dream_is_watched_as_it_runs(home: Home) -> None:
             page.get_by_role("heading", name="Dream of").wait_for()
             stays(page)
             daemon.until(lambda: model.count == 1)
-            page.locator("tbody tr", has_text="reflect").wait_for()
+            page.locator("tbody tr", has_text="gather").wait_for()
             assert page.locator("tbody tr", has_text="synthesize").count() == 0
             answered.set()
             page.locator("tbody tr", has_text="commit").wait_for()
