@@ -98,7 +98,7 @@ def _history(trial: Trial) -> None:
     found = [row for row in lived.versions(trial.workspace) if row["number"]]
     numbers = [row["number"] for row in found]
     demand(numbers == list(range(1, len(found) + 1)), f"the versions are {numbers}")
-    bare = [row["number"] for row in found if not row["text"] or bool(row["record"]) != bool(row["dream"])]
+    bare = [row["number"] for row in found if not row["text"] or (row["dream"] and not row["record"])]
     demand(not bare, f"versions {bare} lack their text or their record")
 
 

@@ -22,6 +22,7 @@ MISSING = "working_memory_chat-nobody_20200101-000000"
 _TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?")
 _FIGURES = re.compile(r'"(0\.\d+)"')
 _STAMPS = re.compile(r"_\d{8}-\d{6}")
+_IDS = re.compile(r'"[0-9a-f]{32}"')  # of crystals, which are random
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ def timeless(answer: Any, workspace: Workspace) -> Any:
     text = json.dumps(answer)
     for path, name in ((workspace.root, "ROOT"), (workspace.state, "STATE")):
         text = text.replace(json.dumps(str(path))[1:-1], name)
-    text = _STAMPS.sub("_STAMP", _TIMES.sub("TIME", text))
+    text = _IDS.sub('"ID"', _STAMPS.sub("_STAMP", _TIMES.sub("TIME", text)))
     text = _FIGURES.sub(lambda found: f'"{float(found[1]):.3f}"', text)
     return json.loads(text, parse_float=lambda number: round(float(number), 3))
 

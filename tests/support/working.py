@@ -1,6 +1,7 @@
 """A workspace for tests of working memory: open, without a model of embeddings, at a time that stands still."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -50,6 +51,9 @@ def add(store: Store, content: str, session: str = "s", priority: str = "medium"
     return sessions.add(store, session, sessions.Draft(content, priority, **given), now).id
 
 
+_IDS = re.compile(r"\b[0-9a-f]{32}\b")
+
+
 def contents(memories: values.Memories | values.Pending | values.SearchResult | values.Recalled) -> list[str]:
     return [memory.content for memory in memories.memories]
 
@@ -73,7 +77,10 @@ def deeds(store: Store, session: str = "s") -> list[tuple[str, str]]:
 
 
 def written(store: Store) -> list[tuple[str, tuple[object, ...]]]:
-    """Every row of the tables of working memory and of the crystals, to be compared."""
+    """Every row of the tables of working memory and of the crystals, to be compared: ids of crystals are random."""
     tables = "sessions items item_events forgotten crystals occurrences cold_words_docsize".split()
     read = store.crystals.connection.execute
-    return [(table, tuple(row)) for table in tables for row in read(f"SELECT * FROM {table}").fetchall()]  # noqa: S608
+    rows = ((table, row) for table in tables for row in read(f"SELECT * FROM {table}").fetchall())  # noqa: S608
+    return [
+        (table, tuple(_IDS.sub("ID", one) if isinstance(one, str) else one for one in row)) for table, row in rows
+    ]

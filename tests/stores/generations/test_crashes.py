@@ -54,7 +54,7 @@ def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_i
             shutil.rmtree(folder)
         return system
 
-    assert every_fault(_FAULTS, scenario) > share(30)
+    assert every_fault(_FAULTS, scenario) > share(25)
 
 
 _CHILD = """
