@@ -123,14 +123,14 @@ class Dreamer:
         began = talk.begun(self.snapshot)  # what the program counts is no answer of the model's
         is_heard = len(sheet.heard) > len(began.heard) or len(sheet.told) > len(began.told)
         if not state["failure"] and answers and sheet.unread and not is_heard and self.ports.on_failure != EXTRACTIVE:
-            return Ended(None, tuple(sheet.refused), f"{sheet.unread[0].guard}: {sheet.unread[0].figures}")
+            return Ended(None, sheet.refusals, f"{sheet.unread[0].guard}: {sheet.unread[0].figures}")
         if state["failure"] or not answers or (sheet.unread and not is_heard):
             return self.without_model(state["failure"] or "the model gave no answer that can be read", usage)
         extractive.finish(sheet)
         if not (sheet.heard or sheet.changes or sheet.staged) and self.snapshot.taken:
             if self.ports.on_failure == EXTRACTIVE:
                 return self.without_model(UNSAID, usage)
-            return Ended(None, (*sheet.refused, Refusal("nothing taken in", "dream", UNSAID)), UNSAID)
+            return Ended(None, (*sheet.refusals, Refusal("nothing taken in", "dream", UNSAID)), UNSAID)
         return self._fitted(sheet, usage.model, usage)
 
     # Without one.
@@ -146,7 +146,7 @@ class Dreamer:
     def _fitted(self, sheet: Sheet, author: str, usage: Usage) -> Ended:
         fit(sheet, self.ports.memory)
         seconds = (self.ports.clock() - self.snapshot.now).total_seconds()
-        return Ended(sheet.dream(author, usage, seconds), tuple(sheet.refused))
+        return Ended(sheet.dream(author, usage, seconds), sheet.refusals)
 
 
 def graph_of(

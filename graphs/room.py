@@ -166,7 +166,7 @@ def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool
     others = [line for line in lines if line not in past]
     for line, operation, keywords in _led_to(sheet, [(line, None) for line in others], archive):
         if keywords is None:
-            _keep(sheet, line)
+            sheet.unmovable.add(line.id)
             continue
         pointer = _pointer(sheet, line, operation, keywords)
         is_full = len(_pointers(sheet)) >= MAX_POINTERS or (
@@ -194,7 +194,9 @@ def _point_to_evicted(sheet: Sheet, archive: Archive) -> None:
     sheet.take_back(line for line, _ in wanted)
     for line, operation, keywords in _led_to(sheet, wanted, archive):
         if keywords is None:
-            _keep(sheet, line)
+            sheet.unmovable.add(line.id)
+            figures = f"no words of {line.id} lead the search to it among {FIRST}; it stays"
+            sheet.refuse(Refusal("pointer", "operation", figures))
         else:
             sheet.change(_led_away(line, _pointer(sheet, line, operation, keywords)))
 
@@ -202,12 +204,6 @@ def _point_to_evicted(sheet: Sheet, archive: Archive) -> None:
 def _led_away(line: CurrentLine, pointer: CurrentLine | None) -> Change:
     """Return the change of a line that leaves; the pointer in its place rests on the crystal to which it leads."""
     return Change(Why.EVICTED, (line,), (pointer,) if pointer else (), (pointer.crystal,) if pointer else ())
-
-
-def _keep(sheet: Sheet, line: CurrentLine) -> None:
-    sheet.unmovable.add(line.id)
-    figures = f"no words of {line.id} lead the search to it among {FIRST}; it stays"
-    sheet.refuse(Refusal("pointer", "operation", figures))
 
 
 def _led_to(

@@ -136,7 +136,7 @@ class Sheet(Page):
         A model's ask the owner where the policy says so, and the others that `asks` is said of.
         """
         for given in operations:
-            operation = self._made_safe(given, by_model=by_model)
+            operation = self._made_safe(given, by_model=by_model, asks=asks)
             if by_model and self._has_heard(operation):
                 self.heard.update(operation.cites)
                 self.told.append(Told(operation, "was said before"))
@@ -157,6 +157,11 @@ class Sheet(Page):
         said = (one.operation for one in self.told if one.applied or one.waits)
         same = (operation.action, operation.section, operation.lines, operation.text)
         return any((one.action, one.section, one.lines, one.text) == same for one in said)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Every refusal once: a model may say again what was refused."""
+        return tuple(dict.fromkeys(self.refused))
 
     def refuse(self, refusal: Refusal) -> None:
         """Tell that something that was wanted is not done."""
@@ -195,7 +200,7 @@ class Sheet(Page):
         """How many more lines of before may change without asking: a third of them, or a few."""
         return max(BOUNDS.changed, self._size // 3) - len(self.gone())
 
-    def _made_safe(self, operation: Operation, *, by_model: bool) -> Operation:
+    def _made_safe(self, operation: Operation, *, by_model: bool, asks: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
         operation = replace(operation, keywords=as_line(operation.keywords.replace("`", " ")))
         text = operation.text
@@ -206,9 +211,8 @@ class Sheet(Page):
         if operation.action is Action.EVICT and self.snapshot.forgotten.found(text):
             return replace(operation, text="")  # the line gives its pointer another topic
         # Too long a text is refused, not cut: who said it can say it shorter.
-        return replace(
-            operation, text=as_line(without_count(text) if by_model else text, max(LINE_CHARACTERS, len(text)))
-        )
+        text = without_count(text) if by_model or asks else text
+        return replace(operation, text=as_line(text, max(LINE_CHARACTERS, len(text))))
 
     def _carry_out(self, operation: Operation) -> None:
         pieces = [self.inputs[cite] for cite in self.cited_inputs(operation)]
@@ -394,7 +398,7 @@ class Sheet(Page):
             mood=feeling,
             changes=changes,
             operations=tuple(one.operation for one in self.told if one.applied),
-            refused=tuple(self.refused),
+            refused=self.refusals,
             crystals=tuple({one.id: one for one in (*snapshot.notes, *self.learnt, *left)}.values()),
             dreamt=dreamt,
             taken=taken,

@@ -133,8 +133,10 @@ def _hear(sheet: Sheet, answer: str) -> None:
     def clean(text: str) -> str:
         return forgotten.masked(redaction.of(text)) if forgotten else redaction.of(text)
 
+    # Of lines that left in this dream too: what changed them may be said again.
+    lines = [*sheet.snapshot.lines, *sheet.standing]
     try:
-        reply = read_reply(answer, {line.id: line.section for line in sheet.standing}, clean)
+        reply = read_reply(answer, {line.id: line.section for line in lines}, clean)
     except ReplyError as error:
         sheet.unread = [Refusal("schema", "dream", str(error))]
         sheet.refused += sheet.unread
@@ -219,7 +221,7 @@ def _felt(snapshot: Snapshot) -> str:
         return "Nothing was felt since the last dream."
     counts = Counter(feeling for feeling, _ in felt.events)
     told = ", ".join(f"{count} {_FELT[feeling]}" for feeling, count in counts.most_common())
-    causes = "; ".join(f'"{snapshot.redaction.of(cause)[:90]}"' for _, cause in felt.events[-_CAUSES:] if cause)
+    causes = "; ".join(quoted(snapshot.redaction.of(cause)[:90]) for _, cause in felt.events[-_CAUSES:] if cause)
     return f"Since the last dream: {told} (at its height {mood(felt.height)})" + (f": {causes}." if causes else ".")
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.full
 
 def answering(prompt: str) -> tuple[Step, ...]:
     """A model that does what a dream asks of it."""
-    return (good({"messages": [{"content": prompt}]}, 1),)
+    return (good({"messages": [{}, {"content": prompt}]}, 1),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ OWN = {
     "Please look around.",
     *("WebFetch: https://example.org", "Read: notes.txt", "web_search", "run_tests"),
 }
-SECTIONS = ("The Bond", "Active Context", "The Phenotype", "The Niche", "Curiosity Gaps")
+SECTIONS = ("The Bond", "Active Context", "The Phenotype", "Curiosity Gaps")
 
 
 def claude_code(texts: list[Poisoned]) -> list[dict[str, Any]]:
@@ -104,7 +104,9 @@ def sound(workspace: Workspace) -> None:
 
 def asked_well(model: ScriptedModel) -> None:
     for request in model.requests:
-        assert ends_quotation(str(request["messages"][-1]["content"])) == []
+        for message in request["messages"]:
+            if message["role"] == "user":
+                assert ends_quotation(message["content"]) == []
 
 
 @pytest.mark.full

@@ -32,7 +32,8 @@ def remembered(workspace: Workspace) -> set[str]:
 
     MEMORY.md follows the commit: until it has, the notes are told by their crystals.
     """
-    return {row["text"] for row in rows(workspace, "SELECT text FROM crystals")} | set(pending(workspace))
+    waiting = set(pending(workspace))  # first: a note that is taken in meanwhile is a crystal then
+    return waiting | {row["text"] for row in rows(workspace, "SELECT text FROM crystals")}
 
 
 def pending(workspace: Workspace) -> list[str]:

@@ -16,6 +16,8 @@ from state.text.words import search_form, terms
 # Work of one query: how many places of its words in the index are looked at. Words are taken rarest first, and the
 # frequent ones that no longer fit say little about any single text.
 MAX_POSTINGS = 8_000
+# The format of FTS5's index without 'secure-delete' (fts5Int.h: FTS5_CURRENT_VERSION).
+_FORMAT = 4
 _OPTIMIZE = "INSERT INTO words (words) VALUES ('optimize')"
 _WHOLE_WORD = re.compile(r"[^\W_]+")
 
@@ -113,7 +115,8 @@ def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
     try:
         connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
+        # A damaged version number is a plain error to FTS5, which names the cure: "run 'rebuild'".
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT or "invalid fts5 file format" in str(error):
             return True
         raise
     return False
@@ -132,6 +135,8 @@ def compact(connection: sqlite3.Connection) -> None:
 
 def rebuild(connection: sqlite3.Connection, index: str = "words") -> None:
     """Rebuild a full-text index from its rows: old segments keep no word of what was taken out."""
+    # FTS5 advises to rebuild an index whose version number is damaged, and refuses to before it is mended.
+    connection.execute(f"INSERT OR REPLACE INTO {index}_config (k, v) VALUES ('version', {_FORMAT})")
     connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
 
 

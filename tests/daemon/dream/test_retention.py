@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from daemon.api.provenance import why
+from daemon.config.settings import Config, ModelSection
 from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
@@ -17,6 +18,8 @@ from state.signals.curiosity import Cause
 from state.signals.hormones import Feeling
 from state.stores.database.table import layouts_of
 from tests.support.forgettable import quick
+from tests.support.model_characters import good
+from tests.support.scripted_model import ScriptedModel
 
 # What the promises rest on.
 KEPT = "crystals occurrences versions lines evidence pointers tombstones forgotten items".split()
@@ -65,11 +68,16 @@ def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: P
 
 
 @pytest.mark.full
-def test_the_file_of_checkpoints_is_small_again_after_a_dream(tmp_path: Path) -> None:
+def test_the_file_of_checkpoints_is_small_again_after_a_dream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
     workspace = init_workspace(tmp_path / "here")
     path = workspace.checkpoints / "dreams.db"
-    with quick(workspace) as store:
+    with ScriptedModel(good) as model, quick(workspace) as store:
+        store.config = Config(model=ModelSection(name="openai/scripted", api_base=model.url))
         for number in range(60):
             store.notes.inbox.append(Note(f"Step {number}: " + "the gateway was moved again. " * 60, utc_now(), 0.5))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
+    assert model.requests
     assert path.stat().st_size < 64 * 1024

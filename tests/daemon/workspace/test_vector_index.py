@@ -56,7 +56,7 @@ def fill(crystals: Crystals, first: int, end: int) -> None:
     keys = crystals.keys(one.id for one in notes)
     drawn = np.stack([np.random.default_rng(keys[one.id]).standard_normal(WIDTH) for one in notes])
     vectors = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
-    crystals.vectors.keep([(keys[one.id], one.id) for one in notes], EMBEDDER.name, vectors)
+    crystals.vectors.keep([(keys[one.id], one.digest) for one in notes], EMBEDDER.name, vectors)
 
 
 @pytest.fixture

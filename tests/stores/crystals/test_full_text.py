@@ -1,5 +1,6 @@
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -139,6 +140,19 @@ def test_an_index_with_other_words_than_the_crystals_is_torn(connection: sqlite3
     connection.execute("UPDATE crystals SET text = 'cluster'")
     assert not full_text.is_behind(connection)
     assert full_text.is_torn(connection)
+
+
+@pytest.mark.parametrize("damage", ["UPDATE words_config SET v = 9", "DELETE FROM words_config"])
+def test_an_index_whose_version_is_damaged_is_torn_and_rebuilt(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "state.db"
+    with closing(open_database(path)) as before:
+        _write(before, "cluster")
+        before.execute(damage)
+    with closing(open_database(path)) as after:
+        assert full_text.is_torn(after)
+        full_text.rebuild(after)
+        assert not full_text.is_torn(after)
+        assert _found(after, "cluster") == [1]
 
 
 def test_a_fault_that_is_no_tear_is_not_called_one(connection: sqlite3.Connection) -> None:

@@ -17,11 +17,23 @@ _LOADS = re.compile(
 # A line that claims to be counted, as those of Emerging Skills are.
 _SKILL = re.compile(r".(?:→|->)\s*Confidence:\s*(?:\d\d?|100)\s*%\s*\|\s*Occurrences:\s*\d{1,9}\s*$", re.IGNORECASE)
 _ALLOWED_JOINERS = "\u200c\u200d"
-_INPUT = re.compile(r'(?:[NCIGTSWE]\d+ \([^()"]*\)|L\d+(?: \(pinned\))?): (".*")')
+_INPUT = re.compile(r'(?:[A-Z]\d+ \([^()"]*\)): (".*")')
+_STRING = r'("(?:[^"\\]|\\.)*")'
 _PLAIN = re.compile(
-    r"It is \d{4}-.*|The file may have \d+ characters.*|</?memory>|</?removed>|## (?:" + "|".join(_SECTIONS) + r")"
-    r"|\(nothing yet\)|\(none\)|Inputs:|Group \d+:|Constraints that The Phenotype must not contradict:|"
-    r"Your last answer was refused\. Mend this and answer again in full:|"
+    r"The file (?:may have|has) [\d,]+ (?:characters and has|of) [\d,]+(?: characters\.|; a pointer takes about 80\.)"
+    r"|</?memory>|## (?:"
+    + "|".join(_SECTIONS)
+    + r")|\(nothing yet\)|\(none\)|Inputs, in the order in which they were said:"
+    r"|The agent's own rules, which The Phenotype does not contradict:|Deleted by the owner; do not write it again:"
+    r"|(?:As it stands the file is|That is [\d,]+) too (?:long|many)\."
+    r" If you choose nothing, these leave, in this order:(?: L\d+(?:, L\d+)*\.)?"
+    r"|That was answer \d of \d at most\.|These (?:stand|wait); do not say them again:"
+    r"|These were refused:|Answer with the operations that mend this, and nothing else: the same JSON object\."
+)
+# A row of the template that quotes memory: what was felt, or what became of an operation.
+_QUOTING = re.compile(
+    rf"It is \w+ [\d-]+ [\d:]+ UTC\. (?:[^\"<>]+(?:: {_STRING}(?:; {_STRING})*\.)?)"
+    rf"|- (?:\w+|L\d+:) {_STRING}(?:: [^\"<>]+)?"
 )
 
 
@@ -74,11 +86,12 @@ def ends_quotation(message: str) -> list[str]:
     """The rows of a prompt's user message that are neither the template's nor one whole JSON string."""
     strange = []
     for row in message.split("\n"):
-        quoted = _INPUT.fullmatch(row) or re.fullmatch(r'- (".*")', row)
-        if quoted:
-            json.loads(quoted[1])
-            if "<" in quoted[1] or ">" in quoted[1] or any(unseen(char) for char in quoted[1]):
-                strange.append(row)
-        elif not _PLAIN.fullmatch(row):
+        if not row or _PLAIN.fullmatch(row):
+            continue
+        found = _INPUT.fullmatch(row) or re.fullmatch(r'- (".*")', row) or _QUOTING.fullmatch(row)
+        texts = [text for text in found.groups() if text] if found else []
+        for text in texts:
+            json.loads(text)
+        if not found or any("<" in text or ">" in text or any(map(unseen, text)) for text in texts):
             strange.append(row)
     return strange
