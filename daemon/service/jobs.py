@@ -29,7 +29,7 @@ from state.stores.database.copies import DAY
 _TURN_SECONDS = 5.0
 MOST_UNREAD = 5
 # After these nodes a dream stops when the daemon does; the nodes after them are short and commit it.
-_STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "reflect", "synthesize", "guard"}
+_STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "synthesize", "guard"}
 
 
 class Jobs:

@@ -74,12 +74,10 @@ def test_a_dream_shows_its_steps_its_prompt_its_answer_and_what_it_changed_and_w
         dream = dreamt(store, TEA, f"The key of the gateway is {SECRET}")
         found = asked(store, dream[:-4])
         assert found == asked(store, version=1)
-        assert [step.node for step in found.steps] == [
-            "absorb", "gather", "reflect", "synthesize", "guard", "evict", "commit",
-        ]  # fmt: skip
-        assert [step.calls for step in found.steps] == [0, 0, 0, 1, 0, 0, 0]
+        assert [step.node for step in found.steps] == ["absorb", "gather", "synthesize", "guard", "evict", "commit"]
+        assert [step.calls for step in found.steps] == [0, 0, 1, 0, 0, 0]
         (call,) = found.calls
-        assert found.run.tokens == call.tokens == found.steps[3].tokens > 0
+        assert found.run.tokens == call.tokens == found.steps[2].tokens > 0
         system, user = call.request
         assert (system.role, user.role) == ("system", "user")
         assert TEA in user.content
