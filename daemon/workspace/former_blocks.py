@@ -66,9 +66,11 @@ def _remove(store: Store, wish: dict[str, Any], wishes: dict[str, Any]) -> None:
     found = fenced(content or b"")
     if content is not None and (aside := disk.displaced(path)) is not None:
         before = fenced(aside)
-        if found is not None or before is None or without_block(before, wish["lead"]) != content:
+        is_begun = found is not None and without_block(found, wish["lead"]).startswith(aside)
+        is_done = found is None and before is not None and without_block(before, wish["lead"]) == content
+        if not (is_begun or is_done):
             raise DocumentError("a save of it lies beside it", "put both together by hand")
-        disk.settle(path)  # this was cut off when all was done
+        disk.settle(path)  # a removal was cut off, before the files changed places or when all was done
     if content is None or found is None:
         return
     _take_in(store, found, wish, wishes)
