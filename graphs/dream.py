@@ -14,7 +14,8 @@ import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from graphs import extractive, talk
+from graphs import talk
+from graphs.extractive import EXTRACTIVE, extract, finish
 from graphs.ports import Answer, Model, Ports, Request
 from graphs.room import fit
 from graphs.sheet import Sheet
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
-EXTRACTIVE = "extractive"
 _SAID_NOTHING = "(no text)"
 UNSAID = "the answer changes nothing and names no note as consumed"
 
@@ -126,7 +126,7 @@ class Dreamer:
             return Ended(None, sheet.refusals, f"{sheet.unread[0].guard}: {sheet.unread[0].figures}")
         if state["failure"] or not answers or (sheet.unread and not is_heard):
             return self.without_model(state["failure"] or "the model gave no answer that can be read", usage)
-        extractive.finish(sheet)
+        finish(sheet)
         if not (sheet.heard or sheet.changes or sheet.staged) and self.snapshot.taken:
             if self.ports.on_failure == EXTRACTIVE:
                 return self.without_model(UNSAID, usage)
@@ -140,7 +140,7 @@ class Dreamer:
         if problem:
             self.snapshot = replace(self.snapshot, problems=(*self.snapshot.problems, problem))
         sheet = talk.begun(self.snapshot)
-        extractive.extract(sheet)
+        extract(sheet)
         return self._fitted(sheet, EXTRACTIVE, usage or Usage())
 
     def _fitted(self, sheet: Sheet, author: str, usage: Usage) -> Ended:

@@ -16,7 +16,7 @@ from state.dream import Evidence, Kind, Snapshot
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import content_terms, repeat_key
 
-AUTHOR = "extractive"
+EXTRACTIVE = "extractive"
 MAX_FROM_CRYSTALS = 12
 LEAST_OF_CRYSTALS = 0.7
 MAX_GAPS = 5
@@ -119,16 +119,12 @@ def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
     return (cut.rsplit(" ", 1)[0] if " " in cut else cut).rstrip(",;: ") + "…"
 
 
-def counted_operations(snapshot: Snapshot) -> tuple[Operation, ...]:
-    """Return the lines that code counts: The Niche from its feed, Emerging Skills from their occurrences.
+def counted_operations(snapshot: Snapshot) -> Iterator[Operation]:
+    """Yield the lines that code counts: The Niche from its feed, Emerging Skills from their occurrences.
 
     A counted line takes the place of the one that it counted before; it is known by the words before its colon
     or arrow.
     """
-    return tuple(_counted_operations(snapshot))
-
-
-def _counted_operations(snapshot: Snapshot) -> Iterator[Operation]:
     for piece in snapshot.evidence:
         if piece.kind not in {Kind.SKILL, Kind.FEED}:
             continue

@@ -80,13 +80,13 @@ def carry_out(
             done.append(wish)
         else:
             outdated.append(wish.number)
-    before = len(sheet.refused)
     if sheet.changes:
         fit(sheet, archive)
-    stayed = {line for line in sheet.unmovable if line in sheet.lines}
-    for wish in [one for one in done if not one.undo and set(_lines_today(sheet, one)) & stayed]:
-        done.remove(wish)
-        refused.append((wish.number, sheet.refused[before]))
+    for wish in [one for one in done if one.change.operation.action is Action.EVICT and not one.undo]:
+        stays = next((sheet.unmovable[name] for name in _lines_today(sheet, wish) if name in sheet.unmovable), None)
+        if stays is not None:
+            done.remove(wish)
+            refused.append((wish.number, stays))
     if not done:
         return Carried(None, (), tuple(outdated), tuple(refused))
     numbers = tuple(wish.number for wish in done)

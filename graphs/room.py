@@ -83,9 +83,8 @@ def fit(sheet: Sheet, archive: Archive) -> None:
 
 def room_for(sheet: Sheet) -> int:
     """Return the budget, or more when headings, pins and the owner's text leave under a quarter of it."""
-    fixed = sheet.length - sum(length_of(line) for line in sheet.standing if not line.pinned)
-    lines = max(sheet.snapshot.budget - fixed, int(LEAST_SHARE * sheet.snapshot.budget))
-    return max(sheet.snapshot.budget, fixed + lines)
+    budget, fixed = sheet.snapshot.budget, _fixed(sheet)
+    return max(budget, fixed + int(LEAST_SHARE * budget))
 
 
 def leaving(sheet: Sheet) -> list[CurrentLine]:
@@ -166,7 +165,7 @@ def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool
     others = [line for line in lines if line not in past]
     for line, operation, keywords in _led_to(sheet, [(line, None) for line in others], archive):
         if keywords is None:
-            sheet.unmovable.add(line.id)
+            sheet.unmovable[line.id] = _unfindable(line)
             continue
         pointer = _pointer(sheet, line, operation, keywords)
         is_full = len(_pointers(sheet)) >= MAX_POINTERS or (
@@ -194,11 +193,14 @@ def _point_to_evicted(sheet: Sheet, archive: Archive) -> None:
     sheet.take_back(line for line, _ in wanted)
     for line, operation, keywords in _led_to(sheet, wanted, archive):
         if keywords is None:
-            sheet.unmovable.add(line.id)
-            figures = f"no words of {line.id} lead the search to it among {FIRST}; it stays"
-            sheet.refuse(Refusal("pointer", "operation", figures))
+            sheet.unmovable[line.id] = _unfindable(line)
+            sheet.refuse(sheet.unmovable[line.id])
         else:
             sheet.change(_led_away(line, _pointer(sheet, line, operation, keywords)))
+
+
+def _unfindable(line: CurrentLine) -> Refusal:
+    return Refusal("pointer", "operation", f"no words of {line.id} lead the search to it among {FIRST}; it stays")
 
 
 def _led_away(line: CurrentLine, pointer: CurrentLine | None) -> Change:
@@ -282,5 +284,9 @@ def _pointed(sheet: Sheet) -> int:
 
 def _room_of_pointers(sheet: Sheet, room: int) -> int:
     """Return how many characters may be pointers, so that most of the file is lines."""
-    fixed = sheet.length - sum(length_of(line) for line in sheet.standing if not line.pinned)
-    return int(POINTER_SHARE * max(0, room - fixed))
+    return int(POINTER_SHARE * max(0, room - _fixed(sheet)))
+
+
+def _fixed(sheet: Sheet) -> int:
+    """Return the characters of headings, pins and the owner's own text, which no line gives back by leaving."""
+    return sheet.length - sum(length_of(line) for line in sheet.standing if not line.pinned)

@@ -18,7 +18,7 @@ from state.changes.page import Page, kept_crystal
 from state.crystals.crystal import Crystal, Lifecycle, Origin, id_in
 from state.crystals.crystal import Kind as CrystalKind
 from state.document.approval import Approval, Heard
-from state.document.document import SectionName, render, stamped
+from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal, Why
 from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Snapshot, StagedChange, Usage
 from state.signals.hormones import mood, valence
@@ -30,7 +30,6 @@ from state.trust import Trust, least_trust
 MAX_OLD_LINES = 20
 # A line takes in old lines of which it has this share of the characters.
 LEAST_TAKEN_IN = 0.25
-MOST_LEARNT = 5
 INSIGHT_IMPORTANCE = 0.6
 # So many changes of one dream are shown as applied; `dreamd history` has them all.
 MOST_SHOWN = 50
@@ -90,7 +89,7 @@ class Sheet(Page):
 
     `told` says what became of each operation, `heard` names the inputs that were taken in, `staged` what waits for
     the owner, `refused` every refusal, `unread` what of the last answer could not be read, `learnt` the insights that
-    the model drew, `began` the ids of the lines of before.
+    the model drew, `unmovable` why lines cannot leave, by their ids, `began` the ids of the lines of before.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -103,7 +102,7 @@ class Sheet(Page):
         self.refused: list[Refusal] = []
         self.unread: list[Refusal] = []
         self.learnt: list[Crystal] = []
-        self.unmovable: set[str] = set()
+        self.unmovable: dict[str, Refusal] = {}
         self.old_left = 0
         self.began = {line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE}
         self._size = len(self.began)
@@ -114,7 +113,7 @@ class Sheet(Page):
     @property
     def length(self) -> int:
         """Characters of the file as it would be written."""
-        return len(render(stamped(self.document, self.snapshot.now, mood(self.snapshot.hormones))))
+        return len(self.text(self.snapshot.now, mood(self.snapshot.hormones)))
 
     @property
     def standing(self) -> list[CurrentLine]:
@@ -126,7 +125,7 @@ class Sheet(Page):
     def play(
         self,
         operations: Iterable[Operation],
-        checks: Sequence["Check"],
+        checks: Sequence[Check],
         *,
         by_model: bool = False,
         asks: bool = False,
@@ -143,8 +142,8 @@ class Sheet(Page):
                 continue
             refusal = next((found for check in checks if (found := check(self, operation)) is not None), None)
             if refusal is not None:
-                masked = self.snapshot.forgotten.masked if self.snapshot.forgotten else str
-                self.refuse(replace(refusal, operation=replace(operation, text=masked(operation.text))))
+                text = self.snapshot.forgotten.masked(operation.text)
+                self.refuse(replace(refusal, operation=replace(operation, text=text)))
             elif not (by_model or asks) or (why := self._must_wait(operation)) is None:
                 self._carry_out(operation)
             elif why.waits:

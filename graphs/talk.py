@@ -131,7 +131,7 @@ def _hear(sheet: Sheet, answer: str) -> None:
     redaction, forgotten = sheet.snapshot.redaction, sheet.snapshot.forgotten
 
     def clean(text: str) -> str:
-        return forgotten.masked(redaction.of(text)) if forgotten else redaction.of(text)
+        return forgotten.masked(redaction.of(text))
 
     # Of lines that left in this dream too: what changed them may be said again.
     lines = [*sheet.snapshot.lines, *sheet.standing]
@@ -178,8 +178,7 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
         texts = ((line.id, sheet.snapshot.redaction.of(line.text)) for line in _next_to_leave(sheet))
         rows += [f"- {name}: {quoted(text[:80])}" for name, text in texts]
     rows.append("Answer with the operations that mend this, and nothing else: the same JSON object.")
-    masked = sheet.snapshot.forgotten.masked if sheet.snapshot.forgotten else str
-    return {"role": "user", "content": masked("\n".join(rows))}
+    return {"role": "user", "content": sheet.snapshot.forgotten.masked("\n".join(rows))}
 
 
 def _next_to_leave(sheet: Sheet) -> list[CurrentLine]:

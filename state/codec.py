@@ -25,12 +25,12 @@ def encode(value: object) -> str:
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - JSON has no better type
-    """The value as plain lists, dicts, numbers and strings."""
+    """Return the value as plain lists, dicts, numbers and strings."""
     return _adapter(_kind(value)).dump_python(value, mode="json")
 
 
 def decode(kind: type[Value], text: str | bytes, name: str = "record") -> Value:
-    """The value that `encode` wrote. `name` says in the error which record it was."""
+    """Return the value that `encode` wrote. `name` says in the error which record it was."""
     from pydantic import ValidationError
 
     try:
@@ -42,7 +42,7 @@ def decode(kind: type[Value], text: str | bytes, name: str = "record") -> Value:
 
 
 def problems_of(error: "ValidationError") -> list[tuple[str, str]]:
-    """The path of each invalid field and what is wrong with it; values are left out, since they may be private."""
+    """Return the path of each invalid field and what is wrong with it, without its value, which may be private."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)[:MOST_PROBLEMS]
     return [
         (".".join(map(str, one["loc"]))[:LONGEST_NAME], one["msg"][:1].lower() + one["msg"][1:]) for one in errors
@@ -50,7 +50,7 @@ def problems_of(error: "ValidationError") -> list[tuple[str, str]]:
 
 
 def first_problem(error: "ValidationError", whole: str = "") -> str:
-    """The first invalid field with what is wrong with it, in one line; `whole` names what is no field's fault."""
+    """Return the first invalid field and what is wrong with it in a line; `whole` names what is no field's fault."""
     place, problem = problems_of(error)[0]
     place = place or whole
     return " ".join((f"{place}: {problem}" if place else problem).split())

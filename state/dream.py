@@ -66,7 +66,7 @@ class Kind(StrEnum):
 
     NOTE = "N"
     CRYSTAL = "C"
-    INSIGHT = "I"
+    INSIGHT = "I"  # of dreams that drew insights by a second call: changes that they staged rest on some
     GAP = "G"
     SKILL = "S"
     FEED = "E"
@@ -197,9 +197,8 @@ class Snapshot:
     says what waits for the owner, `handwritten` are the ids of all lines that stand as the owner wrote them,
     `earlier` the changes that wait or were declined, and `undecided` the crystals of those inputs that waited once
     and were not decided. `newest` is the last crystal's row, and `waiting` counts the pending notes that are not
-    among `notes` (a thousand at most): both as they were
-    when this was read. `unasked` are the ids of inputs of which no model is asked any more, `notes_in` is the section
-    of notes in a dream without a model.
+    among `notes` (a thousand at most): both as they were when this was read. `unasked` are the ids of inputs of which
+    no model is asked any more, `notes_in` is the section of notes in a dream without a model.
     """
 
     dream: str
@@ -246,7 +245,7 @@ class Usage:
     prompts: tuple[str, ...] = ()
 
     def plus(self, other: "Usage") -> "Usage":
-        """Both together."""
+        """Return both together."""
         return Usage(
             self.model or other.model,
             self.calls + other.calls,
@@ -266,9 +265,8 @@ class Dream:
     is known of them; `decided` what this version makes of changes that were staged before, `corrections` what the
     owner called wrong. `crystals` are those that it leaves behind, `taken` the rows of the notes that it took in.
     A restore names in `dreamt` the crystals that are input again, in `redreamt` those that are no longer, and in
-    `remarks` the notes that are so.
-    `newest` is the row of the last crystal that there was when the dream read (what it passed over up to there is no
-    news any more), `waiting` counts the notes that it left for the next one.
+    `remarks` the notes that are so. `newest` is the row of the last crystal that there was when the dream read (what
+    it passed over up to there is no news any more), `waiting` counts the notes that it left for the next one.
     """
 
     number: int
@@ -376,11 +374,7 @@ def _with_changes(record: dict[str, Any]) -> dict[str, Any]:
 
     def line(one: dict[str, Any]) -> dict[str, Any]:
         said = {"importance": 0.5, "trust": Trust.AGENT.value, "born_at": at} | one
-        return {
-            key: said[key]
-            for key in ("id", "section", "text", "importance", "trust", "born_at", "crystal")
-            if key in said
-        }
+        return {key: said[key] for key in _LINE if key in said}
 
     changes = []
     for birth in record.get("births", ()):
@@ -418,7 +412,7 @@ def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
 
 
 def encode_record(dream: Dream) -> str:
-    """A dream as it is kept, with the number of its form."""
+    """Encode a dream as it is kept, with the number of its form."""
     return _HEAD.decode() + encode(dream).removeprefix("{")
 
 
@@ -428,7 +422,7 @@ def encode_kept(dream: Dream) -> str:
 
 
 def decode_record(content: str | bytes, name: str) -> Dream:
-    """The dream that `encode_record` wrote, also that of an earlier dreamd. `name` says in the error which it was.
+    """Decode what `encode_record` wrote, or that of an earlier dreamd. `name` says in the error which it was.
 
     Raises StorageError for what cannot be read, and for what a newer dreamd has written.
     """
@@ -443,7 +437,7 @@ def decode_record(content: str | bytes, name: str) -> Dream:
 
 
 def upgrade(record: object, name: str) -> dict[str, Any]:
-    """A record of any form that there was, as one of today's; without its number."""
+    """Bring a record of any form that there was to today's, without its number."""
     fields = dict(record) if isinstance(record, dict) else {"format": None}
     form = fields.pop("format", 0)
     if type(form) is not int or form < 0:

@@ -252,7 +252,7 @@ KINDS: tuple[type[DreamdError], ...] = (
 
 
 def error_of(code: str, message: str, details: Mapping[str, object] | None = None) -> DreamdError:
-    """The error that another process told: its class by its code, as far as it has one of its own.
+    """Return the error that another process told: its class by its code, as far as it has one of its own.
 
     The message says what happened and what to do: both are its `what`. A code of no class, as HTTP has some, is kept.
     """

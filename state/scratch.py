@@ -84,20 +84,6 @@ class PendingCount:
         return f"{self.notes:,}{'+' if self.more else ''}"
 
 
-def count_notes(notes: Iterable[Note], most: int) -> PendingCount:
-    """Count these notes, at most so many."""
-    number = characters = size = 0
-    oldest: datetime | None = None
-    for note in notes:
-        if number == most:
-            return PendingCount(number, characters, size, oldest, more=True)
-        number += 1
-        characters += len(note.text)
-        size += len(note.text.encode("utf-8", "surrogatepass"))
-        oldest = note.at if oldest is None else min(oldest, note.at)
-    return PendingCount(number, characters, size, oldest)
-
-
 @dataclass(frozen=True, slots=True)
 class Bite:
     """How much a dream takes in: so many notes, which need no more room together than `room`, as `size` has it."""

@@ -12,12 +12,12 @@ from state.stores.database.connection import transaction
 
 
 def without_secrets(answer: str, redaction: Redaction) -> str:
-    """The answer without its secrets; of JSON each text by itself, so that it stays JSON."""
+    """Return the answer without its secrets; of JSON each text by itself, so that it stays JSON."""
     return answer if redaction.of(answer) == answer else _each_text(answer, redaction.of)
 
 
 def messages_of(request: Request) -> str:
-    """The messages of a request as they are kept, JSON. Its texts were redacted before they went into it."""
+    """Return the messages of a request as JSON, to be kept. Its texts were redacted before they went into it."""
     messages = [{"role": role, "content": text} for role, text in request.messages]
     # A character that is none (half of a pair) is no reason to lose what was paid for.
     return json.dumps(messages, ensure_ascii=False).encode("utf-8", "replace").decode()
@@ -55,7 +55,7 @@ def settle_answers(store: Store, dream: str) -> None:
 
 
 def _each_text(answer: str, change: Callable[[str], str]) -> str:
-    """The answer with each text of its JSON, names too, changed; what is no JSON is one text."""
+    """Return the answer with each text of its JSON changed, names too; what is no JSON is one text."""
     try:
         value = json.loads(answer)
     except (ValueError, RecursionError):

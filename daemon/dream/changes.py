@@ -92,7 +92,7 @@ def decide_changes(
 
 
 def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
-    """What each of these changes is to be again."""
+    """Return what each of these changes is to be again."""
     again = dict[int, Decision]()
     lines = _lines(store) if numbers else ()
     for number in numbers:
@@ -202,7 +202,7 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
 
 
 def _as_note(change: Change) -> Note | None:
-    """What the change says, of the time when it was said; None for one that only takes away, or was forgotten."""
+    """Return what the change says, dated when that was said; None for one that only takes away, or was forgotten."""
     operation, evidence = change.change.operation, change.change.evidence
     if operation.action is Action.EVICT or change.is_erased:
         return None

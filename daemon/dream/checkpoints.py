@@ -25,7 +25,7 @@ class JsonValues:
     """LangGraph's serialiser for None, booleans, numbers, texts, and lists and tables of these; of nothing else."""
 
     def dumps_typed(self, obj: object) -> tuple[str, bytes]:
-        """The value as JSON; an exception, which LangGraph notes when a node fails, as its text.
+        """Return the value as JSON; an exception, which LangGraph notes when a node fails, as its text.
 
         Raises TypeError for a value of any other type.
         """
@@ -33,7 +33,7 @@ class JsonValues:
         return _JSON, json.dumps(value).encode()
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The value of this JSON. Raises StorageError for any other form, of which no byte is looked at."""
+        """Return the value of this JSON. Raises StorageError for any other form, of which no byte is looked at."""
         form, content = data
         if form != _JSON:
             raise StorageError(f"a checkpoint of the form {form!r:.40}, which dreamd never writes")
@@ -57,7 +57,7 @@ def has_begun(store: Store, dream: str) -> bool:
 
 
 def saver_of(connection: sqlite3.Connection) -> "SqliteSaver":
-    """What LangGraph saves a dream with."""
+    """Return what LangGraph saves a dream with."""
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     return SqliteSaver(connection, serde=JsonValues())
@@ -76,7 +76,7 @@ def drop(store: Store) -> None:
 
 @contextmanager
 def checkpoints(store: Store, dream: str = "") -> Iterator[sqlite3.Connection]:
-    """The checkpoints of dreams under way; with an id, those of every other dream are deleted first.
+    """Open the checkpoints of dreams under way; with an id, those of every other dream are deleted first.
 
     A damaged file is replaced by a new one: it costs at most an answer that is paid again.
     """

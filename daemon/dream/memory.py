@@ -73,7 +73,7 @@ class WorkspaceMemory:
             yield _Trial(self.store.searcher(beside), at, self.store.embedder())
 
     def _new(self, crystals: Sequence[Crystal]) -> list[Crystal]:
-        """Those of these crystals that may be learnt and that a search of the store would not show as they are."""
+        """Return the crystals that may be learnt and that a search of the store would not show as they are."""
         stored = self.store.crystals
         crystals = stored.known(crystals)
         shown = {one.id for one in stored.by_keys(stored.keys(one.id for one in crystals).values()).values()}
@@ -100,7 +100,7 @@ class DryMemory(WorkspaceMemory):
     """Reads without taking anything, commits nothing."""
 
     def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:  # noqa: ARG002
-        """The snapshot of the pending notes; those that just arrived stay where they are."""
+        """Read the pending notes; those that just arrived stay where they are."""
         pending = bite_of(self.store.notes.each_pending(), self._bite)
         made = learnable(self.store, (note_crystal(self.store, note, now) for note in pending))
         ids = self.store.crystals.ids_of(one.digest for one in made)
@@ -109,7 +109,7 @@ class DryMemory(WorkspaceMemory):
         return snapshot(self.store, notes, (), dream, reason, now, max(0, waiting))
 
     def commit(self, dream: Dream) -> Dream:
-        """Nothing: the dream is shown."""
+        """Write nothing: the dream is only shown."""
         return dream
 
 
@@ -118,12 +118,12 @@ class ProposingMemory(WorkspaceMemory):
     """Keeps the dream as a proposal for the owner."""
 
     def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:
-        """The snapshot of a dream that waits as a whole: nothing of it waits on its own."""
+        """Read for a dream that waits as a whole: nothing of it waits on its own."""
         read = WorkspaceMemory.read(self, dream, reason, now, upto)
         return replace(read, policy=read.policy.asked_as_a_whole)
 
     def commit(self, dream: Dream) -> Dream:
-        """The proposal waits; its notes stay pending until it is approved."""
+        """Keep the proposal; its notes stay pending until it is approved."""
         self.store.ledger.propose(dream)
         return dream
 

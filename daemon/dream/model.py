@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def model_for(store: Store, dream: str) -> Model | None:
-    """The configured model, its calls replayed, recorded and limited; None when none is configured."""
+    """Return the configured model, its calls replayed, recorded and limited; None when none is configured."""
     name = store.config.model.name
     if name is None:
         return None

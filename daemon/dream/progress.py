@@ -61,7 +61,7 @@ class StepRecord:
         self._tell(step)
 
     def begin(self, dream: str) -> None:
-        """The dream has begun, or goes on: keep what waits, the same done several times in a row as one step."""
+        """Keep what waits, now that the dream has begun or goes on; the same several times in a row is one step."""
         self._dream = dream
         self._waiting = [_joined(list(alike)) for _, alike in groupby(self._waiting, lambda step: step.node)]
         self._keep()
@@ -72,21 +72,21 @@ class StepRecord:
 
 
 def _joined(steps: "list[Finished]") -> "Finished":
-    """One for these steps of the same node: a line for each of thousands of transcripts is no help."""
+    """Return one step for these of the same node: a line for each of thousands of transcripts is no help."""
     more = f" and {len(steps) - _SHOWN} more" if len(steps) > _SHOWN else ""
     figures = "; ".join(step.figures for step in steps[:_SHOWN]) + more
     return replace(steps[-1], seconds=sum(step.seconds for step in steps), figures=figures)
 
 
 def gathered(snapshot: "Snapshot") -> Step:
-    """What a dream reads."""
+    """Say what a dream reads."""
     kinds = [piece.id[0] for piece in snapshot.evidence]
     figures = ", ".join(f"{kinds.count(kind)} {name}" for kind, name in _KINDS.items() if kind in kinds)
     return Step("gather", figures or "nothing new")
 
 
 def answered(node: str, sheet: "Sheet") -> Step:
-    """What became of an answer."""
+    """Say what became of an answer."""
     applied, waits = (sum(map(which, sheet.told)) for which in (lambda one: one.applied, lambda one: one.waits))
     mend = sum(one.mend for one in sheet.told) + len(sheet.unread)
     waiting = f", {waits} wait for the owner" if waits else ""
@@ -94,6 +94,6 @@ def answered(node: str, sheet: "Sheet") -> Step:
 
 
 def evicted(dream: "Dream") -> Step:
-    """How the file came to fit."""
+    """Say how the file came to fit."""
     gone = [line for line, why in dream.left if why is Why.EVICTED and line.section is not SectionName.POINTERS]
     return Step("evict", f"{len(gone)} lines to pointers, {len(dream.after):,} characters")

@@ -30,7 +30,7 @@ class Question:
 
 
 def questions(store: Store) -> tuple[Question, ...]:
-    """The last searches and the pointers, in turn, so that neither keeps the other from being asked."""
+    """Return the last searches and the pointers, in turn, so that neither keeps the other from being asked."""
     searches = [Question(query, crystal, pointer=False) for query, crystal in store.ledger.searches()]
     pointers = [Question(one.keywords, one.crystal, pointer=True) for one in store.lineage.pointers(current=True)]
     longest = max(len(searches), len(pointers))

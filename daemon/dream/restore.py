@@ -71,7 +71,7 @@ def restore(store: Store, number: int) -> Dream:
 
 
 def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
-    """The records of the versions after this one; and of those that cannot be read, what is wrong, by version."""
+    """Return the records of the versions after this one; of those that cannot be read what is wrong, by version."""
     records, lost = list[Dream](), dict[int, str]()
     for version in store.lineage.versions_after(number):
         try:

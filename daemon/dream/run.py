@@ -63,6 +63,17 @@ _MEMORIES = {Mode.AUTO: WorkspaceMemory, Mode.PROPOSE: ProposingMemory, Mode.DRY
 
 
 @dataclass(frozen=True, slots=True)
+class _Begun:
+    """A dream under way. `resumed`: it was interrupted, and goes on."""
+
+    id: str
+    reason: Reason
+    at: datetime
+    mode: Mode
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How a dream ended. `pending` notes wait for the next one; `more`: and others, which are not counted.
 
@@ -97,7 +108,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     _keep_what_is_loaded()
     before = recall_before(store, now) if mode is Mode.AUTO else {}
-    outcome = _run(store, dream, reason, now, mode, on_step if mode is Mode.DRY else steps, resumed=False)
+    outcome = _run(store, _Begun(dream, reason, now, mode), on_step if mode is Mode.DRY else steps)
     record_recall(store, dream, before, utc_now())
     if mode is not Mode.DRY:
         store.copy_if_due(utc_now(), timedelta(hours=store.config.retention.copies_hours))
@@ -137,7 +148,7 @@ def _keep_what_is_loaded() -> None:
 
 
 def new_input(store: Store) -> int:
-    """How much is new: pending notes, and crystals since the last dream; before the first one, the old MEMORY.md too.
+    """Count pending notes, and crystals since the last dream; before the first one, those of the old MEMORY.md too.
 
     A thousand of each are counted. What dreams have passed over is no news: it comes along with what is.
     """
@@ -145,12 +156,12 @@ def new_input(store: Store) -> int:
 
 
 def new_crystals(store: Store) -> int:
-    """How many crystals are new since the last dream, beside the pending notes."""
+    """Count the crystals that are new since the last dream, beside the pending notes."""
     return store.crystals.undreamt_count()
 
 
 def unseen_seeds(store: Store) -> int:
-    """How many crystals of the old MEMORY.md are new: all of them before the first dream, then none."""
+    """Count the crystals of the old MEMORY.md that are new: all of them before the first dream, then none."""
     return 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
 
 
@@ -194,67 +205,52 @@ def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord) -> Outcome | 
         return None
     steps.begin(run.id)
     steps(Step("resume", f"dream {run.id} was interrupted; it goes on"))
-    return _run(store, run.id, Reason(run.reason), run.started_at, mode, steps, resumed=True)
+    return _run(store, _Begun(run.id, Reason(run.reason), run.started_at, mode, resumed=True), steps)
 
 
-def _run(
-    store: Store,
-    dream: str,
-    reason: Reason,
-    now: datetime,
-    mode: Mode,
-    on_step: Callable[[Step], None],
-    *,
-    resumed: bool,
-) -> Outcome:
+def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcome:
+    dream, is_dry = begun.id, begun.mode is Mode.DRY
     try:
-        snapshot, ended = _dreamt(store, dream, reason, now, mode, on_step, resumed=resumed)
+        snapshot, ended = _dreamt(store, begun, on_step)
     except (FencedError, StoppedError, sqlite3.OperationalError):
         # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
         # was full or busy.
         raise
     except Exception as error:
         # What is decided is finished by the next dream, which then ends this run.
-        if mode is not Mode.DRY and not store.memory.is_committed(dream):
+        if not is_dry and not store.memory.is_committed(dream):
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
             store.ledger.end(dream, "failed", f"{code}: {error}", utc_now())
             settle_answers(store, dream)
             drop(store)
-        if resumed and not isinstance(error, DreamdError):  # of damaged, or forged, checkpoints everything may come
+        if begun.resumed and not isinstance(
+            error, DreamdError
+        ):  # of damaged, or forged, checkpoints everything may come
             raise StorageError(
                 f"the interrupted dream {dream} cannot go on ({type(error).__name__}: {error}) and is given up",
                 "nothing was consumed, run 'dreamd dream' again",
             ) from error
         raise
     try:
-        return _conclude(store, dream, snapshot, ended, mode, resumed=resumed)
+        return _conclude(store, begun, snapshot, ended)
     finally:
-        if mode is not Mode.DRY:
+        if not is_dry:
             settle_answers(store, dream)
             drop(store)
 
 
-def _dreamt(
-    store: Store,
-    dream: str,
-    reason: Reason,
-    now: datetime,
-    mode: Mode,
-    on_step: Callable[[Step], None],
-    *,
-    resumed: bool,
-) -> tuple[Snapshot, Ended]:
-    """What a dream has read, and how it ended. One without a model, or without news, is no conversation."""
+def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tuple[Snapshot, Ended]:
+    """Return what a dream has read, and how it ended. One without a model, or without news, is no conversation."""
+    dream, mode = begun.id, begun.mode
     model = model_for(store, dream)
     window = model.context_window if model else None
     memory = _MEMORIES[mode](store, window)
-    if resumed and model is not None:
+    upto = None
+    if begun.resumed and model is not None:
         with checkpoints(store, dream) as connection:
             saved = saver_of(connection).get(_thread(dream))
         upto = Upto(*saved["channel_values"]["upto"]) if saved else None
-    else:
-        upto = None
-    snapshot = capped(memory.read(dream, reason, now, upto), window)
+    snapshot = capped(memory.read(dream, begun.reason, begun.at, upto), window)
     on_step(gathered(snapshot))
     dreamer = Dreamer(Ports(memory, model, utc_now, store.config.model.on_failure), snapshot)
     if model is None or not has_news(snapshot):
@@ -264,30 +260,23 @@ def _dreamt(
         _report_end(dreamer.ended, on_step)
         dreamer.commit()
     elif mode is Mode.DRY:
-        _streamed(dreamer, None, dream, on_step, resumed=False)
+        _streamed(dreamer, None, begun, on_step)
     else:
         with checkpoints(store, dream) as connection:
-            _streamed(dreamer, saver_of(connection), dream, on_step, resumed=resumed)
+            _streamed(dreamer, saver_of(connection), begun, on_step)
     assert dreamer.ended is not None
     if dreamer.ended.dream is not None and mode is not Mode.DRY:
         on_step(_committed(dreamer.ended.dream, mode))
     return dreamer.snapshot, dreamer.ended
 
 
-def _streamed(
-    dreamer: Dreamer,
-    saver: "SqliteSaver | None",
-    dream: str,
-    on_step: Callable[[Step], None],
-    *,
-    resumed: bool,
-) -> None:
+def _streamed(dreamer: Dreamer, saver: "SqliteSaver | None", begun: _Begun, on_step: Callable[[Step], None]) -> None:
     """Have LangGraph run the nodes; what each came to is reported once its checkpoint is saved."""
-    graph = graph_of(dreamer, saver)
-    start: Any = None if resumed else {"messages": [], "usage": [], "failure": "", "upto": []}
+    graph, thread = graph_of(dreamer, saver), _thread(begun.id)
+    start: Any = None if begun.resumed else {"messages": [], "usage": [], "failure": "", "upto": []}
     durability: Any = {"durability": "sync"} if saver else {}
-    messages = list(graph.get_state(_thread(dream)).values["messages"]) if resumed else []
-    for update in graph.stream(start, _thread(dream), stream_mode="updates", **durability):
+    messages = list(graph.get_state(thread).values["messages"]) if begun.resumed else []
+    for update in graph.stream(start, thread, stream_mode="updates", **durability):
         for node, step in update.items():
             messages += step.get("messages", ()) if isinstance(step, dict) else ()
             if node == "synthesize":
@@ -344,8 +333,8 @@ def _not_asked(store: Store, snapshot: Snapshot) -> tuple[Refusal, ...]:
     return (Refusal("refused before", "inputs", figures),)
 
 
-def _conclude(store: Store, dream: str, snapshot: Snapshot, ended: Ended, mode: Mode, *, resumed: bool) -> Outcome:
-    record = ended.dream
+def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> Outcome:
+    dream, mode, record = begun.id, begun.mode, ended.dream
     if mode is not Mode.DRY:
         store.ledger.reject(dream, (*_not_asked(store, snapshot), *ended.refused), utc_now())
         _count_refused(store, snapshot, record)
@@ -363,4 +352,4 @@ def _conclude(store: Store, dream: str, snapshot: Snapshot, ended: Ended, mode: 
         store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
     pending = store.notes.count()
     changes = store.changes.counts().waiting
-    return Outcome(record, mode, ended.refused, resumed, pending.notes, pending.more, changes)
+    return Outcome(record, mode, ended.refused, begun.resumed, pending.notes, pending.more, changes)

@@ -65,7 +65,7 @@ def snapshot(
     waiting: int = 0,
     newest: int | None = None,
 ) -> Snapshot:
-    """What a dream over these notes reads; `taken` are their rows with their crystals, `waiting` counts those left.
+    """Read for a dream over these notes; `taken` are their rows with their crystals, `waiting` counts those left.
 
     `newest` is the row of the last crystal that it may read (None: of the last that there is).
     """
@@ -98,7 +98,7 @@ def snapshot(
 
 
 def standing(store: Store, dream: str, now: datetime) -> Snapshot:
-    """What the owner's own change of lines reads: MEMORY.md and what guards it, and no input.
+    """Read for the owner's own change of lines: MEMORY.md and what guards it, and no input.
 
     What waits for the next dream is as new to it as it was before.
     """
@@ -158,7 +158,7 @@ class Grounds:
 
 
 def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
-    """What these lines rest on."""
+    """Return what these lines rest on."""
     evidence = store.lineage.evidence()
     every = store.crystals.keys({crystal for line in lines for crystal in evidence.get(line.id, ())})
     known = Supersessions(store.crystals).among(every.values())
@@ -200,7 +200,7 @@ def _piece(crystal: Crystal, kind: Kind) -> Evidence:
 
 
 def _felt(store: Store, hormones: Hormones, now: datetime) -> Felt:
-    """What was felt since the last dream."""
+    """Return what was felt since the last dream."""
     events, _ = store.feelings.events(store.lineage.last_dream_at(), now, MAX_FELT)
     levels = [hormones.levels, *(one.after.levels for one in events)]
     dopamine, cortisol, oxytocin = (max(level) for level in zip(*levels, strict=True))
@@ -209,7 +209,7 @@ def _felt(store: Store, hormones: Hormones, now: datetime) -> Felt:
 
 
 def _evidence(store: Store, notes: Sequence[Crystal], now: datetime, newest: int) -> tuple[Evidence, ...]:
-    """Number the notes, new crystals, questions, skills and open session items that a dream takes in.
+    """Give ids to the notes, new crystals, questions, skills and open session items that a dream takes in.
 
     What a page or a tool said is no input: it stays a crystal that a search shows, and nothing can launder it.
     """
@@ -248,7 +248,7 @@ def _skills(store: Store, now: datetime) -> list[Evidence]:
 
 
 def _working(store: Store, now: datetime) -> list[Evidence]:
-    """Items of open sessions: context for a dream, but no input that would start one."""
+    """Return items of open sessions: context for a dream, but no input that would start one."""
     return [
         Evidence("", Kind.WORKING, one.text, one.importance, one.trust, one.created_at)
         for one in open_items(store, now, MAX_WORKING)
@@ -276,7 +276,7 @@ def _genome(store: Store) -> tuple[str, ...]:
 
 
 def _old_text(store: Store, text: str, now: datetime) -> tuple[tuple[CurrentLine, ...], ...]:
-    """The lines above the rule, from before the first dream, heading by heading; from the second dream on."""
+    """Return the lines above the rule, from before the first dream, heading by heading; from the second dream on."""
     parts = split_seed(text)
     if parts is None or not store.lineage.last_version():
         return ()
@@ -295,7 +295,7 @@ def _old_text(store: Store, text: str, now: datetime) -> tuple[tuple[CurrentLine
 
 
 def _offered(store: Store, sections: Sequence[Sequence[CurrentLine]]) -> tuple[CurrentLine, ...]:
-    """What of the old text a dream is given to take in: whole sections, as many lines as may leave in one dream.
+    """Return the old text that a dream may take in: whole sections, as many lines as may leave in one dream.
 
     Those that one dream leaves where they are wait until the others have had their turn.
     """
@@ -311,7 +311,7 @@ def _offered(store: Store, sections: Sequence[Sequence[CurrentLine]]) -> tuple[C
 
 
 def _budget(store: Store, text: str, document: Document, old_text: Sequence[CurrentLine]) -> int:
-    """Characters for the whole file: the reader's budget, or more while text from before the first dream is in it.
+    """Return how many characters the file may have: the reader's budget, or more while old text is in it.
 
     The first dream has half a budget of its own below that text; later ones let it stand within its share. The
     owner's own text beside the sections takes at most half a budget from them.

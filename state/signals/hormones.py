@@ -54,11 +54,6 @@ _MOODS = (
     ("stressed", "alert"),
     ("deeply connected", "socially engaged"),
 )
-_WEIGHED_BY = {
-    "The Phenotype": (Hormone.DOPAMINE, Hormone.CORTISOL),
-    "The Bond": (Hormone.OXYTOCIN,),
-    "Active Context": (Hormone.DOPAMINE, Hormone.CORTISOL),
-}
 _DETECTED = {
     Hormone.DOPAMINE: "achievement/breakthrough",
     Hormone.CORTISOL: "friction/urgency",
@@ -175,17 +170,6 @@ def attention(hormones: Hormones) -> Attention:
         and _at_most(highest - hormones.level(hormone), DOMINANT_SPREAD)
     ]
     return Attention(tuple(sorted(leading, key=lambda hormone: -hormones.level(hormone))))
-
-
-def section_weight(hormones: Hormones, section: str) -> float:
-    """How much a section counts now, from 1.0 to 2.0: 1 + the level of its dominant hormone, 1.0 without one.
-
-    `section` is the section's name. The Phenotype and Active Context listen to dopamine and cortisol, The Bond to
-    oxytocin, the others to none.
-    """
-    dominant = attention(hormones).dominant
-    heard = [hormones.level(hormone) for hormone in _WEIGHED_BY.get(section, ()) if hormone in dominant]
-    return 1.0 + max(heard, default=0.0)
 
 
 def spikes(

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from graphs import dream as module
 from graphs import talk
 from graphs.dream import UNSAID, Dreamer, graph_of
-from graphs.extractive import AUTHOR
+from graphs.extractive import EXTRACTIVE
 from graphs.ports import Answer, Request, Trial
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal
@@ -89,7 +89,7 @@ def test_a_good_answer_is_committed() -> None:
 def test_without_a_model_or_news_none_is_asked() -> None:
     ended = run(READ)
     assert ended.dream is not None
-    assert (ended.dream.author, ended.dream.usage.calls) == (AUTHOR, 0)
+    assert (ended.dream.author, ended.dream.usage.calls) == (EXTRACTIVE, 0)
     assert "Anna plays chess." in ended.dream.after
     model = Scripted([CHESS])
     run(snapshot(TEXT), model)
@@ -155,7 +155,7 @@ def test_after_three_answers_that_cannot_be_read_the_old_state_stands_or_code_dr
     assert len({request.messages[-1][1] for request in model.requests}) == 3
     other = run(read, Scripted([bad]), "extractive")
     assert other.dream is not None
-    assert (other.dream.author, other.dream.usage.calls) == (AUTHOR, 3)
+    assert (other.dream.author, other.dream.usage.calls) == (EXTRACTIVE, 3)
     assert "Anna plays chess." in other.dream.after
 
 
@@ -177,7 +177,7 @@ def test_a_model_that_fails_ends_the_dream_or_is_replaced(calls: int) -> None:
     assert here.committed == []
     ended = run(READ, Scripted(answers), "extractive")
     assert ended.dream is not None
-    assert (ended.dream.author, ended.dream.usage.calls) == (AUTHOR, calls)
+    assert (ended.dream.author, ended.dream.usage.calls) == (EXTRACTIVE, calls)
     assert ended.dream.problems == ("the model failed, extractive instead: not there",)
     for on_failure in ("keep", "extractive"):
         with pytest.raises(CeilingError):

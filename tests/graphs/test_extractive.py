@@ -169,11 +169,11 @@ def test_a_conversation_gives_lines_in_a_dream_without_notes_only_and_the_import
 
 def test_a_counted_line_takes_the_place_of_the_one_that_it_counted_before() -> None:
     skill = evidence(Kind.SKILL, "Refactoring → Confidence: 85% | Occurrences: 7")
-    assert counted_operations(snapshot("", skill)) == (add(SKILLS, skill.text, "S1"),)
+    assert tuple(counted_operations(snapshot("", skill))) == (add(SKILLS, skill.text, "S1"),)
     before = memory(skills=["Refactoring → Confidence: 80% | Occurrences: 4", "Testing → Confidence: 1%"])
     assert [(one.action, one.lines) for one in counted_operations(snapshot(before, skill))] == [
         (Action.REVISE, ("L1",))
     ]
-    assert counted_operations(snapshot(memory(skills=[skill.text]), skill)) == ()
+    assert tuple(counted_operations(snapshot(memory(skills=[skill.text]), skill))) == ()
     feed = evidence(Kind.FEED, "Earned: 3 USDC")
     assert len(extracted(snapshot("", skill, feed)).changes) == 2  # each once, and no line of notes

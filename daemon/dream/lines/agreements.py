@@ -103,7 +103,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
 
 
 def _in_time(read: Callable[[], T]) -> T | None:
-    """What it reads, by a thread that may be left behind: a disk may hang. None when it takes too long."""
+    """Read by a thread that may be left behind, for a disk may hang. Return None when it takes too long."""
     found = list[T]()
     reader = threading.Thread(target=lambda: found.append(read()), name="agreements", daemon=True)
     reader.start()
@@ -142,7 +142,7 @@ def _read(roots: Iterable[Path], environment: Mapping[str, str]) -> _Others:
 
 
 def _by_owner(workspace: Workspace) -> Iterator[Statement]:
-    """The lines that stand in a workspace's MEMORY.md by its owner's word, as its ledger knows them.
+    """Return the lines that stand in a workspace's MEMORY.md by its owner's word, as its ledger knows them.
 
     What was written by hand since its last dream is not known yet: somebody else may have put it there.
     """
@@ -158,7 +158,7 @@ def _by_owner(workspace: Workspace) -> Iterator[Statement]:
 
 
 def _to_stage(store: Store, found: Sequence[Agreement], forgotten: Sequence[Known]) -> Iterator[StagedChange]:
-    """The agreements that are news, each as a new line."""
+    """Return the agreements that are news, each as a new line."""
     text, _ = read_document(store)
     known = [*(one.change.operation.text for one in store.changes.agreements()), *store.lineage.tombstones()]
     known += [one.operation.text for one in store.changes.earlier()]

@@ -60,7 +60,7 @@ def change(store: Store, wishes: Sequence[LineWish], digest: str = "") -> Change
 
 
 def _changed(store: Store, wishes: Sequence[LineWish]) -> tuple[Changed, datetime]:
-    """What comes of these wishes now, not committed yet. Raises ConflictError and RejectedError."""
+    """Return what comes of these wishes now, not committed yet. Raises ConflictError and RejectedError."""
     now = utc_now()
     read = standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now)
     done = change_lines(read, _meant(wishes, read.lines, lambda text: shown(store, text)[0]))
@@ -91,7 +91,7 @@ def corrected(store: Store, left: Collection[str]) -> tuple[Decided, ...]:
 def _meant(
     wishes: Sequence[LineWish], lines: Sequence[CurrentLine], shown_of: Callable[[str], str]
 ) -> list[LineChange]:
-    """The wishes with the lines that they are about. Raises ConflictError for lines that are not there so."""
+    """Find the lines that the wishes are about. Raises ConflictError for lines that are not there so."""
     changes, fields = list[LineChange](), dict[str, str]()
     for place, wish in enumerate(wishes):
         line = None if wish.action is LineAction.ADD else _named(wish, lines, shown_of)

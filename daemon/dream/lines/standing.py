@@ -89,7 +89,7 @@ class StandingLines:
 
 
 def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_000) -> StandingLines:
-    """The headings and lines from this place on, at most so many of both together."""
+    """Return the headings and lines from this place on, at most so many of both together."""
     content = store.disk.read_optional(store.workspace.document)
     text, problems = read_document(store)
     parts = parse(text).parts
@@ -123,13 +123,13 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
 
 
 def shown(store: Store, text: str) -> tuple[str, bool]:
-    """A text as it is shown, without secrets, and whether it was cut."""
+    """Return a text as it is shown, without secrets, and whether it was cut."""
     beginning = redacted(store, text[: _LOOKED_AT * SHOWN_CHARACTERS])
     return beginning[:SHOWN_CHARACTERS], len(text) > SHOWN_CHARACTERS
 
 
 def _with_heading(part: Part) -> tuple[Block | None, ...]:
-    """The lines of a part; its heading, which stands above them, is None."""
+    """Return the lines of a part; its heading, which stands above them, is None."""
     return ((None,) if part.heading else ()) + part.lines
 
 
@@ -184,7 +184,7 @@ class _Gutter:
         )
 
     def line(self, part: Part, block: Block, known: CurrentLine | None) -> Line:
-        """The line of a part, as the ledger knows it, if it does."""
+        """Return the line of a part as the ledger knows it, if it does."""
         text, cut = shown(self.store, block.text)
         if known is None:
             above = part.name is None and block.key in self.old_text

@@ -2,7 +2,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.document.document import SectionName
 from state.signals.hormones import (
     ALL_ARMED,
     Baselines,
@@ -14,7 +13,6 @@ from state.signals.hormones import (
     felt,
     mood,
     resting,
-    section_weight,
     spike_note,
     spikes,
     valence,
@@ -118,17 +116,6 @@ def test_attention_goes_to_what_leads(state: tuple[float, float, float], dominan
 def test_attention_is_said_in_words() -> None:
     assert str(attention(levels(0.2, 0.2, 0.2))) == "balanced"
     assert str(attention(levels(0.9, 0.85, 0.2))) == "dopamine, cortisol"
-
-
-def test_a_dominant_hormone_weighs_its_sections() -> None:
-    stressed, loved = levels(0.15, 0.8, 0.2), levels(0.15, 0.02, 0.7)
-    assert section_weight(stressed, SectionName.CONTEXT) == pytest.approx(1.8)
-    assert section_weight(stressed, SectionName.PHENOTYPE) == pytest.approx(1.8)
-    assert section_weight(stressed, SectionName.BOND) == 1.0
-    assert section_weight(loved, SectionName.BOND) == pytest.approx(1.7)
-    assert section_weight(loved, SectionName.CONTEXT) == 1.0
-    assert {section_weight(resting(NOW), name) for name in SectionName} == {1.0}
-    assert section_weight(stressed, SectionName.GAPS) == 1.0
 
 
 def test_a_rise_above_the_line_spikes_once_until_it_has_fallen_again() -> None:

@@ -12,7 +12,6 @@ from state.signals.hormones import (
     Hormones,
     decayed,
     felt,
-    section_weight,
     spikes,
 )
 
@@ -68,9 +67,3 @@ def test_between_two_spikes_of_a_hormone_it_has_been_below_the_line(
             assert (hormone in spiked) == (hormones.level(hormone) > 0.7 and fallen_since[hormone])
             if hormone in spiked:
                 fallen_since[hormone] = False
-
-
-@given(HORMONES, st.text(max_size=20))
-def test_no_section_counts_less_than_one_or_more_than_two(hormones: Hormones, section: str) -> None:
-    for name in (section, "The Phenotype", "The Bond", "Active Context"):
-        assert 1.0 <= section_weight(hormones, name) <= 2.0
