@@ -1,6 +1,6 @@
 """Restore: commits an older version of MEMORY.md anew, and makes what was consumed since pending again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -8,7 +8,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
-from state.changes.change import Change, CurrentLine
+from state.changes.change import Change, CurrentLine, numbered
 from state.changes.owner import restored_text
 from state.document.document import SectionName, parse
 from state.document.pointer import parse_pointer
@@ -38,7 +38,7 @@ def restore(store: Store, number: int) -> Dream:
     standing = store.lineage.current_lines()
     later, lost = _later(store, number)
     now = utc_now()
-    changes = _named(store, restored_text(standing, text, now, partial(_earlier, store), RESTORED_IMPORTANCE))
+    changes = restored_text(standing, text, now, partial(_earlier, store), RESTORED_IMPORTANCE)
     consumed = _consumed_by(later)
     unread = (one for version in lost for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
@@ -52,7 +52,7 @@ def restore(store: Store, number: int) -> Dream:
         before=before,
         after=text,
         mood=mood(store.feelings.levels(now)),
-        changes=changes,
+        changes=numbered(_pointing(store, changes), store.lineage.next_line()),
         dreamt=tuple(dict.fromkeys((*consumed.dreamt, *unread))),
         redreamt=consumed.redreamt,
         remarks=_remarks(store, number, later),
@@ -160,17 +160,14 @@ def _earlier(store: Store, text: str) -> tuple[Trust, tuple[str, ...]]:
     return (lives[0].trust, evidence) if lives else (Trust.OWNER, ())
 
 
-def _named(store: Store, changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Give the lines that come their ids, and pointers their crystals."""
-    number, named = store.lineage.next_line(), list[Change]()
+def _pointing(store: Store, changes: Sequence[Change]) -> Iterator[Change]:
+    """Give the pointers that come their crystals."""
     known = [*store.lineage.pointers(current=False), *store.lineage.pointers(current=True)]
     behind = {pointer.keywords: pointer.crystal for pointer in known}
+
+    def led(line: CurrentLine) -> CurrentLine:
+        parsed = parse_pointer(line.text) if line.section is SectionName.POINTERS else None
+        return replace(line, crystal=behind.get(parsed[1], "")) if parsed is not None else line
+
     for one in changes:
-        come = list[CurrentLine]()
-        for line in one.come:
-            parsed = parse_pointer(line.text) if line.section is SectionName.POINTERS else None
-            crystal = behind.get(parsed[1], "") if parsed is not None else ""
-            come.append(replace(line, id=f"L{number}", crystal=crystal))
-            number += 1
-        named.append(replace(one, come=tuple(come)))
-    return tuple(named)
+        yield replace(one, come=tuple(map(led, one.come)))

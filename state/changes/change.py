@@ -1,6 +1,7 @@
 """Change: lines of MEMORY.md that leave and those that come in their place, as values."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from state.document.document import Edit, SectionName
@@ -68,3 +69,12 @@ class Change:
         """The change that takes this one back."""
         why = Why.PINNED if self.why is Why.PINNED else Why.UNDONE
         return Change(why, self.come, self.gone)
+
+
+def numbered(changes: Iterable[Change], first: int) -> tuple[Change, ...]:
+    """Give the lines that come their ids, from this number on."""
+    named = list[Change]()
+    for one in changes:
+        named.append(replace(one, come=tuple(replace(line, id=f"L{first + at}") for at, line in enumerate(one.come))))
+        first += len(one.come)
+    return tuple(named)

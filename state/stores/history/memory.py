@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from state.changes.change import Change, CurrentLine
+from state.changes.change import Change, CurrentLine, numbered
 from state.changes.owner import IMPORTANCE, lines_in, owners_text, restored_text
 from state.changes.page import Page, kept_crystal, owners_words
 from state.crystals.crystal import Crystal
@@ -256,11 +256,6 @@ class Memory:
         now, before = datetime.now(UTC), self._lineage.text(standing)
         unwanted = self._lineage.tombstones()
         said = owners_text(self._lineage.current_lines(), text, now, seen=seen, unwanted=unwanted)
-        changes, first = list[Change](), self._lineage.next_line()
-        for one in said.changes:
-            come = tuple(replace(line, id=f"L{first + place}") for place, line in enumerate(one.come))
-            first += len(come)
-            changes.append(replace(one, come=come))
         number = self._lineage.last_version() + 1 if standing else 0
         self._record(
             Dream(
@@ -272,7 +267,7 @@ class Memory:
                 before,
                 text,
                 "",
-                tuple(changes),
+                numbered(said.changes, self._lineage.next_line()),
                 tombstones=said.deleted,
                 lifted_tombstones=said.lifted,
                 problems=said.problems,
@@ -340,15 +335,11 @@ class Memory:
 
     def _found_version(self, number: int, text: str) -> Dream:
         """Return a version of this text, of which nobody knows who wrote what is new in it, and why the rest left."""
-        now, first = datetime.now(UTC), self._lineage.next_line()
-        page = restored_text(
+        now = datetime.now(UTC)
+        changes = restored_text(
             self._lineage.current_lines(), text, now, lambda _: (Trust.AGENT, ()), _REPAIRED_IMPORTANCE
         )
-        changes = [
-            replace(one, come=tuple(replace(line, id=f"L{first + place}") for line in one.come))
-            for place, one in enumerate(page)
-        ]
-        return Dream(number, "", now, REPAIRED, "", "", text, "", tuple(changes))
+        return Dream(number, "", now, REPAIRED, "", "", text, "", numbered(changes, self._lineage.next_line()))
 
     # The file.
 
