@@ -163,22 +163,18 @@ class Lineage:
         return [replace(line, crystal=crystal(line)) for line in lines]
 
     def evidence(self) -> dict[str, tuple[str, ...]]:
-        """The ids of the crystals on which each current line rests, by the line's id."""
-        found: dict[str, tuple[str, ...]] = {}
-        for row in self._connection.execute(
-            "SELECT line, evidence.crystal FROM evidence JOIN lines ON line = id WHERE died_in IS NULL ORDER BY 1, 2"
-        ):
-            found[row["line"]] = (*found.get(row["line"], ()), row["crystal"])
-        return found
+        """Return the ids of the crystals on which each current line rests, by the line's id."""
+        return self._evidence("JOIN lines ON line = id WHERE died_in IS NULL ORDER BY 1, 2")
 
     def evidence_of(self, lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The ids of the crystals on which each of these lines rested, standing or not."""
+        """Return the ids of the crystals on which each of these lines rested, standing or not."""
+        which = "WHERE line IN (SELECT value FROM json_each(?)) ORDER BY 1, version, 2"
+        return self._evidence(which, json.dumps(list(lines)))
+
+    def _evidence(self, which: str, *values: str) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
-        query = (
-            "SELECT line, crystal FROM evidence WHERE line IN (SELECT value FROM json_each(?)) ORDER BY 1, version, 2"
-        )
-        for row in self._connection.execute(query, (json.dumps(list(lines)),)):
-            found[row["line"]] = (*found.get(row["line"], ()), row["crystal"])
+        for line, crystal in self._connection.execute(f"SELECT line, evidence.crystal FROM evidence {which}", values):
+            found[line] = (*found.get(line, ()), crystal)
         return found
 
     def authors(self) -> dict[str, Author]:
