@@ -139,28 +139,10 @@ def test_a_migration_that_was_cut_off_begins_again(tmp_path: Path) -> None:
         assert Questions(connection).open(5)[0].times == 4
 
 
-def test_the_fourth_migration_is_what_the_fourth_version_wrote() -> None:
-    assert normalised(MIGRATIONS[3]) == normalised((HERE / "version_4.sql").read_text(encoding="utf-8"))
-
-
-def test_the_fifth_migration_is_what_the_fifth_version_wrote() -> None:
-    assert normalised(MIGRATIONS[4]) == normalised((HERE / "version_5.sql").read_text(encoding="utf-8"))
-
-
-def test_the_sixth_migration_is_what_the_sixth_version_wrote() -> None:
-    assert normalised(MIGRATIONS[5]) == normalised((HERE / "version_6.sql").read_text(encoding="utf-8"))
-
-
-def test_the_eighth_migration_is_what_the_eighth_version_wrote() -> None:
-    assert normalised(MIGRATIONS[7]) == normalised((HERE / "version_8.sql").read_text(encoding="utf-8"))
-
-
-def test_the_ninth_migration_is_what_the_ninth_version_wrote() -> None:
-    assert normalised(MIGRATIONS[8]) == normalised((HERE / "version_9.sql").read_text(encoding="utf-8"))
-
-
-def test_the_tenth_migration_is_what_the_tenth_version_wrote() -> None:
-    assert normalised(MIGRATIONS[9]) == normalised((HERE / "version_10.sql").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6, 8, 9, 10])
+def test_a_migration_is_what_its_version_wrote(version: int) -> None:
+    written = (HERE / f"version_{version}.sql").read_text(encoding="utf-8")
+    assert normalised(MIGRATIONS[version - 1]) == normalised(written)
 
 
 def test_the_entries_of_programs_are_in_a_file_before_their_tables_go(tmp_path: Path) -> None:

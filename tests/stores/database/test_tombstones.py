@@ -17,7 +17,7 @@ from state.signals.curiosity import Cause
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Questions
 from state.stores.crystals.skills import Skills
-from state.stores.database.connection import MIGRATIONS, normalised, open_database, to_text
+from state.stores.database.connection import open_database, to_text
 from state.stores.database.tombstones import TombstoneStore, tombstones_in
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
@@ -241,10 +241,6 @@ def _version_3(path: Path) -> None:
         digest = "fce29c459fdc8383d995c48359fe7911ffa112c4bad1608a12f34026643f25a0"
         connection.execute("INSERT INTO forgotten VALUES (?, ?)", (digest, to_text(AT)))
         connection.execute("PRAGMA user_version = 3")
-
-
-def test_the_third_migration_is_what_the_third_version_wrote() -> None:
-    assert normalised(MIGRATIONS[2]) == normalised((HERE / "version_3.sql").read_text(encoding="utf-8"))
 
 
 def test_a_database_of_version_3_forgets_on_and_more(tmp_path: Path) -> None:
