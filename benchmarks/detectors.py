@@ -12,12 +12,11 @@ from random import Random
 
 from benchmarks.workload import Workload
 from state.crystals.salience import salience
-from state.forgetting.known import Known, Target
+from state.forgetting.known import Known, Target, known_of
 from state.scratch import parse_notes
 from state.secrets.redaction import redact
 from state.signals.curiosity import questions_in
 from state.signals.event_lexicon import feelings_in
-from state.stores.database.tombstones import tombstones_of
 from state.text.chunks import chunk
 from state.text.line import as_line
 from state.text.words import content_terms
@@ -38,7 +37,7 @@ def buried(workload: Workload) -> Known:
     """Facts and long texts that were forgotten, none of which any shape holds."""
     chance = Random(_SEED)
     texts = (workload.text("forgotten", number)[0] for number in range(_BURIED))
-    return tombstones_of(Target.of(f"{text} {chance.randrange(1_000_000)}") for text in texts)
+    return known_of(tuple(Target.of(f"{text} {chance.randrange(1_000_000)}") for text in texts))
 
 
 def stages() -> dict[str, Detector]:

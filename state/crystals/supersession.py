@@ -12,8 +12,6 @@ from enum import StrEnum
 
 from state.trust import Trust
 
-CERTAIN = 0.9  # for graphs/evidence/conflicts.py alone, with which it goes
-
 
 class Cause(StrEnum):
     """Who said that a value is superseded."""

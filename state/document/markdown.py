@@ -108,20 +108,6 @@ def units(rows: Sequence[str], alone: Collection[str] = ()) -> list[str]:
     return found
 
 
-def unfenced(answer: str) -> str:
-    """A document that a model wrapped in a code fence, without it and the words around; other texts as they are."""
-    rows = rows_of(answer)
-    opening = next((at for at, row in enumerate(rows) if opens_fence(row) or heading_of(row)), None)
-    if opening is None or heading_of(rows[opening]):
-        return answer
-    first = next((at for at in range(opening + 1, len(rows)) if rows[at].strip()), None)
-    if first is None or not heading_of(rows[first]):
-        return answer
-    fences = [at for at in range(first, len(rows)) if opens_fence(rows[at])]
-    # Fences inside come in pairs; one that is left over closes the outermost.
-    return "".join(rows[first : fences[-1]] if len(fences) % 2 else rows[first:])
-
-
 class _Spans:
     """Where the fences and comments of these rows end. Ask from the top to the bottom."""
 

@@ -4,7 +4,7 @@ A model (or the extractive synthesis) answers with operations on lines that have
 justify it. Code applies them; nothing else changes a document.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from state.document.document import SectionName
@@ -56,10 +56,6 @@ class Operation:
     until: str = ""
     keywords: str = ""
     pointer: bool = True
-
-    def with_text(self, text: str) -> "Operation":
-        """Return the same with another text."""
-        return replace(self, text=text)
 
 
 @dataclass(frozen=True, slots=True)

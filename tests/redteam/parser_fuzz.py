@@ -31,7 +31,7 @@ from daemon.ingest.formats.reading import readings
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.document.document import complete, parse, render
-from state.document.markdown import unfenced, units
+from state.document.markdown import units
 from state.dream import decode_record
 from state.errors import DreamdError, StorageError
 from state.scratch import decode as scratch_text
@@ -158,7 +158,6 @@ def _document(content: bytes) -> None:
     assert render(document) == text
     render(complete(document))
     units(text.splitlines())
-    unfenced(text)
 
 
 def _scratch(content: bytes, room: Path) -> None:

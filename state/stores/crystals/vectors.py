@@ -265,10 +265,7 @@ class CrystalVectors:
         """The rows of up to `limit` vectors that ChromaDB was not told yet, with these."""
 
         def ask(file: sqlite3.Connection) -> "tuple[list[int], NDArray[np.float32] | None]":
-            rows = file.execute(
-                "SELECT key, vector FROM vectors WHERE key IN (SELECT key FROM to_index ORDER BY key LIMIT ?)",
-                (limit,),
-            ).fetchall()
+            rows = file.execute(_UNTOLD, (limit,)).fetchall()
             return [int(key) for key, _ in rows], matrix([vector for _, vector in rows]) if rows else None
 
         return self.reading(ask) or ([], None)

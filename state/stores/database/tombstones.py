@@ -167,12 +167,6 @@ def tombstones_in(database: Path) -> Known:
     return NOTHING
 
 
-def tombstones_of(targets: Iterable[Target]) -> Known:
-    """Tombstones of these targets, to search existing texts without blocking anything."""
-    salt = secrets.token_hex(32)
-    return Known(salt, frozenset(row for target in targets for row in rows_of(salt, target)))
-
-
 def _digests_of(salt: str, text: str) -> set[str]:
     """The digests of all that is kept of a text."""
     words = letters_of(text).words()

@@ -54,23 +54,6 @@ def table(kind: type[Table]) -> Table:
     return cast("Table", _tables[kind])
 
 
-def read_table(file: str, about: dict[str, Any], text: dict[str, Any], kind: type[Table]) -> Table:
-    """The table of this kind that a file has; `about` is what the file says of its language.
-
-    Raises ConfigError when a row is missing, unknown or malformed.
-    """
-    made = _built(file, about, text, kind)
-    for field in fields(kind):  # type: ignore[arg-type]
-        row = getattr(made, field.name)
-        try:
-            re.compile("|".join((*row.spaced, *row.unspaced)) if isinstance(row, Phrases) else "")
-        except re.error as error:
-            raise ConfigError(
-                f"{file}: {field.name} has no regular expression: {error}", "correct the row"
-            ) from error
-    return made
-
-
 def _built(file: str, about: dict[str, Any], text: dict[str, Any], kind: type[Table]) -> Table:
     name, rows, hints = kind.__name__.lower(), dict(text), get_type_hints(kind)
     for field in fields(kind):  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ def either(phrases: Words) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
-    """What makes two lines opposites, for `state.crystals`."""
+    """Verbs and words of time, for `state.crystals.salience` and `state.signals.skills`."""
 
     copulas: Words
     living: Words
@@ -52,7 +52,7 @@ class Contrasts:
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """By which words two statements are compared, for `state.text.statement`."""
+    """The small words of a sentence, for `state.text.languages.detection` and `state.search`."""
 
     articles: Words
     linking: Words  # say nothing by themselves: "is", "of"

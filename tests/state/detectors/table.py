@@ -8,7 +8,6 @@ from daemon.pages.templates import prose
 from graphs.extractive import condensed
 from state.crystals.salience import is_question, salience
 from state.document.document import parse, render
-from state.document.markdown import unfenced
 from state.document.pointer import candidates, parse_pointer, topic_of
 from state.forgetting.cutting import Cut, sentences
 from state.forgetting.in_place import blanked
@@ -78,7 +77,6 @@ DETECTORS: Mapping[str, Detector] = {
     "plain_text": plain_text,
     "parse": lambda text: render(parse(text)),
     "lines": lambda text: [(block.key, block.pinned) for part in parse(text).parts for block in part.lines],
-    "unfenced": unfenced,
     "candidates": lambda text: candidates(text, {}),
     "parse_pointer": parse_pointer,
     "topic_of": topic_of,

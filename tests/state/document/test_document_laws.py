@@ -7,14 +7,12 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from state.document.document import (
-    PLACEHOLDER,
     TITLE,
     Block,
     Document,
     Edit,
     Part,
     SectionName,
-    blank,
     complete,
     is_placeholder,
     parse,
@@ -22,7 +20,7 @@ from state.document.document import (
     stamped,
 )
 from state.document.editing import edited, item
-from state.document.markdown import is_stamp, unfenced
+from state.document.markdown import is_stamp
 from state.text.words import normalise
 from tests.support.documents import any_text, memories, new_lines, texts
 from tests.support.long_variants import examples
@@ -254,21 +252,6 @@ def test_a_section_that_loses_its_last_line_says_so(text: str, name: SectionName
     assert emptied.lines == ()
     if edits:
         assert any(not block.raw.startswith(("---", "#", "<!--")) and block.raw.strip() for block in emptied.blocks)
-
-
-@given(
-    st.sampled_from(["```", "````", "~~~"]), st.sampled_from(["", "markdown", "md"]), st.sampled_from(["\n", "\r\n"])
-)
-def test_a_fenced_answer_is_read_without_its_fence(fence: str, language: str, newline: str) -> None:
-    inner = render(blank(newline)).replace(PLACEHOLDER, "- a line")
-    for after in ("", newline, newline + fence, newline + fence + newline):
-        answer = f"{fence}{language}{newline}{inner.rstrip()}{after}"
-        assert lines_of(parse(unfenced(answer))) == lines_of(parse(inner))
-
-
-@given(memories())
-def test_an_answer_without_a_fence_stays_as_it_is(text: str) -> None:
-    assert unfenced(text) == text
 
 
 @given(new_lines, st.sampled_from(["-", "*", "+"]), st.sampled_from(["\n", "\r\n"]))

@@ -2,9 +2,7 @@
 
 import pytest
 
-from state.document.markdown import heading_of, part_starts, rows_of, unfenced, units
-
-MEMORY = "# Working Memory State\n\n## The Bond\n\n- a\n"
+from state.document.markdown import heading_of, part_starts, rows_of, units
 
 
 @pytest.mark.parametrize(
@@ -49,30 +47,3 @@ def test_a_unit_is_an_item_or_a_paragraph_with_its_continuation() -> None:
 
 def test_a_row_that_stands_alone_is_no_continuation() -> None:
     assert units(["a\n", "guide\n", "b\n"], ["guide"]) == ["a\n", "guide\n", "b\n"]
-
-
-@pytest.mark.parametrize("fence", ["```", "```markdown", "~~~", "````md"])
-def test_a_fenced_document_is_unwrapped(fence: str) -> None:
-    marks = fence.rstrip("abcdefghijklmnopqrstuvwxyz")
-    for newline in ("\n", "\r\n"):
-        text = MEMORY.replace("\n", newline)
-        assert unfenced(f"{fence}{newline}{text}{marks}{newline}") == text
-        assert unfenced(f"\n\n{fence}{newline}{newline}{text}{marks}") == text
-
-
-def test_words_around_a_fenced_document_are_left_out() -> None:
-    answer = f"Here is the updated file:\n\n```markdown\n{MEMORY}```\n\nI hope this helps!"
-    assert unfenced(answer) == MEMORY
-
-
-def test_a_fence_inside_a_fenced_document_is_kept() -> None:
-    inner = MEMORY + "\n```sh\nmake\n```\n"
-    assert unfenced(f"```markdown\n{inner}```\n") == inner
-    assert unfenced(f"```markdown\n{inner}") == inner
-
-
-@pytest.mark.parametrize(
-    "answer", ["```python\nprint('a')\n```\n", MEMORY, MEMORY + "```sh\n# make\n```\n", "", "words", "```", "```\n\n"]
-)
-def test_a_text_that_is_no_fenced_document_stays(answer: str) -> None:
-    assert unfenced(answer) == answer

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from state.errors import ConfigError
 from state.text import common_words
 from state.text.languages import loader, tables
-from state.text.languages.loader import languages, read_table, table, table_of
+from state.text.languages.loader import languages, table, table_of
 from state.text.languages.rows import word_rows
 from state.text.languages.tables import Contrasts, Phrases, either
 
@@ -73,12 +73,12 @@ def test_english_comes_first_and_a_partial_language_has_what_it_has() -> None:
 )
 def test_what_is_wrong_with_a_row_is_said(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_table("en.toml", {}, rows(**changed), Contrasts)
+        loader._built("en.toml", {}, rows(**changed), Contrasts)
     assert said in str(caught.value)
 
 
 def test_a_partial_language_needs_no_row() -> None:
-    assert read_table("nl.toml", {"partial": True}, {}, Contrasts).copulas == ()
+    assert loader._built("nl.toml", {"partial": True}, {}, Contrasts).copulas == ()
 
 
 def test_words_are_whole_where_there_are_spaces() -> None:
