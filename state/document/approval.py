@@ -73,15 +73,15 @@ class Policy:
 
         `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites what the owner said.
         """
-        kind = _KINDS.get(action, action).value
-        rules = [Rule(kind, Approval(getattr(self, kind)))]
+        kind = _KINDS.get(action, action)
+        rules = [Rule(kind.value, Approval(getattr(self, kind.value)))]
         rules += [Rule("by_hand", self.by_hand)] if by_hand else []
         if not by_owner:
             concerned = set(sections)
             rules += [
                 Rule(f"sections.{one.section.value}", one.approval)
                 for one in self.sections
-                if one.action is _KINDS.get(action, action) and one.section in concerned
+                if one.action is kind and one.section in concerned
             ]
         return max(rules, key=lambda rule: list(Approval).index(rule.approval))
 

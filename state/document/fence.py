@@ -24,7 +24,7 @@ class Fenced:
 
     @property
     def inside(self) -> str:
-        """What stands between the markers, with plain line ends. Raises DocumentError for what is no text."""
+        """What stands between the markers, with plain line ends. Raise DocumentError for what is no text."""
         try:
             text = self.block.decode()
         except UnicodeDecodeError as error:
@@ -32,16 +32,17 @@ class Fenced:
         return text[len(BEGIN) : -len(END)].replace("\r\n", "\n").removeprefix("\n")
 
     def with_block(self, block: bytes) -> bytes:
-        """The file with another block."""
+        """Return the file with another block."""
         return self.before + block + self.after
 
 
 def fenced(content: bytes) -> Fenced | None:
-    """The file in its three parts; None without a block.
+    """Return the file in its three parts; None without a block.
 
-    Raises DocumentError when it is not clear where the block begins and ends, and inside a conflict of git's.
+    Raise DocumentError when it is not clear where the block begins and ends, and inside a conflict of git's.
     """
-    begins, ends, conflicts, at = list[int](), list[int](), False, len(_bom(content))
+    begins, ends, conflicts = list[int](), list[int](), False
+    at = len(_BOM) if content.startswith(_BOM) else 0
     for row in content[at:].split(b"\n"):
         bare = row.strip(_BLANKS)
         if bare == BEGIN.encode():
@@ -63,16 +64,8 @@ def fenced(content: bytes) -> Fenced | None:
     return Fenced(content[:begin], content[begin:end], content[end:])
 
 
-def newline_of(content: bytes) -> str:
-    """How the file's first row ends."""
-    return "\r\n" if content.partition(b"\n")[0].endswith(b"\r") else "\n"
-
-
 def without_block(found: Fenced, lead: str) -> bytes:
-    """The file without its block, its lead and the end of its last row: what it was before there was one."""
-    after = found.after.removeprefix(newline_of(found.before + found.block).encode())
-    return found.before.removesuffix(lead.encode()) + after
-
-
-def _bom(content: bytes) -> bytes:
-    return _BOM if content.startswith(_BOM) else b""
+    """Return the file as it was before it had a block: without that, its lead and the end of its last row."""
+    first_row = (found.before + found.block).partition(b"\n")[0]
+    newline = b"\r\n" if first_row.endswith(b"\r") else b"\n"
+    return found.before.removesuffix(lead.encode()) + found.after.removeprefix(newline)

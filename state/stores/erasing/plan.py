@@ -21,8 +21,7 @@ from state.forgetting.known import Target, spans, without
 # In `meta`: what is being forgotten, until it is.
 INTENTION = "forgetting"
 WORDS = frozenset(
-    "text figures topic keywords about old new content tombstones lifted_tombstones problems cites lines"
-    " system user".split()
+    "text figures topic keywords about old new content tombstones lifted_tombstones problems cites lines".split()
 )
 # Said beside a text: erased as a whole. And versions of MEMORY.md; JSON of which the names are the owner's too.
 _BESIDE, _DOCUMENTS = frozenset({"context", "speaker", "session"}), frozenset({"before", "after"})

@@ -20,7 +20,7 @@ ERASURE = Erasure((Target.of(SECRET),), Cut.SENTENCES)
 # Ids, digests, moments, names of models, guards and files, and words that dreamd chooses among.
 CODES = frozenset(
     "id cause reason mood author guard scope crystal line evidence replaces parents dreamt redreamt dream"
-    " file digest heard model prompts finish_reason schema_name name section until".split()
+    " file digest heard model prompts finish_reason schema_name until".split()
 )
 
 
