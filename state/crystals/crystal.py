@@ -139,7 +139,7 @@ def crystal_digest(origin: Origin, text: str, speaker: str = "") -> str:
 
 
 def strength(crystal: Crystal, now: datetime) -> float:
-    """What is left of a crystal's importance now, in [0, importance].
+    """Return what is left of a crystal's importance now, in [0, importance].
 
     importance * (1 - e^(-0.2 (n+1))) * 2^(-(1 - |v| 0.5) age / 16 d), with n accesses, valence v and age since
     the last access (or creation). Frozen crystals keep their importance. A clock set back counts as age 0.
@@ -151,7 +151,7 @@ def strength(crystal: Crystal, now: datetime) -> float:
 
 
 def faded_at(importance: float, accesses: int, valence: float, since: datetime) -> datetime | None:
-    """The first microsecond at which what is left, last accessed (or created) at `since`, is below FADED_STRENGTH.
+    """Return the first microsecond at which less than FADED_STRENGTH is left, last accessed (or created) at `since`.
 
     `strength` solved for the age: 16 d / (1 - |v| 0.5) * log2(importance * (1 - e^(-0.2 (n+1))) / 0.01).
     None when that is later than the calendar goes.
@@ -181,7 +181,7 @@ def _held(valence: float) -> float:
 
 
 def lifecycle(crystal: Crystal, now: datetime) -> Lifecycle:
-    """The lifecycle as read now: a faded crystal reads as archived, one that is used again as activated."""
+    """Return the lifecycle as read now: a faded crystal reads as archived, one that is used again as activated."""
     if crystal.lifecycle is Lifecycle.FROZEN:
         return Lifecycle.FROZEN
     if strength(crystal, now) < FADED_STRENGTH:

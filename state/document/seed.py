@@ -19,7 +19,7 @@ _BELOW = re.compile(rf"(?:\r\n\r\n---\r\n\r\n|\n\n---\n\n|^|(?<=\n)){re.escape(M
 
 
 def seed_crystals(text: str, at: datetime, cut: Callable[[str], Sequence[str]] = chunk) -> tuple[Crystal, ...]:
-    """The text as crystals, chunk by chunk: importance .75, consolidated, by the owner, each with its lines.
+    """Cut the text into crystals: importance .75, consolidated, by the owner, each with its lines.
 
     `cut` makes the chunks, of 400 tokens with 80 overlap by default. Equal chunks are one crystal.
     """
@@ -45,13 +45,13 @@ def seed_crystals(text: str, at: datetime, cut: Callable[[str], Sequence[str]] =
 
 
 def appended(old_text: str, generated: str) -> str:
-    """The old text byte for byte, a rule, the comment, and the generated document."""
+    """Return the old text byte for byte, a rule, the comment, and the generated document."""
     newline = "\r\n" if "\r\n" in old_text else "\n"
     return old_text + newline * 2 + "---" + newline * 2 + MARKER + newline * 2 + generated
 
 
 def split_seed(text: str) -> tuple[str, str] | None:
-    """(old text, what the dreams wrote); None when there is no comment that parts them. Undoes `appended`.
+    """Return (old text, what the dreams wrote); None without a comment that parts them. Undo `appended`.
 
     The last comment counts: dreams write none.
     """

@@ -116,7 +116,7 @@ class Crystals:
         return dict(map(tuple, self.connection.execute(query, (json.dumps(list(digests)),))))
 
     def get(self, ids: Iterable[str]) -> list[Crystal]:
-        """The crystals with these ids, in this order; unknown ids are left out."""
+        """Return the crystals with these ids, in this order; unknown ids are left out."""
         wanted = list(ids)
         found = {crystal.id: crystal for crystal in self._read(f"id IN ({_KEYS})", (json.dumps(wanted),))}
         return [found[id_] for id_ in wanted if id_ in found]
@@ -138,19 +138,19 @@ class Crystals:
         return [one for one in by_words if normalise(one.text) == wanted] or by_words
 
     def by_keys(self, keys: Iterable[int]) -> dict[int, Crystal]:
-        """The crystals in these rows; rows that are gone are left out."""
+        """Return the crystals in these rows, by row; rows that are gone are left out."""
         rows = self._rows(f"key IN ({_KEYS})", (json.dumps(list(keys)),))
         return dict(zip((int(row["key"]) for row in rows), self._built(rows), strict=True))
 
     def keys(self, ids: Iterable[str]) -> dict[str, int]:
-        """The rows of these crystals, by their ids; a hidden duplicate's is that of the crystal that it became."""
+        """Return the rows of these crystals, by id; of a hidden duplicate the row of the crystal that it became."""
         rows = self.connection.execute(
             f"SELECT id, coalesce(merged_into, key) FROM crystals WHERE id IN ({_KEYS})", (json.dumps(list(ids)),)
         )
         return {row[0]: int(row[1]) for row in rows}
 
     def said_last(self, keys: Iterable[int], until: datetime | None = None) -> dict[int, datetime]:
-        """When the texts in these rows were met last, before `until`."""
+        """Return when the texts in these rows were met last, before `until`."""
         rows = self.connection.execute(
             f"SELECT crystal, max(at) FROM occurrences WHERE crystal IN ({_KEYS}) AND at < ? GROUP BY crystal",
             (json.dumps(list(keys)), optional_text(until) or "~"),
@@ -158,18 +158,18 @@ class Crystals:
         return {int(row[0]): from_text(row[1]) for row in rows}
 
     def lengths(self, keys: Iterable[int]) -> dict[int, int]:
-        """How many characters the texts in these rows have; rows that are gone are left out."""
+        """Return how many characters the texts in these rows have; rows that are gone are left out."""
         statement = f"SELECT key, length(text) FROM crystals WHERE key IN ({_KEYS})"
         return {
             int(key): int(length) for key, length in self.connection.execute(statement, (json.dumps(list(keys)),))
         }
 
     def count(self) -> int:
-        """How many crystals there are, archived ones included."""
+        """Return how many crystals there are, archived ones included."""
         return int(self.connection.execute("SELECT count(*) FROM crystals").fetchone()[0])
 
     def sources(self, id_: str) -> list[Occurrence]:
-        """Every place where this crystal's text was met, oldest first; empty when the id is unknown."""
+        """Return every place where this crystal's text was met, oldest first; none for an unknown id."""
         rows = self.connection.execute(
             "SELECT o.* FROM occurrences o JOIN crystals c ON c.key = o.crystal WHERE c.id = ?"
             " ORDER BY o.at, o.session, o.position, o.file, o.first_line",
@@ -178,7 +178,7 @@ class Crystals:
         return [OccurrenceRow.table.value(Occurrence, row, source=source_in(row)) for row in rows]
 
     def undreamt(self, limit: int = 50, upto: int | None = None) -> list[Crystal]:
-        """What no dream has taken in, at most `limit`: first what is new since the last one, then the backlog.
+        """Return what no dream has taken in, at most `limit`: what is new since the last one, then the backlog.
 
         Of each the most important first, kinds mixed; of the backlog, what is important enough. `upto` is the row of
         the last one that counts.
@@ -197,7 +197,7 @@ class Crystals:
         return mix_kinds(self._read(best, (value, limit)), limit)
 
     def undreamt_count(self) -> int:
-        """How many crystals are new since the last dream, at most a thousand; pending notes are not among them.
+        """Count the crystals that are new since the last dream, up to a thousand, without pending notes.
 
         What is older is not looked at, so that this takes no longer the more is stored.
         """
@@ -208,7 +208,7 @@ class Crystals:
         return int(self.connection.execute(query, (self.seen_upto(),)).fetchone()[0])
 
     def place_among_undreamt(self, key: int) -> tuple[int, int]:
-        """How many of the crystals that no dream has taken in stand before the one in this row, and how many are."""
+        """Count the crystals that no dream has taken in: those that come before the one in this row, and all."""
         query = """SELECT (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL AND importance > c.importance)
             + (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL AND importance = c.importance AND key < c.key),
             (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL) FROM crystals c WHERE key = ?"""
@@ -216,11 +216,11 @@ class Crystals:
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
     def seen_upto(self) -> int:
-        """The row of the last crystal that there was when the last dream read; 0 before the first one."""
+        """Return the row of the last crystal that there was when the last dream read; 0 before the first one."""
         return int(Meta(self.connection).get(_SEEN_UPTO) or 0)
 
     def unseen_seeds(self) -> list[str]:
-        """The ids of the crystals of the text from before the first dream, as long as there was no dream.
+        """Return the ids of the crystals of the text from before the first dream; none after that.
 
         They are no input: that text stands in MEMORY.md itself.
         """
@@ -249,7 +249,7 @@ class Crystals:
                 Meta(connection).put(_SEEN_UPTO, str(first - 1))
 
     def dreamt_in(self, version: int) -> list[str]:
-        """The ids of the crystals that the dream of this version consumed."""
+        """Return the ids of the crystals that the dream of this version consumed."""
         found = self.connection.execute("SELECT id FROM crystals WHERE dreamt_in = ? ORDER BY key", (version,))
         return [row["id"] for row in found]
 
@@ -296,7 +296,7 @@ class Crystals:
         return len(faded), len(pointed)
 
     def newest(self) -> int:
-        """The highest row number; 0 when there are no crystals."""
+        """Return the highest row number; 0 when there are no crystals."""
         return int(self.connection.execute("SELECT coalesce(max(key), 0) FROM crystals").fetchone()[0])
 
     def remove(self, ids: Iterable[str]) -> list[str]:

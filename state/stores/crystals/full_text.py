@@ -23,7 +23,7 @@ _WHOLE_WORD = re.compile(r"[^\W_]+")
 
 
 def pairs(text: str) -> str:
-    """The parts of unspaced runs in a text, separated by blanks; empty for a text in scripts with spaces."""
+    """Return the pairs of characters of unspaced runs, separated by blanks; "" where all scripts have spaces."""
     if text.isascii():
         return ""
     whole = set(_WHOLE_WORD.findall(search_form(text)))
@@ -37,13 +37,13 @@ def add(connection: sqlite3.Connection, key: int) -> None:
 
 
 def frequency(connection: sqlite3.Connection, words: Iterable[str]) -> dict[str, int]:
-    """In how many crystals each of these words stands, in any of its forms; counting stops above MAX_POSTINGS."""
+    """Count the crystals that hold each of these words, in any of its forms, up to MAX_POSTINGS + 1."""
     counting = f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {MAX_POSTINGS + 1})"
     return {word: int(connection.execute(counting, (_quoted(word),)).fetchone()[0]) for word in words}
 
 
 def within_budget(counts: Mapping[str, int]) -> list[str]:
-    """The words worth asking for: those that occur, rarest first, while all together stay within MAX_POSTINGS.
+    """Return the words that occur, rarest first, as many as together stay within MAX_POSTINGS.
 
     The rarest word is always among them.
     """
@@ -57,7 +57,7 @@ def within_budget(counts: Mapping[str, int]) -> list[str]:
 
 
 def matching_words(connection: sqlite3.Connection, words: Sequence[str], rows: Iterable[int]) -> dict[int, int]:
-    """Which of the words each of these rows holds: bit i stands for words[i]. Rows that hold none are left out."""
+    """Return which of the words each row holds: bit i stands for words[i]. Rows that hold none are left out."""
     cursor = connection.cursor()
     cursor.row_factory = None
     # The plus keeps FTS5 from looking the word up once for every row.
@@ -73,7 +73,7 @@ def matching_words(connection: sqlite3.Connection, words: Sequence[str], rows: I
 def nearest(
     connection: sqlite3.Connection, words: Sequence[str], k: int, condition: str = "", values: Sequence[object] = ()
 ) -> dict[int, float]:
-    """The BM25 of the k best crystals that hold at least one of these words, by row, best first.
+    """Return the BM25 of the k best crystals that hold at least one of these words, by row, best first.
 
     Each word is quoted, so none is ever read as FTS5's syntax. `condition` is SQL over the table `crystals`.
     """
@@ -89,7 +89,7 @@ def nearest(
 
 
 def holding(text: str) -> str:
-    """FTS5's expression for the crystals whose text holds each of these words, the last of which may go on.
+    """Return FTS5's expression for the crystals whose text holds all these words, the last perhaps as a beginning.
 
     Empty when there is no word among them. A run of a script without spaces is held where all its pairs are.
     """
@@ -103,7 +103,7 @@ def holding(text: str) -> str:
 
 
 def is_behind(connection: sqlite3.Connection) -> bool:
-    """Whether the index holds another number of crystals than the table. Cheap enough for every opening."""
+    """Return whether the index and the table differ in length. Cheap enough for every opening."""
     indexed, rows = connection.execute(
         "SELECT (SELECT count(*) FROM words_docsize), (SELECT count(*) FROM crystals)"
     ).fetchone()
@@ -111,7 +111,7 @@ def is_behind(connection: sqlite3.Connection) -> bool:
 
 
 def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
-    """Whether a full-text index differs anywhere from the rows that it is of. Reads all of both."""
+    """Return whether a full-text index differs anywhere from its rows. Read all of both."""
     try:
         connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
     except sqlite3.DatabaseError as error:
@@ -141,5 +141,5 @@ def rebuild(connection: sqlite3.Connection, index: str = "words") -> None:
 
 
 def _quoted(word: str) -> str:
-    """The word as a string of FTS5's query language, so that none of it is syntax."""
+    """Return the word as a string of FTS5's query language, so that none of it is syntax."""
     return '"' + word.replace('"', '""').replace("\0", " ") + '"'

@@ -23,7 +23,7 @@ class Occurrence:
 
 
 def is_of_another(crystal: Crystal, row: sqlite3.Row) -> bool:
-    """Whether these words are somebody else's too, who speaks for themselves: an echo says nothing of its own."""
+    """Return whether somebody else, who speaks for themselves, said these words too; an echo is nobody's own."""
     there, here = row["speaker"].strip().casefold(), crystal.speaker.strip().casefold()
     ranks = (crystal.trust.rank, Trust(row["trust"]).rank)
     return bool(there and here) and there != here and min(ranks) >= Trust.AGENT.rank and not crystal.distinct
@@ -46,12 +46,12 @@ def joined_heard(known: Crystal, again: Crystal) -> str:
 
 
 def source_in(row: sqlite3.Row) -> Source | None:
-    """The file and lines of an occurrence; None when it came from no file."""
+    """Return the file and lines of an occurrence; None when it came from no file."""
     return OccurrenceRow.table.value(Source, row) if row["file"] else None
 
 
 def crystal_in(row: sqlite3.Row, source: Source | None) -> Crystal:
-    """The crystal of a row, with a place where its text was met."""
+    """Return the crystal of a row, with a place where its text was met."""
     speaker = row["speaker"]
     distinct = bool(speaker) and row["digest"] == crystal_digest(Origin(row["origin"]), row["text"], speaker)
     return CrystalRow.table.value(Crystal, row, source=source, distinct=distinct)

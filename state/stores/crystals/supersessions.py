@@ -108,7 +108,7 @@ class Supersessions:
         return sum(map(self.record, found))
 
     def _restore(self, dream: Dream) -> int:
-        """What the restored lines rest on is superseded no more; what the owner had said in their place is."""
+        """Take back what superseded what the restored lines rest on, and turn around what the owner had said instead."""
         kept = json.dumps([crystal for change in dream.changes for crystal in change.evidence])
         texts = json.dumps([line.text for line in dream.came])
         mine = self._connection.execute(
@@ -203,7 +203,7 @@ class Supersessions:
         return [(SectionName(section), Note(text, from_text(at), weight)) for section, text, at, weight in rows]
 
     def superseded(self) -> frozenset[int]:
-        """The rows whose value holds no longer."""
+        """Return the rows whose value no longer holds."""
         rows = self._connection.execute(
             "SELECT key, coalesce(merged_into, key) FROM crystals WHERE key IN"
             " (SELECT older FROM supersessions WHERE undone_at IS NULL UNION"
@@ -212,7 +212,7 @@ class Supersessions:
         return frozenset(self.among({int(key) for row in rows for key in row}).current)
 
     def taken_back(self, key: int) -> list[tuple[Supersession, datetime]]:
-        """The pairs of this row that the owner has taken back, and when, the latest first."""
+        """Return the pairs of this row that the owner has taken back, and when, the latest first."""
         rows = self._connection.execute(
             "SELECT * FROM supersessions WHERE (older = ?1 OR newer = ?1) AND undone_at IS NOT NULL"
             " ORDER BY undone_at DESC, older, newer LIMIT ?2",
@@ -221,7 +221,7 @@ class Supersessions:
         return [(SupersessionRow.table.value(Supersession, row), from_text(row["undone_at"])) for row in rows]
 
     def among(self, keys: Iterable[int], until: datetime | None = None) -> Values:
-        """What is known of these rows and of those that hang together with them, as it was before `until`."""
+        """Return what is known of these rows and of those connected with them, as it was before `until`."""
         pairs: dict[tuple[int, int], Supersession] = {}
         said: dict[int, str] = {}
         seen, waiting = set[int](), set(keys)

@@ -59,7 +59,7 @@ class IndexState(NamedTuple):
 
 
 def index_state(connection: sqlite3.Connection) -> IndexState:
-    """The one row of `index_state`."""
+    """Return the one row of `index_state`."""
     row = connection.execute("SELECT vectors, written, build, clean FROM index_state").fetchone()
     return IndexState(str(row[0]), int(row[1]), str(row[2]), bool(row[3])) if row else IndexState()
 
@@ -92,7 +92,7 @@ class CrystalVectors:
     # ------------------------------------------------------------ the file
 
     def reading(self, ask: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
-        """What this asks vectors.db; None if there is none that state.db means, or it turns out to be torn."""
+        """Return what this asks vectors.db; None without the one that state.db means, or if it turns out to be torn."""
         wanted = index_state(self._connection).vectors
         try:
             for _ in range(2):
@@ -132,7 +132,7 @@ class CrystalVectors:
             self._settled()
 
     def _agrees(self) -> bool:
-        """Whether the open file is the one that state.db means, and as new."""
+        """Return whether the open file is the one that state.db means, and as new."""
         if self._file is None or (self._path is not None and not self._path.exists()):
             return False
         state, (token, written) = index_state(self._connection), _about(self._file)
@@ -215,7 +215,7 @@ class CrystalVectors:
         return True
 
     def model(self) -> str:
-        """The name of the embedder whose vectors these are; empty before the first one."""
+        """Return the name of the embedder whose vectors these are; empty before the first one."""
         return self._meta.get(MODEL) or ""
 
     def embed_pending(self, embedder: Embedder, limit: int = BATCH) -> int:
@@ -262,7 +262,7 @@ class CrystalVectors:
     # ------------------------------------------------------------ ChromaDB
 
     def unindexed(self, limit: int = 4 * BATCH) -> "tuple[list[int], NDArray[np.float32] | None]":
-        """The rows of up to `limit` vectors that ChromaDB was not told yet, with these."""
+        """Return the rows of up to `limit` vectors that ChromaDB was not told yet, with these."""
 
         def ask(file: sqlite3.Connection) -> "tuple[list[int], NDArray[np.float32] | None]":
             rows = file.execute(_UNTOLD, (limit,)).fetchall()
@@ -271,7 +271,7 @@ class CrystalVectors:
         return self.reading(ask) or ([], None)
 
     def indexed(self, keys: Iterable[int], gone: Iterable[int]) -> None:
-        """ChromaDB holds these, but for those whose crystals are gone."""
+        """Note that ChromaDB holds these, but for those whose crystals are gone."""
 
         def ask(file: sqlite3.Connection) -> None:
             with transaction(file):
@@ -281,18 +281,18 @@ class CrystalVectors:
         self.reading(ask)
 
     def index_anew(self) -> None:
-        """Nothing was told to ChromaDB."""
+        """Note that ChromaDB was told nothing."""
         self.reading(lambda file: file.execute("INSERT OR IGNORE INTO to_index SELECT key FROM vectors"))
 
     # ------------------------------------------------------------ reading it
 
     def waiting(self) -> tuple[int, int]:
-        """How many crystals wait to be embedded, and how many vectors wait for ChromaDB."""
+        """Count the crystals that wait to be embedded, and the vectors that wait for ChromaDB."""
         (embed,) = self._connection.execute("SELECT count(*) FROM to_embed").fetchone()
         return int(embed), self._number("SELECT count(*) FROM to_index")
 
     def wait(self) -> bool:
-        """Whether any crystal waits to be embedded."""
+        """Return whether any crystal waits to be embedded."""
         return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
 
     def are_few(self) -> bool:
@@ -303,18 +303,18 @@ class CrystalVectors:
         return bool(2 * waiting > of) or bool(of and not self.newest())
 
     def newest(self) -> int:
-        """The highest row with a vector; 0 without any."""
+        """Return the highest row with a vector; 0 without any."""
         return self._number("SELECT coalesce(max(key), 0) FROM vectors")
 
     def vector_count(self) -> int:
-        """How many vectors there are, those included that ChromaDB does not hold yet."""
+        """Count the vectors, those included that ChromaDB does not hold yet."""
         return self._number("SELECT count(*) FROM vectors")
 
     def _number(self, query: str) -> int:
         return self.reading(lambda file: int(file.execute(query).fetchone()[0])) or 0
 
     def read(self, keys: Iterable[int]) -> "tuple[list[int], NDArray[np.float32] | None]":
-        """The vectors of these rows with their keys; those without one are left out."""
+        """Return the vectors of these rows with their keys; those without one are left out."""
         listed = json.dumps(list(keys))
         waiting = f"SELECT crystal FROM to_embed WHERE crystal IN ({_LISTED})"
         late = {int(key) for (key,) in map(tuple, self._connection.execute(waiting, (listed,)))}
@@ -327,19 +327,19 @@ class CrystalVectors:
         return self.reading(ask) or ([], None)
 
     def cosines(self, vector: "NDArray[np.float32]", keys: Iterable[int]) -> dict[int, float]:
-        """How near these rows are to this vector; rows without a vector are left out."""
+        """Return how near these rows are to this vector; rows without a vector are left out."""
         found, vectors = self.read(keys)
         return {} if vectors is None else dict(zip(found, cosines(vectors, vector).tolist(), strict=True))
 
     def of(self, ids: Iterable[str]) -> "dict[str, NDArray[np.float32]]":
-        """The vectors of these crystals; those without one are left out."""
+        """Return the vectors of these crystals; those without one are left out."""
         query = f"SELECT key, id FROM crystals WHERE id IN ({_LISTED})"
         names = {int(key): str(id_) for key, id_ in self._connection.execute(query, (json.dumps(list(ids)),))}
         found, vectors = self.read(names)
         return {} if vectors is None else {names[key]: vector for key, vector in zip(found, vectors, strict=True)}
 
     def between(self, keys: Iterable[int]) -> dict[tuple[int, int], float]:
-        """How near each of these rows is to each other one, by both in either order."""
+        """Return how near each of these rows is to each other one, by both in either order."""
         known, vectors = self.read(keys)
         if vectors is None:
             return {}
@@ -347,7 +347,7 @@ class CrystalVectors:
         return {(a, b): found[i][j] for i, a in enumerate(known) for j, b in enumerate(known) if i != j}
 
     def neighbours(self, keys: Sequence[int], k: int, index: ChromaIndex | None) -> dict[int, dict[int, float]]:
-        """For each of these rows that has a vector, the k others nearest to it with their cosines."""
+        """Return for each of these rows that has a vector the k others nearest to it, with their cosines."""
         known, vectors = self.read(keys)
         if vectors is None:
             return {}

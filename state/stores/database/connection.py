@@ -159,7 +159,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
 
 
 def may_write(path: Path) -> bool:
-    """Whether this process may write in the file: its rights are not all that counts, there are sandboxes."""
+    """Return whether this process may write in the file: besides its permissions there are sandboxes."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
     except OSError as error:
@@ -168,7 +168,7 @@ def may_write(path: Path) -> bool:
 
 
 def _uri(path: Path, mode: str) -> str:
-    """The file for SQLite. Beside an owner it reads through the owner's log, else it would have to make one."""
+    """Return the file's URI for SQLite. Beside an owner it reads through the owner's log, else it would make one."""
     has_log = os.path.lexists(f"{path}-wal")
     fixed = "&immutable=1" if mode == "ro" and not has_log and not may_write(path) else ""
     return f"file:{quote(str(path))}?mode={mode}{fixed}"
@@ -191,7 +191,7 @@ def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection
 
 
 def memory_database() -> sqlite3.Connection:
-    """A database of the current schema in memory, which goes with its connection."""
+    """Open a database of the current schema in memory, which goes with its connection."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")
@@ -257,7 +257,7 @@ def _require_not_lost(path: Path) -> None:
 
 
 def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
-    """A StorageError that says what an error of SQLite's about this file means, and what to do."""
+    """Return a StorageError that says what an error of SQLite's about this file means, and what to do."""
     if isinstance(error, UnicodeDecodeError):  # SQLite's own message quotes what it has read
         return StorageError(f"{path}: a text in it is not UTF-8", _UNHARMED)
     name = getattr(error, "sqlite_errorname", "")
@@ -274,7 +274,7 @@ def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageE
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of the file; nothing is written. Raises StorageError for one that this dreamd cannot use."""
+    """Return the file's schema version, and write nothing. Raise StorageError for one that this dreamd cannot use."""
     version, tables, ours = connection.execute(_WHOSE).fetchone()
     if version > SCHEMA_VERSION:
         message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
@@ -286,7 +286,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def unlike_schema(connection: sqlite3.Connection, version: int, more: Mapping[str, str] | None = None) -> list[str]:
-    """The names of tables, indexes and the like that are not those of this version; of no version, all of them.
+    """Return the names of tables, indexes and the like that differ from this version's; all of them for no version.
 
     `more` are the statements of further tables, by name, that are to be there.
     """
@@ -392,7 +392,7 @@ def _statements(script: str) -> Iterator[str]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """One write transaction, committed at the end and rolled back on any error; inside another one, a savepoint."""
+    """Hold one write transaction, committed at the end and rolled back on any error; inside another, a savepoint."""
     nested = connection.in_transaction
     connection.execute("SAVEPOINT inner_step" if nested else "BEGIN IMMEDIATE")
     try:
@@ -416,12 +416,12 @@ def compact(connection: sqlite3.Connection) -> bool:
 
 
 def to_text(moment: datetime) -> str:
-    """A moment as text: ISO 8601, UTC, microseconds."""
+    """Return a moment as text: ISO 8601, UTC, microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def from_text(text: str) -> datetime:
-    """The inverse of `to_text`. Raises StorageError for a text that it has not written."""
+    """Undo `to_text`. Raise StorageError for a text that it has not written."""
     try:
         return datetime.fromisoformat(text)
     except (ValueError, TypeError) as error:
@@ -429,10 +429,10 @@ def from_text(text: str) -> datetime:
 
 
 def optional_text(moment: datetime | None) -> str | None:
-    """A moment as text; None for None."""
+    """Return a moment as text; None for None."""
     return to_text(moment) if moment is not None else None
 
 
 def optional_moment(text: str | None) -> datetime | None:
-    """The inverse of `optional_text`."""
+    """Undo `optional_text`."""
     return from_text(text) if text is not None else None

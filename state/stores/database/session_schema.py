@@ -75,7 +75,7 @@ _SAME_PLACE = "(session, priority, hidden, promoted, accesses) = ({place})"
 
 
 def _counted(row: str, sign: str) -> str:
-    """Statements of a trigger that count this row in (+) or out (-)."""
+    """Return the statements of a trigger that count this row in (+) or out (-)."""
     place, score = _PLACE.format(row=row), _SCORE.format(row=row)
     where = f"WHERE {_SAME_PLACE.format(place=place)}"
     change = f"UPDATE item_counts SET items = items {sign} 1, importance = importance {sign} {score} {where};"

@@ -515,7 +515,7 @@ class Change(
         return operation.action is not Action.EVICT and not operation.text.strip()
 
     def decided(self, decision: Decision) -> Decided:
-        """This decision on it."""
+        """Return this decision on it."""
         return Decided(self.dream, self.place, decision, self.decision)
 
 

@@ -71,7 +71,7 @@ class Row:
 
 
 def log_rows(disk: Disk, path: Path, erasure: Erasure) -> tuple[list[Row], bytes]:
-    """The rows of a log that erasing changes, each as long as before (an agent may append), and all of it after."""
+    """Return the rows of a log that erasing changes, each as long as before (agents may append), and the new log."""
     with storage_errors(path):
         inode = path.stat().st_ino
     before = disk.read_bytes(path, LONGEST_LOG)
@@ -113,7 +113,7 @@ def blank_log(notes: Notes, path: Path, found: Finder) -> int:
 
 
 def blank(content: bytes, erasure: Erasure) -> bytes:
-    """The log without the targets, each line as long as before.
+    """Return the log without the targets, each line as long as before.
 
     A note of which words alone are erased is blanked whole: its row has the rest.
     """
@@ -146,17 +146,17 @@ def _blank_rest(content: bytes, erasure: Erasure) -> bytes:
 
 
 def has_receipts_alone(disk: Disk, path: Path) -> bool:
-    """Whether this is the file of receipts of bootstraps, with dreamd's own words alone."""
+    """Return whether this is the file of receipts of bootstraps, with dreamd's own words alone."""
     return path.name == RECEIPTS and holds_receipts_alone(disk.read_optional(path) or b"")
 
 
 def database_files(workspace: Workspace) -> tuple[Path, ...]:
-    """state.db with what SQLite keeps beside it."""
+    """Return state.db and what SQLite keeps beside it."""
     return tuple(workspace.database.with_name(f"state.db{end}") for end in ("", "-wal", "-shm", "-journal"))
 
 
 def of_state(workspace: Workspace) -> Iterator[Path]:
-    """The files of the state folder, but for the one that says where the workspace's folder is."""
+    """Yield the files of the state folder, but for the one that says where the workspace's folder is."""
     for path in sorted(below(workspace.state)):
         if path.is_file() and not path.is_symlink() and path != workspace.state / PLACE:
             yield path
@@ -206,7 +206,7 @@ def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) ->
 
 
 def blank_text(content: bytes, erasure: Erasure) -> bytes:
-    """A text of unknown form without the targets: JSON value by value, any other one word by word."""
+    """Return a text of unknown form without the targets: JSON value by value, any other one word by word."""
     text = content.decode("utf-8", "surrogateescape")
     try:
         is_json = isinstance(json.loads(text), dict | list)

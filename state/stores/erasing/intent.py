@@ -43,7 +43,7 @@ def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row]
 
 
 def intended(connection: sqlite3.Connection) -> Erasure | None:
-    """The forgetting that was begun and has not ended."""
+    """Return the forgetting that was begun and has not ended."""
     value = Meta(connection).get(INTENTION)
     if value is None:
         return None
@@ -54,14 +54,14 @@ def intended(connection: sqlite3.Connection) -> Erasure | None:
 
 
 def rows_intended(connection: sqlite3.Connection) -> list[Row]:
-    """The rows that were about to be written in place."""
+    """Return the rows that were about to be written in place."""
     value = Meta(connection).get(INTENTION)
     rows = json.loads(value)["rows"] if value is not None else []
     return [Row(inode, at, bytes.fromhex(content)) for inode, at, content in rows]
 
 
 def is_unfinished(connection: sqlite3.Connection) -> bool:
-    """Whether a forgetting was begun and has not ended."""
+    """Return whether a forgetting was begun and has not ended."""
     return Meta(connection).get(INTENTION) is not None
 
 
@@ -72,7 +72,7 @@ def finish(connection: sqlite3.Connection) -> None:
 
 
 def digest(connection: sqlite3.Connection, targets: Iterable[Target]) -> str:
-    """A salted digest of what was forgotten: it says whether two were the same, and nothing else."""
+    """Return a salted digest of what was forgotten: it says whether two were the same, and nothing else."""
     words = "\0".join(" ".join(target.words) for target in targets)
     salt = bytes.fromhex(Meta(connection).get(SALT) or "")
     return hmac.digest(salt, f"receipt\0{words}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:16]
@@ -87,6 +87,6 @@ def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figu
 
 
 def receipts(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The stored receipts, the latest last."""
+    """Return the stored receipts, the latest last."""
     found: list[dict[str, Any]] = json.loads(Meta(connection).get(_DONE) or "[]")
     return found

@@ -64,7 +64,7 @@ class Erasure:
         return tuple(target for target in self.sought if not any(spans(text, (target,)) for text in kept))
 
     def holds(self, text: str) -> bool:
-        """Whether the text holds a target."""
+        """Return whether the text holds a target."""
         return bool(spans(text, self.targets))
 
     def prose(self, text: str) -> str:
@@ -78,7 +78,7 @@ class Erasure:
         return self.prose(text)
 
     def leads_nowhere(self, text: str) -> bool:
-        """Whether this is the line of a pointer that is erased."""
+        """Return whether this is the line of a pointer that is erased."""
         parsed = parse_pointer(text) if self.keywords and "`" in text else None
         return parsed is not None and parsed[1] in self.keywords
 
@@ -151,7 +151,7 @@ class Erasure:
         return [new for old, new in walked if name in ("staged", "lines") or not self._leaves(name, old, new)]
 
     def _leaves(self, name: str, old: Any, new: Any) -> bool:  # noqa: ANN401
-        """Whether nothing of this part of a record is left."""
+        """Return whether nothing of this part of a record is left."""
         if name == "corrections":
             return old["crystal"] in self.gone
         if isinstance(old, dict) and "topic" in old:
@@ -160,17 +160,17 @@ class Erasure:
 
 
 def _lacks(new: Any, old: Any) -> bool:  # noqa: ANN401
-    """Whether a part of a record has lost its text."""
+    """Return whether a part of a record has lost its text."""
     return isinstance(old, dict) and bool(old.get("text")) and not new["text"]
 
 
 def _is_gone(old: Any, new: Any) -> bool:  # noqa: ANN401
-    """Whether nothing is left of a value in a list; a list in a list has its places, as a table's row does."""
+    """Return whether nothing is left of a value in a list; an inner list is a row, and each value has its place."""
     return new in ("", None) or (isinstance(old, list) and len(old) != len(new))
 
 
 def erased_document(text: str, erasure: Erasure) -> str:
-    """The text without the lines that hold a target, across lines too, and without the pointers that go."""
+    """Return the text without the lines that hold a target, even across lines, and without the pointers that go."""
     while True:
         document = parse(text)
         found = spans(text, erasure.targets)
@@ -208,7 +208,7 @@ def _part(part: Part, at: int, found: tuple[Span, ...], erasure: Erasure, newlin
 
 
 def _block(block: Block, here: tuple[Span, ...], erasure: Erasure) -> Block | None:
-    """The rest of a block; None when nothing remains. dreamd's own texts (stamp, guides) stay."""
+    """Return the rest of a block; None when nothing remains. dreamd's own texts (stamp, guides) stay."""
     if block.content and erasure.leads_nowhere(block.text):
         return None
     if not here or is_stamp(block.raw) or is_placeholder(block.raw) or MARKER in block.raw:
@@ -220,14 +220,14 @@ def _block(block: Block, here: tuple[Span, ...], erasure: Erasure) -> Block | No
 
 
 def _heading(heading: str, erasure: Erasure) -> str:
-    """The owner's heading without the targets; never empty, since it separates two parts."""
+    """Return the owner's heading without the targets; never empty, since it separates two parts."""
     marks = heading[: len(heading) - len(heading.lstrip("# \t"))]
     ending = heading[len(heading.rstrip()) :]
     return (without(heading.rstrip(), erasure.targets, Cut.WORDS) or marks + _MARKED_HEADING) + ending
 
 
 def _within(found: tuple[Span, ...], at: int, raw: str) -> tuple[Span, ...]:
-    """The places in this piece of the text that begins there, counted from its own beginning; only its words."""
+    """Return the places within this piece, which begins at `at`, counted from its beginning; only its words."""
     end = at + len(raw)
     inside = [(max(start, at) - at, min(stop, end) - at) for start, stop in found if start < end and stop > at]
     return tuple((start, stop) for start, stop in inside if any(map(str.isalnum, raw[start:stop])))

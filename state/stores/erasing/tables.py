@@ -47,7 +47,7 @@ _REFERENCES = (
 
 
 def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cut) -> Erasure:
-    """The erasure of these targets from state.db; nothing is written."""
+    """Return the erasure of these targets from state.db; nothing is written."""
     rows = connection.execute("SELECT id, text FROM crystals")
     left = {id_: without(text, targets, cut) for id_, text in map(tuple, rows) if spans(text, targets)}
     keywords = {
@@ -99,7 +99,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
 
 
 def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
-    """(column, value) of every text in the table."""
+    """Yield (column, value) of every text in the table."""
     for row in connection.execute(f'SELECT * FROM "{table}"'):
         for column in row.keys():  # noqa: SIM118 - a Row is no mapping
             if isinstance(row[column], str):

@@ -82,76 +82,76 @@ class Lineage:
         self._connection = connection
 
     def last_version(self) -> int:
-        """The number of the last committed version; 0 before the first."""
+        """Return the number of the last committed version; 0 before the first."""
         return int(self._connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
 
     def standing(self) -> tuple[int, str]:
-        """The number of the version that is the memory, and the digest of its text; 0 before the first."""
+        """Return the number of the version that is the memory, and the digest of its text; 0 before the first."""
         query = "SELECT number, digest FROM versions WHERE number > 0 AND cause <> ? ORDER BY number DESC LIMIT 1"
         row = self._connection.execute(query, (FOUND,)).fetchone()
         return (int(row["number"]), str(row["digest"])) if row else (0, "")
 
     def text(self, number: int) -> str:
-        """The text of this version; "" where it is not kept."""
+        """Return the text of this version; "" where it is not kept."""
         row = self._connection.execute("SELECT text FROM versions WHERE number = ?", (number,)).fetchone()
         return str(row["text"]) if row else ""
 
     def last_dream_at(self) -> datetime:
-        """When the last dream was that made a version; long ago before the first."""
+        """Return when the last dream was that made a version; long ago before the first."""
         row = self._connection.execute("SELECT max(at) FROM versions WHERE cause = 'dream'").fetchone()
         return from_text(row[0]) if row[0] else datetime.fromtimestamp(0, UTC)
 
     def has(self, number: int) -> bool:
-        """Whether there is a version of this number."""
+        """Return whether there is a version of this number."""
         return bool(self._connection.execute("SELECT 1 FROM versions WHERE number = ?", (number,)).fetchone())
 
     def is_overtaken(self, number: int) -> bool:
-        """Whether there is a version of this number, or a later one, that changed the memory beside its owner."""
+        """Return whether there is a version of this number or a later one that somebody else than the owner made."""
         query = "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?, ?)"
         return self._connection.execute(query, (number, HUMAN, MERGED, FOUND)).fetchone() is not None
 
     def has_text(self, text: str) -> bool:
-        """Whether a version has this text."""
+        """Return whether a version has this text."""
         query = "SELECT 1 FROM versions WHERE digest = ? AND number > 0"
         return self._connection.execute(query, (digest_of(text),)).fetchone() is not None
 
     def texts(self) -> set[str]:
-        """The folded texts of all lines that there ever were."""
+        """Return the folded texts of all lines that there ever were."""
         return {normalise(row["text"]) for row in self._connection.execute("SELECT text FROM lines")}
 
     def made_at(self, second: str) -> list[int]:
-        """The numbers of the versions of this second (ISO 8601, UTC)."""
+        """Return the numbers of the versions of this second (ISO 8601, UTC)."""
         rows = self._connection.execute("SELECT number FROM versions WHERE substr(at, 1, 19) = ?", (second,))
         return [int(row["number"]) for row in rows]
 
     def versions_after(self, number: int) -> list[int]:
-        """The numbers of the later versions, in order."""
+        """Return the numbers of the later versions, in order."""
         rows = self._connection.execute("SELECT number FROM versions WHERE number > ? ORDER BY number", (number,))
         return [int(row["number"]) for row in rows]
 
     def version_of(self, dream: str) -> int | None:
-        """The number of the version that this dream committed; None when it did not."""
+        """Return the number of the version that this dream committed; None when it did not."""
         row = self._connection.execute("SELECT number FROM versions WHERE dream = ?", (dream,)).fetchone()
         return int(row["number"]) if row else None
 
     def versions(self, limit: int) -> list[Version]:
-        """The last versions, the newest first."""
+        """Return the last versions, the newest first."""
         rest = "WHERE number > 0 ORDER BY number DESC LIMIT ?"
         return VersionRow.table.read(Version, self._connection, rest, limit)
 
     def versions_by_number(self, numbers: Iterable[int]) -> dict[int, Version]:
-        """The versions of these numbers; those that there are none of are left out."""
+        """Return the versions of these numbers; numbers without one are left out."""
         which = "WHERE number > 0 AND number IN (SELECT value FROM json_each(?))"
         found = VersionRow.table.read(Version, self._connection, which, json.dumps(list(numbers)))
         return {version.number: version for version in found}
 
     def next_line(self) -> int:
-        """The number of the next line's id."""
+        """Return the number of the next line's id."""
         query = "SELECT coalesce(max(CAST(substr(id, 2) AS INTEGER)), 0) + 1 FROM lines"
         return int(self._connection.execute(query).fetchone()[0])
 
     def current_lines(self) -> list[CurrentLine]:
-        """The lines of the last committed version; those of pointers with the crystals to which they lead."""
+        """Return the lines of the last committed version; pointers with the crystals to which they lead."""
         lines = LineRow.table.read(CurrentLine, self._connection, "WHERE died_in IS NULL")
         rows = self._connection.execute("SELECT keywords, crystal FROM pointers WHERE standing = 1")
         behind = {row["keywords"]: row["crystal"] for row in rows}
@@ -178,14 +178,14 @@ class Lineage:
         return found
 
     def authors(self) -> dict[str, Author]:
-        """Who wrote each current line, by the line's id."""
+        """Return who wrote each current line, by the line's id."""
         rows = self._connection.execute(
             "SELECT id, born_in, cause, model FROM lines JOIN versions ON number = born_in WHERE died_in IS NULL"
         )
         return {row["id"]: Author(row["born_in"], row["cause"], row["model"]) for row in rows}
 
     def handwritten(self) -> set[str]:
-        """The current lines that stand as the owner wrote them: they rest on no input and were not merged."""
+        """Return the ids of the current lines that the owner wrote: they rest on no input and were not merged."""
         rows = self._connection.execute(
             """SELECT id FROM lines l WHERE died_in IS NULL AND trust = ?
                AND NOT EXISTS (SELECT 1 FROM evidence e JOIN crystals c ON c.id = e.crystal
@@ -196,7 +196,7 @@ class Lineage:
         return {row["id"] for row in rows}
 
     def lives(self, key_part: str, limit: int = 20) -> list[LineLife]:
-        """Lines, current or gone, whose text contains this; the current ones first, then the latest."""
+        """Return the lines, current or gone, whose text contains this; the current ones first, then the latest."""
         wanted = normalise(key_part)
         # SQLite folds ASCII alone: of such texts those are read that hold a word of it, and all others.
         rows = self._connection.execute(
@@ -207,12 +207,12 @@ class Lineage:
         return [self._life(row) for row in islice((row for row in rows if wanted in normalise(row["text"])), limit)]
 
     def life(self, line: str) -> LineLife | None:
-        """The life of the line with this id."""
+        """Return the life of the line with this id."""
         row = self._connection.execute("SELECT * FROM lines WHERE id = ?", (line,)).fetchone()
         return self._life(row) if row else None
 
     def ancestors(self, line: str) -> list[LineLife]:
-        """The lines that this one replaced, directly or not, the nearest first."""
+        """Return the lines that this one replaced, directly or not, the nearest first."""
         rows = self._connection.execute(
             """WITH RECURSIVE back(id) AS (
                    SELECT id FROM lines WHERE successor = ?
@@ -223,7 +223,7 @@ class Lineage:
         return [self._life(row) for row in rows]
 
     def replaced(self) -> list[tuple[str, str]]:
-        """The text of each line that was revised or merged, and of the line that took its place."""
+        """Return the text of each line that was revised or merged, and of the line that took its place."""
         rows = self._connection.execute(
             "SELECT old.text AS old, new.text AS new FROM lines old JOIN lines new ON new.id = old.successor"
             " WHERE old.fate IN (?, ?) ORDER BY old.died_in, old.id",
@@ -232,7 +232,7 @@ class Lineage:
         return [(row["old"], row["new"]) for row in rows]
 
     def resting_on(self, crystal: str, limit: int) -> tuple[list[LineLife], int]:
-        """The lines that cite this crystal or have become it, the current ones first; and how many there are."""
+        """Return the lines that cite this crystal or have become it, the current ones first; and how many there are."""
         rows = self._connection.execute(
             """SELECT *, count(*) OVER () AS together FROM lines WHERE id IN
                (SELECT line FROM evidence WHERE crystal = ?1 UNION SELECT id FROM lines WHERE crystal = ?1)
@@ -242,7 +242,7 @@ class Lineage:
         return [self._life(row) for row in rows], int(rows[0]["together"]) if rows else 0
 
     def pointers_to(self, crystal: str, limit: int) -> tuple[list[tuple[PointerLine, bool]], int]:
-        """The pointers to this crystal and whether they still stand, those first; and how many there are."""
+        """Return the pointers to this crystal and whether they stand, those first; and how many there are."""
         rows = self._connection.execute(
             "SELECT *, count(*) OVER () AS together FROM pointers WHERE crystal = ?"
             " ORDER BY standing DESC, made_in DESC, keywords LIMIT ?",
@@ -252,16 +252,16 @@ class Lineage:
         return found, int(rows[0]["together"]) if rows else 0
 
     def deleted_lines(self, limit: int) -> tuple[list[tuple[str, datetime]], int]:
-        """The lines that the owner deleted and when, the latest first; and how many there are."""
+        """Return the lines that the owner deleted and when, the latest first; and how many there are."""
         rows = self._connection.execute("SELECT text, at FROM tombstones ORDER BY at DESC, text LIMIT ?", (limit,))
         return [(row["text"], from_text(row["at"])) for row in rows], DeletedLineRow.table.count(self._connection)
 
     def tombstones(self) -> list[str]:
-        """Lines that the owner deleted, the latest last."""
+        """Return the lines that the owner deleted, the latest last."""
         return [row["text"] for row in self._connection.execute("SELECT text FROM tombstones ORDER BY at, text")]
 
     def pointers(self, *, current: bool) -> list[PointerLine]:
-        """The current pointers, or the retired ones whose crystals still exist."""
+        """Return the current pointers, or the retired ones, whose crystals still exist."""
         rest = f"standing = {int(current)} AND crystal IN (SELECT id FROM crystals) ORDER BY made_in, keywords"
         return PointerRow.table.read(PointerLine, self._connection, f"WHERE {rest}")
 

@@ -32,7 +32,7 @@ class PlacedNote:
 
 @contextmanager
 def open_log(disk: Disk, path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """A log, open for reading, with its status. Raises NotFoundError; StorageError for one that is too long."""
+    """Open a log for reading, with its status. Raise NotFoundError; StorageError for one that is too long."""
     with storage_errors(path), opened(disk.target(path)) as file:
         status = os.fstat(file.fileno())
         if status.st_size > LONGEST_LOG:  # a file of holes may be of any length
@@ -42,7 +42,7 @@ def open_log(disk: Disk, path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]
 
 
 def placed_notes(file: BinaryIO, path: Path, span: tuple[int, int], at: datetime) -> Iterator[PlacedNote]:
-    """The notes between two bytes of the file; `at` is the time of those without a stamp.
+    """Yield the notes between two bytes of the file; `at` is the time of those without a stamp.
 
     A note is read when it is asked for, and nothing after it but the line that ends it. Raises StorageError for a
     line of more than 16 MiB.
@@ -69,7 +69,7 @@ def placed_notes(file: BinaryIO, path: Path, span: tuple[int, int], at: datetime
 
 
 def end_of_lines(file: BinaryIO, end: int) -> int:
-    """The byte after the last line that has its end before this one; 0 when there is none."""
+    """Return the byte after the last line that ends before this one; 0 when there is none."""
     while end > 0:
         begin = max(0, end - _CHUNK)
         file.seek(begin)
@@ -81,7 +81,7 @@ def end_of_lines(file: BinaryIO, end: int) -> int:
 
 
 def is_whole(file: BinaryIO, end: int) -> bool:
-    """Whether the last line before this byte has its end."""
+    """Return whether the last line before this byte has its end."""
     if end <= 0:
         return False
     file.seek(end - 1)
@@ -89,7 +89,7 @@ def is_whole(file: BinaryIO, end: int) -> bool:
 
 
 def entry_near_end(file: BinaryIO, start: int, end: int, most: int) -> int:
-    """Where the first bullet begins within the last `most` bytes of this span; its start, when it is not longer.
+    """Return where the first bullet begins within the last `most` bytes of this span; the start of a shorter span.
 
     Without a bullet there, its end.
     """
@@ -104,14 +104,14 @@ def entry_near_end(file: BinaryIO, start: int, end: int, most: int) -> int:
 
 
 def bytes_before(file: BinaryIO, end: int, most: int) -> bytes:
-    """The last bytes, at most so many, before this one."""
+    """Return the last bytes, at most `most`, before this one."""
     begin = max(0, end - most)
     file.seek(begin, os.SEEK_SET)
     return file.read(end - begin)
 
 
 def changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
-    """The rows of `after` that differ from those of `before`, each with its place."""
+    """Yield the rows of `after` that differ from those of `before`, each with its place."""
     at = 0
     for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
         if old != new:
@@ -127,7 +127,7 @@ def write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
 
 
 def is_held_open(path: Path) -> bool:
-    """Whether any process has this file open; False where the file system cannot tell."""
+    """Return whether any process has this file open; False where the file system cannot tell."""
     with storage_errors(path):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

@@ -114,11 +114,11 @@ class Memory:
         return text
 
     def has(self, number: int) -> bool:
-        """Whether the text of this version is kept."""
+        """Return whether the text of this version is kept."""
         return bool(self._lineage.text(number))
 
     def is_committed(self, dream: str) -> bool:
-        """Whether the dream of this id is a version, whatever it failed with since."""
+        """Return whether the dream of this id is a version, whatever it failed with since."""
         return self._lineage.version_of(dream) is not None
 
     # The commit.
@@ -506,7 +506,7 @@ def displaced_files(workspace: Workspace) -> list[Path]:
 
 
 def _is_torn(found: bytes | None, row: Document) -> bool:
-    """Whether git's conflict markers stand in the file, and are not wanted there."""
+    """Return whether git's conflict markers stand in the file, and are not wanted there."""
     return is_conflicted((found or b"").decode(errors="replace")) and not is_conflicted(row.wanted)
 
 

@@ -132,7 +132,7 @@ class Notes:
     # What is pending. None of this takes a lock.
 
     def pending(self, bite: Bite | None = None) -> list[Pending]:
-        """The rows that no version has consumed, oldest first; with `bite` as many as it holds, at least one."""
+        """Return the rows that no version has consumed, oldest first; at most `bite`, but at least one."""
         holds = bite.counter() if bite else lambda _: True
         found = list[Pending]()
         for one in self._rows():
@@ -142,12 +142,12 @@ class Notes:
         return found
 
     def each_pending(self) -> Iterator[Note]:
-        """Every note that no version has consumed, also those that are in no row yet; read as far as is asked for."""
+        """Yield every note that no version has consumed, with those in no row yet; read as far as is asked for."""
         yield from (one.note for one in self._rows())
         yield from self.each_unread()
 
     def count(self, most: int = MOST_COUNTED) -> PendingCount:
-        """How much is pending; more than `most` notes are not counted."""
+        """Count what is pending, up to `most` notes."""
         from state.stores.database.connection import from_text
 
         query = f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0),
@@ -164,7 +164,7 @@ class Notes:
         return PendingCount(min(notes, most), characters, size, oldest, more=notes > most)
 
     def newest(self, most_bytes: int = NEWEST_BYTES) -> Newest:
-        """The newest pending notes, by where they stand, of about so many bytes."""
+        """Return the newest pending notes, by where they stand, of about so many bytes."""
         found, more = self._newest_unread(most_bytes)
         most_bytes -= sum(len(note.text) for note in found)
         older = list[Note]()
@@ -185,14 +185,14 @@ class Notes:
                 yield Pending(row[0], row[5], note)
 
     def each_unread(self) -> Iterator[Note]:
-        """Every note that is in no row yet."""
+        """Yield every note that is in no row yet."""
         seen = set[str]()
         for path in self.inbox.files():
             for one, _ in self._read_on(path, None, seen):
                 yield one.note
 
     def _newest_unread(self, most_bytes: int) -> tuple[list[Note], bool]:
-        """The newest notes that are in no row yet, of so many bytes of each file; and whether there are others."""
+        """Return the newest notes that are in no row yet, of so many bytes of each file; and whether there are others."""
         found, more, seen = list[Note](), False, set[str]()
         for path in self.inbox.files():
             with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
@@ -212,7 +212,7 @@ class Notes:
     # From files into rows.
 
     def unread(self, now: datetime, most: int, files: Iterable[Path] | None = None) -> tuple[Piece, ...]:
-        """What stands in the files (without any: in all) and in no row yet, at most so many notes, oldest first.
+        """Return what stands in the files (None: in all) and in no row yet, at most `most` notes, oldest first.
 
         A last line without its newline counts only when the file has been quiet for a second.
         """
@@ -252,7 +252,7 @@ class Notes:
         known: list[str] | None = None,
         mark: Mark | None = None,
     ) -> Iterator[tuple[Unread, tuple[int, int, int]]]:
-        """The notes of a file that are in no row yet, each with its first byte, the one after it, and the one before.
+        """Yield a file's notes that are in no row yet, with the first byte of each, the one after it, and the one before.
 
         `seen` are the digests of those that another file had, to which these are added.
         """
@@ -273,12 +273,12 @@ class Notes:
                 behind = placed.end
 
     def has(self, note: Note) -> bool:
-        """Whether this note is a row, pending or consumed, or stands in a file."""
+        """Return whether this note is a row, pending or consumed, or stands in a file."""
         digest = digest_of(note)
         return bool(self._known([digest])) or any(digest_of(one) == digest for one in self.each_unread())
 
     def next_key(self) -> int:
-        """The row that the next new note will have."""
+        """Return the row that the next new note will have."""
         return int(self._db.execute("SELECT coalesce(max(key), 0) + 1 FROM notes").fetchone()[0])
 
     def take(self, pieces: Sequence[Piece], crystals: Mapping[str, int]) -> None:
@@ -355,12 +355,12 @@ class Notes:
         return {int(row[0]) for row in self._db.execute(query, (json.dumps(list(digests)),)).fetchall()}
 
     def consumed_after(self, version: int) -> dict[int, int]:
-        """The notes that later versions than this one have consumed, and which."""
+        """Return the notes that later versions than this one have consumed, and which."""
         rows = self._db.execute("SELECT key, consumed_in FROM notes WHERE consumed_in > ? ORDER BY key", (version,))
         return {int(row[0]): int(row[1]) for row in rows}
 
     def consumed_in(self, keys: Iterable[int]) -> dict[int, int | None]:
-        """By which version each of these notes is consumed (None: it is pending), but for those that are gone."""
+        """Return which version consumed each of these notes (None: it is pending); those that are gone are left out."""
         rows = self._db.execute(
             f"SELECT key, consumed_in FROM notes WHERE key IN ({_KEYS})", (json.dumps(list(keys)),)
         )
@@ -410,7 +410,7 @@ class Notes:
         return True
 
     def are_hidden(self) -> bool:
-        """Whether notes are pending that scratch.md does not show, or may not."""
+        """Return whether notes are pending that scratch.md does not show, or may not."""
         scratch = self.inbox.workspace.scratch
         is_gone = not os.path.lexists(scratch) or not scratch.lstat().st_size
         return (is_gone or Meta(self._db).get(_HIDDEN) is not None) and next(self._rows(), None) is not None
@@ -430,11 +430,11 @@ class Notes:
         return swept
 
     def is_read(self, path: Path) -> bool:
-        """Whether all that stands in this file is in rows."""
+        """Return whether all that stands in this file is in rows."""
         return self.read_upto(path) >= path.stat().st_size
 
     def read_upto(self, path: Path) -> int:
-        """How many bytes of this file were read."""
+        """Return how many bytes of this file were read."""
         return self._mark(path).end
 
     def rotate(self, copy: int) -> None:
@@ -498,7 +498,7 @@ class Notes:
         return Mark(read, "", read)
 
     def _is_said(self, note: Note, grows: int) -> bool:
-        """Whether a note without a stamp is in a row by its text: the time of its file is another one by now.
+        """Return whether a note without a stamp is in a row by its text: its file's time is another one by now.
 
         What is not filed came from the scratch.md that there is, and may still stand there when it is consumed. Of
         the row `grows` only the end of its line has come.
@@ -518,7 +518,7 @@ class Notes:
 
 
 def look(workspace: Workspace, ask: Callable[[Notes], Answer], mode: str = "ro") -> Answer:
-    """What somebody asks of the notes of a workspace; of a database that cannot be read, what stands in files.
+    """Return what somebody asks of a workspace's notes; from files alone where the database cannot be read.
 
     It takes no lock.
     """
@@ -556,17 +556,17 @@ def shown_in(inbox: NoteInbox) -> tuple[Note, ...] | None:
 
 
 def digest_of(note: Note) -> str:
-    """The digest of a note's entry, as it is rendered."""
+    """Return the digest of a note's entry, as it is rendered."""
     return hashlib.sha256(render_note(note).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _end(file: BinaryIO, status: os.stat_result, now: datetime) -> int:
-    """How far a log may be read: not to a last line that is being written."""
+    """Return how far a log may be read: not to a last line that is being written."""
     quiet = abs(now.timestamp() - status.st_mtime) >= QUIET_SECONDS
     return status.st_size if quiet or is_whole(file, status.st_size) else end_of_lines(file, status.st_size)
 
 
 def _digest(content: bytes, path: Path | None = None) -> str:
-    """The digest of the end of what was read of a file; of one that was scratch.md, with its number."""
+    """Return the digest of the end of what was read of a file; of a former scratch.md, with its number."""
     digest = hashlib.sha256(content[-_COMPARED_BYTES:]).hexdigest()
     return f"{digest}.{number}" if path and (number := number_of(path)) else digest

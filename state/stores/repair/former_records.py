@@ -46,7 +46,7 @@ def take_in_records(workspace: Workspace, disk: Disk, crystals: Crystals, memory
 
 
 def _records(workspace: Workspace, disk: Disk) -> tuple[dict[int, Dream], tuple[str, ...]]:
-    """The records by number: of a merge that was cut off, that with what a person had saved."""
+    """Return the records by number: of a merge that was cut off, the one with what a person had saved."""
     records, problems = dict[int, Dream](), list[str]()
     with storage_errors(workspace.history):
         names = sorted(path.name for path in workspace.history.iterdir())
