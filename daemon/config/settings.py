@@ -8,7 +8,6 @@ litellm from the environment and never stand in the file.
 import os
 import reprlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
@@ -100,16 +99,15 @@ class ApproveSection(_Section):
             return given
         return {key: value for key, value in given.items() if key not in {"doubtful", "ask_newer"}}
 
-    @property
-    def policy(self) -> Policy:
-        """The policy, but for what is heard."""
+    def policy(self, heard: Heard) -> Policy:
+        """Return these rules as a policy, with what becomes of what was heard."""
         kinds = {name: Approval(getattr(self, name)) for name in (*RULED, "by_hand")}
         sections = tuple(
             SectionRule(SectionName(name), action, Approval(getattr(rules, action.value)))
             for name, rules in self.sections.items()
             for action in RULED
         )
-        return Policy(**kinds, sections=sections, heard=Heard.MARK)
+        return Policy(**kinds, sections=sections, heard=heard)
 
 
 class DreamSection(_Section):
@@ -126,8 +124,8 @@ class DreamSection(_Section):
 
     @property
     def policy(self) -> Policy:
-        """The policy for `graphs.approval`."""
-        return replace(self.approve.policy, heard=Heard(self.heard))
+        """What becomes of each operation of a dream."""
+        return self.approve.policy(Heard(self.heard))
 
 
 class LimitsSection(_Section):
@@ -276,17 +274,17 @@ class Config(_Section):
         return self._origins
 
     def read_from(self, file: Path | None, origins: Mapping[str, str]) -> Self:
-        """The same configuration, which knows where it was read from."""
+        """Return the same configuration, which knows where it was read from."""
         config = self.model_copy()
         config._file, config._origins = file, dict(origins)  # noqa: SLF001 - of its own class
         return config
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
-    """The configuration: defaults, then the user's file, then the environment.
+    """Read the configuration: defaults, then the user's file, then the environment.
 
     `path` is the file named on the command line; without it `DREAMD_CONFIG`, else ~/.config/dreamd/config.yaml if
-    there is one. Raises ConfigError naming the key and what it may be.
+    there is one. Raise ConfigError naming the key and what it may be.
     """
     environment = os.environ if environment is None else environment
     merged, origins = layers(path, environment)
@@ -305,7 +303,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
 
 
 def _keys_set(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each key that is set, with its origin; a layer sets the table of a key as a whole."""
+    """Yield each key that is set, with its origin; a layer sets the table of a key as a whole."""
     for section, keys in merged.items():
         for key, value in keys.items():
             origin = origins.get(f"{section}.{key}") or origins[section]
@@ -333,5 +331,5 @@ def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:
 
 
 def day_start(now: datetime) -> datetime:
-    """When the day of the daily ceilings began: midnight UTC."""
+    """Return when the day of the daily ceilings began: midnight UTC."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)

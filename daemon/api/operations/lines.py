@@ -28,7 +28,7 @@ class Lines(Request):
 
 @operation("lines", "/lines", method="GET")
 def lines(access: WorkspaceAccess, request: Lines) -> StandingLines:
-    """MEMORY.md as it stands in the file now, line by line: age, author, trust, what it rests on, what is open."""
+    """Return MEMORY.md as the file has it now, line by line: age, author, trust, what it rests on, what is open."""
     with access.read() as store:
         return standing_lines(store, utc_now(), request.start, request.limit)
 
@@ -81,9 +81,9 @@ def change_lines(access: WorkspaceAccess, request: ChangeLines) -> LinesChanged:
     _require_whole(request.changes)
     with access.exclusive() as store:
         done = change(store, [LineWish(**one.given) for one in request.changes], request.digest)
-        births = {one.text: one.id for one in done.dream.came}
+        ids = {one.text: one.id for one in done.dream.came}
         written = tuple(
-            ChangedLine(births[text], shown(store, text)[0]) if text in births else ChangedLine("", "")
+            ChangedLine(ids[text], shown(store, text)[0]) if text in ids else ChangedLine("", "")
             for text in (done.texts.get(place, "") for place in range(len(request.changes)))
         )
     access.mark_changed()
@@ -91,7 +91,7 @@ def change_lines(access: WorkspaceAccess, request: ChangeLines) -> LinesChanged:
 
 
 def _require_whole(changes: tuple[ChangeOfLine, ...]) -> None:
-    """Return if each change says what it needs. Raises FieldsError."""
+    """Raise FieldsError unless each change says what it needs."""
     fields = {}
     for place, one in enumerate(changes):
         for name, problem in (*_naming_problems(one), *_text_problems(one)):

@@ -68,13 +68,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("dreams", {"limit": 2}),
     ("dream_details", {"version": 1}),
     ("acts", {}),
-    (
-        "supersede",
-        {
-            "older": NOTE,
-            "newer": str(TRANSCRIPT["content"]),
-        },
-    ),
+    ("supersede", {"older": NOTE, "newer": str(TRANSCRIPT["content"])}),
     ("forget", {"text": "Grüße aus Köln", "confirm": True}),
     ("configuration", {"key": "dream"}),
     ("recipes", {}),
