@@ -51,32 +51,32 @@ class WorkspaceAccess(Protocol):
         """What a person should know of this call; complete when the call has ended."""
 
     def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
-        """The operation's reply, wherever it is done. Raises what the operation raises."""
+        """Return the operation's reply, wherever it is done. Raise what the operation raises."""
 
     def read(self) -> "AbstractContextManager[Store]":
-        """The stores, to read only; works while another process owns the workspace."""
+        """Open the stores to read only, also while another process owns the workspace."""
 
     def write(self) -> "AbstractContextManager[Store]":
-        """The stores, for a short change; also beside a dream. Raises BusyError when another process owns them."""
+        """Open the stores for a short change, also beside a dream. Raise BusyError if another process owns them."""
 
     def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":
-        """The stores, for what takes long or makes a version; no dream runs meanwhile.
+        """Open the stores for what takes long or makes a version; no dream runs meanwhile.
 
-        Raises BusyError when another process owns them, or while this one dreams; `wait`: wait for that dream, which
+        Raise BusyError when another process owns them, or while this one dreams; `wait`: wait for that dream, which
         may take minutes.
         """
 
     def offline(self) -> "AbstractContextManager[LockedWorkspace]":
-        """The locked workspace with all its stores closed. Raises BusyError."""
+        """Lock the workspace with all its stores closed. Raise BusyError if another process owns it."""
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Dream now and report each step. Raises what `dream_now` raises, and BusyError while another dream runs."""
+        """Dream now and report each step. Raise what `dream_now` raises, and BusyError while another dream runs."""
 
     def dream_soon(self, reason: Reason) -> bool:
-        """Queue a dream without waiting for it; False without a daemon, which would dream it."""
+        """Queue a dream without waiting for it. Return False without a daemon, which would dream it."""
 
     def service(self) -> "ServiceStatus | None":
-        """What the daemon adds to the status; None without a daemon."""
+        """Return what the daemon adds to the status; None without a daemon."""
 
     def report(self, step: Step) -> None:
         """Tell the caller about a finished step."""
@@ -111,18 +111,18 @@ class LocalAccess:
 
     @property
     def files(self) -> "WorkspaceFiles":
-        """Nothing of them is read yet."""
+        """Its files, of which nothing is read yet."""
         from daemon.workspace.files import WorkspaceFiles
 
         return WorkspaceFiles(self.workspace)
 
     def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
-        """Done in this process."""
+        """Run the operation in this process."""
         return operation.run(self, request)
 
     @contextmanager
     def read(self) -> "Iterator[Store]":
-        """Without the lock."""
+        """Open the stores without the lock."""
         from daemon.workspace.stores import open_readonly
 
         if self._store is not None:
@@ -136,7 +136,7 @@ class LocalAccess:
 
     @contextmanager
     def write(self) -> "Iterator[Store]":
-        """With the lock, which is kept until the end of the call."""
+        """Open the stores with the lock, which is kept until the end of the call."""
         from daemon.workspace.stores import open_exclusive, shared
 
         if self._store is None:
@@ -149,14 +149,14 @@ class LocalAccess:
         yield self._store
 
     def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":  # noqa: ARG002 - who dreams here does not queue
-        """With the lock. Raises BusyError while this process dreams, whether or not the caller would wait."""
+        """Open the stores with the lock. Raise BusyError while this process dreams, even if the caller would wait."""
         if self.beside is not None:
             raise BusyError(f"{self.workspace.root}: a dream is under way", "wait for it and try again")
         return self.write()
 
     @contextmanager
     def offline(self) -> "Iterator[LockedWorkspace]":
-        """With the lock."""
+        """Lock the workspace and leave its stores closed."""
         from daemon.workspace.vector_index import Embedding
         from state.stores.disk.lock import acquire
 
@@ -167,7 +167,7 @@ class LocalAccess:
             yield LockedWorkspace(lock.check, embedding)
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """In this process, which has a worker for its model meanwhile."""
+        """Dream in this process, with a worker for its model meanwhile."""
         from daemon.models.headless import AGENTS
         from daemon.models.worker import ModelWorker
 
@@ -181,11 +181,11 @@ class LocalAccess:
                 return dream_now(store, reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
-        """False: no daemon would dream it."""
+        """Return False: no daemon would dream it."""
         return False
 
     def service(self) -> None:
-        """None: no daemon."""
+        """Return None: there is no daemon."""
         return
 
     def report(self, step: Step) -> None:
@@ -193,7 +193,7 @@ class LocalAccess:
         self.on_step(step)
 
     def mark_changed(self) -> None:
-        """Nothing to do: the next owner finds the note in the log."""
+        """Do nothing: the next owner finds the note in the log."""
 
     def __enter__(self) -> Self:
         return self

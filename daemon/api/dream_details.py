@@ -132,7 +132,7 @@ class DreamDetails:
 
 
 def described(store: Store, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
-    """The runs with what they cost and changed."""
+    """Return the runs with what they cost and changed."""
     every = tuple(runs)
     versions = store.lineage.versions_by_number(run.version for run in every if run.version is not None)
     paid = store.ledger.paid(run.id for run in every)
@@ -174,7 +174,10 @@ def _seconds(run: Run, version: Version | None) -> float:
 
 
 def run_of_version(store: Store, number: int) -> Run:
-    """The run that made this version, by the version itself when the ledger has none. Raises NotFoundError."""
+    """Return the run that made this version, put together from the version if the ledger has none.
+
+    Raise NotFoundError if there is no such version.
+    """
     version = store.lineage.versions_by_number([number]).get(number)
     if version is None:
         raise NotFoundError(f"there is no version {number}", "'dreamd history' lists them")
@@ -192,7 +195,7 @@ def run_of_version(store: Store, number: int) -> Run:
 
 
 def details(store: Store, run: Run, limit: int) -> DreamDetails:
-    """All that is known of this run, of each list at most `limit`."""
+    """Return all that is known of this run, at most `limit` of each list."""
     number = run.version if run.version is not None else store.lineage.version_of(run.id)
     record = _record(store, run.id, number)
     more: dict[str, int] = {}
@@ -226,7 +229,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
 
 
 def _record(store: Store, dream: str, number: int | None) -> Dream | None:
-    """The dream as its version has it, or its proposal; None when neither is there, or can be read, any more."""
+    """Return the dream as its version or its proposal has it; None if neither can be read any more."""
     try:
         if number is not None:
             return store.memory.version(number)
@@ -237,7 +240,7 @@ def _record(store: Store, dream: str, number: int | None) -> Dream | None:
 
 
 def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tuple[AppliedOperation, ...]:
-    """The operations with the texts of their old lines, and of the crystals that their lines rest on."""
+    """Return the operations with the texts of their old lines and of the crystals that their lines rest on."""
     every = tuple(operations)
     evidence = {
         (line.section, normalise(line.text)): change.evidence for change in record.changes for line in change.come
@@ -269,7 +272,7 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
 
 
 def _line(store: Store, line: str, old: Mapping[str, str]) -> str:
-    """The text of an old line, which left in this dream; of a proposal, which has not."""
+    """Return the text of an old line, which left in this dream; in a proposal it has not left."""
     if line in old:
         return old[line]
     life = store.lineage.life(line)
@@ -277,7 +280,7 @@ def _line(store: Store, line: str, old: Mapping[str, str]) -> str:
 
 
 def _cited(store: Store, ids: Iterable[str]) -> dict[str, Cited]:
-    """These crystals."""
+    """Return these crystals by id; those that are gone have no text."""
     wanted = set(ids)
     cited = {one: Cited(one, "", "", "", None) for one in wanted}
     for crystal in store.crystals.get(wanted):
@@ -306,10 +309,9 @@ def _diff(store: Store, record: Dream, number: int | None) -> str:
 
 
 def _clean(store: Store, record: Dream) -> frozenset[str]:
-    """The lines that certainly hold no secret: those that dreams wrote, of what was redacted before they had it.
+    """Return the lines that certainly hold no secret: dreams wrote them from inputs that were redacted before.
 
-    What the owner may have written is not among them. To redact these once
-    more would take most of the time.
+    What the owner may have written is not among them. Redacting these once more would take most of the time.
     """
     if record.cause != _DREAM:
         return frozenset()
@@ -326,7 +328,7 @@ def _call(kept: KeptCall) -> ModelCall:
 
 
 def _messages(request: str) -> tuple[Message, ...]:
-    """The messages as they were kept; none of what somebody else put there."""
+    """Return the messages as they were kept; none if something else was put there."""
     try:
         return tuple(Message(str(one["role"]), str(one["content"])) for one in json.loads(request or "[]"))
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -94,9 +94,9 @@ class LineHistory:
 
 
 def why(store: Store, what: str) -> tuple[LineHistory, ...]:
-    """The histories of the lines with this id (L12) or this text in them, present ones first; at most five.
+    """Return the histories of the lines with this id (L12) or this text in them, present ones first; at most five.
 
-    Raises NotFoundError when there never was such a line.
+    Raise NotFoundError if there never was such a line.
     """
     life = store.lineage.life(what.strip().upper())
     lives = [life] if life else store.lineage.lives(what, MAX_LINES) if normalise(what) else []
@@ -125,7 +125,7 @@ def _history(store: Store, life: LineLife) -> LineHistory:
 
 
 def _by_hand(store: Store, what: str) -> tuple[LineHistory, ...]:
-    """Lines of the file that no dream has read yet."""
+    """Return the lines of the file that no dream has read yet."""
     text, _ = read_document(store)
     known = {normalise(line.text) for line in store.lineage.current_lines()}
     wanted = normalise(what)
@@ -144,7 +144,7 @@ def _written_by(store: Store, life: LineLife) -> WrittenBy:
     try:
         record = store.memory.version(life.born_in)
     except NotFoundError:
-        # The lineage is still there when the history folder was deleted.
+        # Its lines are known even where its text is not: an older dreamd kept versions as files, which may be gone.
         return WrittenBy(life.born_in, life.born_at, "", "", "", "", (), "")
     return WrittenBy(
         version=record.number,
@@ -185,7 +185,7 @@ def _removal(store: Store, life: LineLife) -> Removal | None:
 
 
 def _all_evidence(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
-    """The crystals with these ids, then those that they were derived from."""
+    """Return the crystals with these ids, then those that they were derived from."""
     evidence: dict[str, Evidence] = {}
     wanted = list(dict.fromkeys(ids))
     for _ in range(_GENERATIONS):

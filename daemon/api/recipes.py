@@ -24,7 +24,7 @@ class Recipe:
 
 
 def recipes(root: Path, program: Sequence[str], environment: Mapping[str, str]) -> tuple[Recipe, ...]:
-    """For the workspace at this root, with the dreamd that `program` runs, as the environment has its folders."""
+    """Return the recipes for the workspace at this root. `program` runs dreamd; folders are the environment's."""
     place = Place(Scope.PROJECT, root, root, tuple(program), environment)
     known = tuple(
         Recipe(

@@ -87,9 +87,9 @@ class Answer:
 
 
 def why_not(store: Store, text: str, session: str = "") -> Answer:
-    """Why what this text says (or the line of this id) was not in what an agent was given last, or in this session.
+    """Say why this text (or the line of this id) was not in what an agent was given last, or in this session.
 
-    Raises NotFoundError when no bootstrap of this session is known.
+    Raise NotFoundError if no bootstrap of this session is known.
     """
     receipt = next((one for one in receipts(store.workspace) if session in ("", one.session)), None)
     if receipt is None and session:
@@ -109,14 +109,14 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
 
 
 def _advised(store: Store, reason: Reason) -> Reason:
-    """The reason with the commands as they are in this workspace: in the global one they need its option."""
+    """Return the reason with its commands as this workspace needs them: in the global one with its option."""
     if not is_global(store.workspace, os.environ):
         return reason
     return replace(reason, advice=_COMMAND.sub(r"'\1 --global'", reason.advice))
 
 
 def _unheard(store: Store, wanted: str) -> Reason:
-    """What is in no store of this workspace."""
+    """Explain what is in no store of this workspace."""
     other = holding(wanted, store.workspace, os.environ) if wanted else None
     if other is not None:
         what = f"it stands in the memory of {other} alone"
@@ -136,7 +136,7 @@ class _Asked:
     then: str | None = None
 
     def reasons(self) -> Iterator[Reason]:
-        """Each thing that is meant."""
+        """Yield a reason for each thing that is meant."""
         standing = list(self._standing())
         notes = list(self._notes())
         changes = list(self._changes())
@@ -158,7 +158,7 @@ class _Asked:
         return f"{one.at:%Y-%m-%d %H:%M} UTC" if one else "never"
 
     def _standing(self) -> Iterator[Reason]:
-        """What stands in MEMORY.md, then or now."""
+        """Yield what stands in MEMORY.md now, or stood there then."""
         now_text, _ = read_document(self.store)
         now = dict(lines_with(now_text, self.wanted))
         if self.receipt is None:
@@ -187,7 +187,7 @@ class _Asked:
                 yield Reason(Absence.LATER, what, advice, self._short(text), at)
 
     def _uncertain(self, now: dict[str, int]) -> Iterator[Reason]:
-        """What stands in MEMORY.md or stood there, where its text of then is not kept."""
+        """Yield what stands or stood in MEMORY.md if its text of then is not kept."""
         one = self.receipt
         stood: dict[str, int] = {}
         with suppress(NotFoundError, StorageError):  # the record is gone
@@ -207,7 +207,7 @@ class _Asked:
                 yield Reason(Absence.UNCERTAIN, what, "write it again to have it back", self._short(text))
 
     def _last_line(self, text: str) -> int:
-        """The last line of MEMORY.md that was given."""
+        """Return the number of the last line of MEMORY.md that was given."""
         one = self.receipt
         if one is None or not one.truncated:
             return text.count("\n") + 1
@@ -223,7 +223,7 @@ class _Asked:
         return f"in {one.budget:,} characters{beside}{by}"
 
     def _more_room(self) -> str:
-        """What to set so that more of MEMORY.md is given, or so that dreams write no more than that."""
+        """Say what to set so that more of MEMORY.md is given, or so that dreams write no more than that."""
         one, window = self.receipt, self.store.config.dream.context_window
         if one is not None and one.budget < budget_for(window):
             least = next((size for size, characters in BUDGETS if characters <= one.budget), _LEAST_WINDOW)
@@ -234,7 +234,7 @@ class _Asked:
         return f"move the line up, or give the agent a larger --context-window; {_SEARCH}"
 
     def _notes(self) -> Iterator[Reason]:
-        """What waits as a note."""
+        """Yield what waits as a note."""
         notes = sorted(enumerate(self.store.notes.newest().notes), key=lambda one: (one[1].at, one[0]))
         one = self.receipt
         before = [note for _, note in reversed(notes) if one is not None and note.at <= one.at]
@@ -254,7 +254,7 @@ class _Asked:
                 yield Reason(Absence.NOTE_WAITS, what, f"run 'dreamd dream'; {_SEARCH}", text)
 
     def _everywhere(self) -> Iterator[Reason]:
-        """What the global workspace says."""
+        """Yield what the global workspace says."""
         for note in global_notes(self.store.workspace, self.wanted, os.environ):
             waits = f"it is a note of {note.at:%Y-%m-%d %H:%M} UTC that waits in the global workspace"
             what = f"{waits}, and only what a dream has folded in there is read everywhere"
@@ -282,14 +282,14 @@ class _Asked:
                 yield Reason(Absence.EVERYWHERE, what, "shorten that memory, and run 'dreamd dream --global'", text)
 
     def _given_everywhere(self) -> str:
-        """What of the global workspace an agent like the last one is given now."""
+        """Return what an agent like the last one is given of the global workspace now."""
         one, window = self.receipt, self.store.config.dream.context_window
         limits = Reader(characters=one.budget) if one is not None else None
         redaction = self.store.config.secrets.redaction
         return session(self.store.workspace, window, limits, redaction, utc_now()).ready.everywhere
 
     def _changes(self) -> Iterator[Reason]:
-        """What waits for the owner."""
+        """Yield what waits for the owner."""
         for one in self.store.changes.open():
             operation = one.change.operation
             if one.decision is Decision.WAITING and self.wanted in normalise(operation.text):
@@ -299,7 +299,7 @@ class _Asked:
                 )
 
     def _gone(self) -> Iterator[Reason]:
-        """Lines that left before the agent read."""
+        """Yield the lines that left before the agent read."""
         try:
             histories = why(self.store, self.wanted)
         except NotFoundError:
@@ -312,14 +312,14 @@ class _Asked:
                 yield self._taken_out(one)
 
     def _stood(self, text: str) -> bool:
-        """Whether this line was in MEMORY.md when the agent read it, as far as that is known."""
+        """Tell whether this line was in MEMORY.md when the agent read it, as far as that is known."""
         if self.then is None:
             return True
         then = parse(self.store.config.secrets.redaction.of(self.then))
         return normalise(text) in {block.key for part in then.parts for block in part.lines}
 
     def _taken_out(self, line: LineHistory) -> Reason:
-        """What a hand had changed or taken out before the agent read, and no version said so yet."""
+        """Explain a line that was changed or taken out by hand before the agent read, in no version yet."""
         ending = line.ending
         now = f"; it says now: {self._short(ending.successor)}" if ending and ending.successor else ""
         what = f"it had left MEMORY.md by hand when the agent read it ({self._when()}){now}"
@@ -342,7 +342,7 @@ class _Asked:
         )
 
     def _crystals(self) -> Iterator[Reason]:
-        """What is kept, and does not stand in MEMORY.md."""
+        """Yield what is kept and does not stand in MEMORY.md."""
         listing = CrystalList(self.store.crystals.connection)
         rows = listing.part(Chosen(words=self.text), _CRYSTALS, utc_now())
         meant = [row for row in rows if self.wanted in normalise(row.text)] or rows
@@ -360,7 +360,7 @@ class _Asked:
                 yield Reason(Absence.CRYSTAL, *self._kept(row), text=text)
 
     def _kept(self, row: ListedCrystal) -> tuple[str, str]:
-        """What became of a crystal, and what to do."""
+        """Say what became of a crystal, and what to do."""
         if row.dreamt_in is not None:
             taken = f"the dream of version {row.dreamt_in}" if row.dreamt_in else "a dream"
             what = f"it is a crystal that {taken} took in, and MEMORY.md does not say it in these words"
@@ -370,7 +370,7 @@ class _Asked:
         return what, f"run 'dreamd dream'; {_SEARCH}"
 
     def _refused(self) -> Iterator[Reason]:
-        """What the guards refused, in the latest versions that have refusals."""
+        """Yield what the guards refused, in the latest versions that have refusals."""
         for version in islice(self.store.ledger.versions_with_refusals(), _RECORDS):
             try:
                 record = self.store.memory.version(version)

@@ -53,7 +53,7 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status.
+    """Run one command and return its exit status.
 
     0 done, 1 failed, 2 usage, 3 nothing to do, 4 rejected by a guard, 5 busy. Whatever goes wrong is one line on
     stderr, and with `--json` also an object on stdout; DREAMD_DEBUG=1 shows where.
@@ -135,7 +135,7 @@ def _version() -> str:
 
 
 def _discard_output() -> None:
-    """Whoever read the output has gone: what is left of it must not fail again when Python ends."""
+    """Discard the output, whose reader has gone: the rest of it must not fail again when Python ends."""
     import os
 
     null = os.open(os.devnull, os.O_WRONLY)

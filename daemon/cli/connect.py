@@ -25,7 +25,7 @@ from state.stores.git.exclude import Excluded, keep_out, take_back
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which agents, where, and how."""
+    """Add the arguments: which agents, where, and how."""
     takes_agents(parser, "those that are installed")
     parser.add_argument(
         "--check", action="store_true", help="change nothing; see in each agent's own way that it works"
@@ -86,14 +86,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def connect_all(workspace: Workspace, agents: Sequence[Agent]) -> None:
-    """What `dreamd connect` does for these agents in the workspace's folder."""
+    """Do what `dreamd connect` does for these agents in the workspace's folder."""
     place = Place(Scope.PROJECT, workspace.root, workspace.root, program(), os.environ)
     said = argparse.Namespace(json=False, yes=False, dry_run=False, config=None)
     _connected(agents, place, record.read(os.environ), said)
 
 
 def _connected(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> bool:
-    """Whether anything was written. What is left to do by hand is said then."""
+    """Connect the agents and say what is left to do by hand; return whether anything was written."""
     shown, now = _shown(place, arguments), utc_now()
     plans = [to_connect(one, place, known.find(one.name, project_of(place)), now, shown) for one in agents]
     changed = carry_out_plans(plans, arguments, "connected")
@@ -119,7 +119,7 @@ def _shown(place: Place, arguments: argparse.Namespace) -> ShownMemory | None:
 
 
 def place_of(arguments: argparse.Namespace) -> Place:
-    """What is connected to what. Raises UsageError without a workspace, and for a home folder as a project."""
+    """Return what is connected to what. Raise UsageError without a workspace, and for a home folder as a project."""
     auto_memory, trust = not getattr(arguments, "no_auto_memory", False), getattr(arguments, "trust", False)
     in_file = getattr(arguments, "in_file", False)
     if arguments.scope is Scope.USER:
@@ -134,19 +134,19 @@ def place_of(arguments: argparse.Namespace) -> Place:
 
 
 def project_folder(start: Path, workspace: Path) -> Path:
-    """The folder in which agents are started: the workspace around this one, else the repository, else this one."""
+    """Return the folder where agents start: the workspace around this one, else the repository, else this one."""
     if start.is_relative_to(workspace):
         return workspace
     return next((folder for folder in (start, *start.parents) if os.path.lexists(folder / ".git")), start)
 
 
 def project_of(place: Place) -> str:
-    """The project as the record has it."""
+    """Return the project as the record has it."""
     return "" if place.scope is Scope.USER else str(place.project)
 
 
 def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: str) -> list[str]:
-    """Show what each changes, ask, and do it; the agents that are changed. `done` is what one is afterwards.
+    """Show what each plan changes, ask, and do it; return the agents that changed. `done`: what one is then.
 
     A person at a terminal is asked. Without one nothing is written but with --yes.
     """
@@ -219,7 +219,7 @@ def _described(plan: Plan) -> dict[str, object]:
 
 
 def _check(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> int:
-    """Try each that is meant, connected here or in all projects; 1 when something of one is wrong."""
+    """Try each agent that is meant, connected here or in all projects; return 1 if anything is wrong."""
     json, shown = arguments.json, _shown(place, arguments)
     connections = {one.name: known.find(one.name, project_of(place)) or known.find(one.name, "") for one in AGENTS}
     meant = agents or [one for one in AGENTS if connections[one.name] is not None] or installed(os.environ)

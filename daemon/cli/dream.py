@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Why, and whether for real."""
+    """Add the arguments: why, whether for real, and who waits."""
     parser.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
     parser.add_argument(
         "--reason", choices=("manual", "session-end"), default="manual", help="for the ledger; default %(default)s"
@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """One dream, or what it would be."""
+    """Dream once, or show what the dream would change."""
     config = config_of(arguments)
     arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
     arguments.everywhere = False  # it is named now
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _steps(tell: Callable[[str], None]) -> "Callable[[Step], None]":
-    """A function that shows each step with the time since the one before."""
+    """Return a function that shows each step with the time since the one before."""
     began = time.monotonic()
 
     def on_step(step: "Step") -> None:
@@ -95,7 +95,7 @@ def _show(outcome: "Outcome", config: "Config") -> None:
 
 
 def changes(dream: "Dream") -> Iterator[tuple[str, str]]:
-    """What was added, revised and evicted, a row for each, with the style that it has on a terminal.
+    """Yield a row for each line that was added, revised or evicted, with its style on a terminal.
 
     A line that came and left in the same dream, since there was no room for it, is only counted.
     """
@@ -114,7 +114,7 @@ def changes(dream: "Dream") -> Iterator[tuple[str, str]]:
 def _rows(
     change: "Change", come: Sequence["CurrentLine"], gone: Sequence["CurrentLine"]
 ) -> Iterator[tuple[str, str]]:
-    """A row for each line that came or left."""
+    """Yield a row for each line that came or left in one change."""
     from state.document.operations import Why
     from state.document.pointer import parse_pointer
 

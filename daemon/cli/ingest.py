@@ -46,7 +46,7 @@ _BETWEEN_DREAMS_SECONDS = 1_800.0
 
 
 def add(parser: "argparse.ArgumentParser") -> None:
-    """What to read."""
+    """Add the arguments: what to read, and as what."""
     parser.add_argument(
         "paths", nargs="*", type=Path, metavar="PATH", help="files, or folders of them; with --found, names of agents"
     )
@@ -72,7 +72,7 @@ def add(parser: "argparse.ArgumentParser") -> None:
 
 
 def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
-    """The arguments of an ordinary hook, without argparse; None when it has to read them."""
+    """Return the arguments of an ordinary hook without argparse; None if argparse has to read them."""
     if "--hook" not in words:
         return None
     read = plain_arguments([word for word in words if word != "--hook"], {}, hook=True, found=False, paths=())
@@ -80,7 +80,7 @@ def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
 
 
 def run(arguments: "argparse.Namespace") -> int:
-    """Read what is new in them; 1 when nothing could be read."""
+    """Read what is new in the files; return 1 if nothing could be read."""
     if arguments.hook:
         return _run_as_hook(arguments)
     if arguments.found:
@@ -109,7 +109,7 @@ def run(arguments: "argparse.Namespace") -> int:
 
 
 def ask_patiently(caller: "Caller", operation: "Operation[RequestT, ReplyT]", request: "RequestT") -> "ReplyT":
-    """What the caller answers. A daemon that is busy is asked again for a while. Raises BusyError at its end."""
+    """Ask the caller, and again for a while if the daemon is busy; raise BusyError if it stays so."""
     from daemon.api.client import daemon
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -123,7 +123,7 @@ def ask_patiently(caller: "Caller", operation: "Operation[RequestT, ReplyT]", re
 
 
 def _run_as_hook(arguments: "argparse.Namespace") -> int:
-    """As a hook: nothing on stdout, and never status 2, by which hooks stop what the agent does."""
+    """Run as a hook: print nothing on stdout, and never return 2, by which hooks stop what the agent does."""
     if os.environ.get(TRIED):
         return 0
     try:
@@ -152,9 +152,9 @@ def _link_and_dream(arguments: "argparse.Namespace") -> None:
 
 
 def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
-    """Whether a daemon keeps the workspace. After a session it is asked for a dream; else it dreams when it is time.
+    """Tell whether a daemon keeps the workspace; after a session, ask it for a dream.
 
-    A daemon that has no time now is one, too: it watches the transcript.
+    Otherwise it dreams when it is time. A daemon that has no time now is one, too: it watches the transcript.
     """
     from daemon.api.client import NoDaemonError, daemon
     from state.stores.disk.lock import is_stopped, present_holder

@@ -32,7 +32,7 @@ class Models:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """What is done, and from where."""
+    """Add the arguments: what to do, and from where."""
     parser.add_argument(
         "deed",
         nargs="?",

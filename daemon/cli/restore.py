@@ -7,7 +7,7 @@ from daemon.cli.terminal import counted, out, say, show_json, show_unified
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which version."""
+    """Add the argument: which version."""
     parser.add_argument("version", type=int, metavar="N", help="the version; 'dreamd history' lists them")
     takes_workspace(parser)
 

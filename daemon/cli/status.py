@@ -24,12 +24,12 @@ _STATUS_SECONDS = 2.0
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which workspace."""
+    """Add the argument: which workspace."""
     takes_folder(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it; works while a dream runs, and before the first. Outside a workspace: of the daemon and all of its."""
+    """Print the status, also while a dream runs; outside a workspace that of the daemon and all it keeps."""
     try:
         workspace = workspace_of(arguments)
     except UsageError:
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
-    """The daemon's status, which says when the next dream is; else the one that the files give.
+    """Return the daemon's status, which says when the next dream is; else the one that the files give.
 
     A daemon that does not answer within two seconds is a problem of the status that the files give.
     """
@@ -66,7 +66,7 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
 
 
 def _daemon_status() -> "DaemonStatus | None":
-    """The daemon and its workspaces; None when no daemon runs."""
+    """Return the daemon and its workspaces; None if no daemon runs."""
     from daemon.api.client import NoDaemonError, daemon
     from daemon.api.daemon import DaemonStatus
     from state.codec import decode
@@ -147,7 +147,7 @@ def _dream(last: "LastDream | None", now: datetime) -> str:
 
 
 def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
-    """What an agent was last given at session start."""
+    """Say what an agent was last given at session start."""
     if last is None:
         return "no agent has read it yet ('dreamd init' shows how to connect one)"
     how = f"{last.how} ({last.agent})" if last.agent else last.how

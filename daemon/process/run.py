@@ -52,9 +52,9 @@ class _Signals:
 
 
 def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
-    """Serve until a signal; the exit status. `folders` are kept beside those of registry and configuration.
+    """Serve until a signal and return the exit status. `folders` are kept beside those of registry and configuration.
 
-    Raises ConfigError for a bad configuration, BusyError when a daemon runs already.
+    Raise ConfigError for a bad configuration, BusyError when a daemon runs already.
     """
     config = load()
     logs.configure(config.log.form, config.log.level)
@@ -70,7 +70,7 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
 
 
 def _open_listeners(config: Config) -> tuple[list[Listener], Problem | None]:
-    """The socket and the port, or why there is no port: all users of the machine share its number."""
+    """Open the socket and the port; return why there is no port, whose number all users of the machine share."""
     listeners = [open_socket(socket_path(os.environ))]
     try:
         if config.http.port:
@@ -131,7 +131,7 @@ async def _serve(
 
 
 def _machines(daemon: "Daemon") -> "StatusWindow | None":
-    """What shows the fleet that the configuration names; None without one, and nothing of it is imported."""
+    """Return what shows the fleet that the configuration names; None, and nothing imported, without one."""
     if not daemon.config.fleet.database:
         return None
     from daemon.fleet.upkeep.window import StatusWindow
@@ -140,7 +140,7 @@ def _machines(daemon: "Daemon") -> "StatusWindow | None":
 
 
 def _has_lasting_threads() -> bool:
-    """Whether Python would wait for a thread before it ends."""
+    """Tell whether Python would wait for a thread before it ends."""
     return any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread())
 
 
@@ -206,7 +206,7 @@ async def _trim(daemon: "Daemon") -> None:
 
 
 async def guarded(task: str, work: Awaitable[None]) -> bool:
-    """Await the work and log its failure instead of raising it; whether it succeeded."""
+    """Await the work and log its failure instead of raising it; return whether it succeeded."""
     try:
         await work
     except Exception as error:  # noqa: BLE001 - for example when no descriptor is left

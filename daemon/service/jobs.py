@@ -43,7 +43,7 @@ class Jobs:
     def dream(self, keeper: Keeper, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
         """Dream once, as `dream_now`, and log and count how it ends.
 
-        Raises StoppedError after a node when the daemon stops: its next start goes on from there.
+        Raise StoppedError after a node when the daemon stops: its next start goes on from there.
         """
         log = logs.get(workspace=keeper.name, reason=reason.value)
         began = time.monotonic()
@@ -81,9 +81,9 @@ class Jobs:
         return outcome
 
     def ingest(self, keeper: Keeper, *, transcripts: bool) -> bool:
-        """Make crystals of new notes and transcripts, so that they are found at once; whether all was read.
+        """Make crystals of new notes and transcripts, so that they are found at once; return whether all was read.
 
-        It ends after a few seconds. Raises BusyError when transcripts have to wait for a dream.
+        It ends after a few seconds. Raise BusyError when transcripts have to wait for a dream.
         """
         with keeper.store() as store:
             absorb_notes(store, utc_now())
@@ -104,7 +104,7 @@ class Jobs:
         return complete
 
     def _turn(self) -> Callable[[], bool]:
-        """Tells whether the time of a turn is over, or the daemon stops."""
+        """Return a function that tells whether the time of a turn is over, or the daemon stops."""
         until = time.monotonic() + _TURN_SECONDS
         return lambda: self._stopping.is_set() or time.monotonic() >= until
 
@@ -118,7 +118,7 @@ class Jobs:
             logs.get(workspace=keeper.name).info("sessions_maintained", **figures)
 
     def consolidate(self, keeper: Keeper, reason: Reason | None, now: datetime) -> None:
-        """Run one consolidation pass. Raises BusyError while somebody else is at work, such as a dream."""
+        """Run one consolidation pass. Raise BusyError while somebody else is at work, such as a dream."""
         log = logs.get(workspace=keeper.name)
         began = time.monotonic()
         has_begun = False
@@ -153,7 +153,7 @@ class Jobs:
             log.warning("transcript_unread", problem=problem)
 
     def copy(self, keeper: Keeper, now: datetime) -> None:
-        """Copy state.db if it was not copied for a day. Raises BusyError while somebody else is at work."""
+        """Copy state.db if it was not copied for a day. Raise BusyError while somebody else is at work."""
         with keeper.exclusive(wait=False) as store:
             store.copy_if_due(now, DAY)
             for notice in store.notices:
@@ -231,7 +231,7 @@ class Jobs:
 
 
 def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
-    """Unreadable parts of transcripts, as the status shows them: the first few, and how many more there are."""
+    """Return unreadable parts of transcripts as the status shows them: the first few, and how many more."""
     first = tuple(Problem(" ".join(problem.split())) for problem in problems[:MOST_UNREAD])
     if len(problems) <= MOST_UNREAD:
         return first

@@ -1,4 +1,4 @@
-"""Operations on how a workspace is set up: its configuration, how agents are connected."""
+"""Operations on how a workspace is set up: its configuration, and how agents are connected."""
 
 import os
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ class Configuration:
 
 @operation("configuration", "/configuration", method="GET")
 def configuration(access: WorkspaceAccess, request: ConfigurationRequest) -> Configuration:
-    """The configuration as it is in force, where each value comes from, and what it means."""
+    """Return the configuration as it is in force, where each value comes from, and what it means."""
     return in_force(access.config, request.key)
 
 
 def in_force(config: Config, key: str) -> Configuration:
-    """The keys that are meant, of this configuration. Raises NotFoundError when there is none."""
+    """Return the keys of this configuration that are meant. Raise NotFoundError if there is none."""
     every = entries(config)
     meant = tuple(one for one in every if not key or f"{one.key}.".startswith(f"{key}."))
     if not meant:
@@ -57,5 +57,5 @@ class Recipes:
 
 @operation("recipes", "/recipes", method="GET")
 def connection_recipes(access: WorkspaceAccess, _: Nothing) -> Recipes:
-    """How each kind of agent is connected to this workspace, with the paths filled in."""
+    """Return how each kind of agent is connected to this workspace, with the paths filled in."""
     return Recipes(recipes(access.workspace.root, program(), os.environ))

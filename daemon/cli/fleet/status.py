@@ -30,7 +30,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def show(status: "FleetStatus") -> None:
-    """Print it."""
+    """Print the status."""
     counts, inbox, spent, ceilings = status.counts, status.inbox, status.spent, status.ceilings
     work = [f"{counts.due:,} due", f"{counts.queued:,} queued", f"{counts.running:,} running"]
     behind = f" of {counted(inbox.workspaces, 'workspace')}, the oldest for {duration(inbox.oldest_seconds)}"

@@ -53,7 +53,7 @@ def _view(replies: Replies, query: Part, _: datetime) -> Mapping[str, object]:
 
 
 def _fitting(sections: Sequence[SectionLines]) -> list[SectionLines]:
-    """The beginning of them, as much as fits onto a page; one line at least."""
+    """Return as many of the first lines as fit onto a page; one at least."""
     left, found = _MOST_BYTES, list[SectionLines]()
     for section in sections:
         lines = list[Line]()
@@ -87,7 +87,7 @@ def _change(ask: Ask, one: ChangeOfLine) -> Done:
 
 
 def _undo(ask: Ask, form: TakeBack) -> Done:
-    """The version before an act again; the one that stood can be brought back the same way."""
+    """Restore the version before an act; the one that stood can be brought back the same way."""
     done = take_back(ask, form)
     waits = f" {counted(done.pending, 'note waits', 'notes wait')} for the next dream." if done.pending else ""
     return Done(

@@ -60,7 +60,7 @@ def _view(replies: Replies, query: FromChange, _: datetime) -> Mapping[str, obje
 
 
 def _fitting(changes: Sequence[ChangeToReview], left: int, least: int) -> Sequence[ChangeToReview]:
-    """The first of them, as many as fit onto a page; so many at least."""
+    """Return as many of the first changes as fit onto a page; `least` at least."""
     for place, one in enumerate(changes):
         texts = (one.new, one.new, one.why, *one.old, *(piece.text for piece in one.evidence))
         marked = sum(part.changed for side in word_diff("\n".join(one.old), one.new) for part in side)
@@ -71,7 +71,7 @@ def _fitting(changes: Sequence[ChangeToReview], left: int, least: int) -> Sequen
 
 
 def _sections(every: Sequence[ChangeToReview], decision: Decision) -> list[tuple[str, list[ChangeToReview]]]:
-    """The changes of this kind by section, in the order of MEMORY.md's sections' first changes."""
+    """Return the changes of this kind by section, in the order in which the sections first occur."""
     order = list(dict.fromkeys(one.section for one in every))
     chosen = sorted((one for one in every if one.decision is decision), key=lambda one: order.index(one.section))
     return [(section.value, list(group)) for section, group in groupby(chosen, key=lambda one: one.section)]
@@ -125,7 +125,7 @@ def _about(verdict: str, numbers: Sequence[int]) -> str:
 
 
 def _undo(done: ChangesDecided) -> Undo | None:
-    """What takes it back: a version by the one before it, another decision by opening the changes again."""
+    """Return what takes it back: a version by the one before it, another decision by opening the changes again."""
     if done.version is not None:
         return undo_of("review", done.version)
     back = done.declined or done.accepted
