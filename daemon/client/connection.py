@@ -33,7 +33,7 @@ class Connection(Protocol):
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> ReplyT:
-        """The operation's reply. Raises what the operation raises, NoDaemonError and LostError."""
+        """Return the operation's reply. Raise what the operation raises, NoDaemonError and LostError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class SocketConnection:
 
     @classmethod
     def to(cls, workspace: str | Path, seconds: float | None) -> Self:
-        """The workspace of this folder or of the nearest one above it. Raises UsageError when there is none."""
+        """Find the workspace of this folder or the nearest one above it. Raise UsageError if there is none."""
         return cls(find_workspace(Path(workspace)).root, Daemon.at(os.environ), seconds)
 
     def call(
@@ -56,7 +56,7 @@ class SocketConnection:
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> ReplyT:
-        """Over the socket."""
+        """Ask over the socket."""
         register = self.root not in excluded(registry_path(os.environ))
         return self.daemon.call(
             self.root, operation, request, on_step, on_notice, register=register, seconds=self.seconds
@@ -74,7 +74,7 @@ class AddressConnection:
 
     @classmethod
     def to(cls, address: str, workspace: str | Path, token: str, seconds: float | None) -> Self:
-        """The workspace of this name, or in this folder of the daemon's machine. Raises UsageError."""
+        """Return the workspace of this name, or of this folder on the daemon's machine. Raise UsageError."""
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(f"{address!r} is no address", "give one such as http://127.0.0.1:7349")
@@ -91,7 +91,7 @@ class AddressConnection:
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> ReplyT:
-        """Over TCP."""
+        """Ask over TCP."""
         parts = urlsplit(self.address)
         seconds = self.seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection

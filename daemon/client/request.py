@@ -11,7 +11,7 @@ RequestT = TypeVar("RequestT", bound="Request")
 
 
 def made(request: type[RequestT], **fields: Any) -> RequestT:  # noqa: ANN401 - those of the request
-    """The request with these fields, without those that are None. Raises FieldsError naming the fields."""
+    """Return the request with these fields, without those that are None. Raise FieldsError naming the fields."""
     from pydantic import ValidationError
 
     from daemon.api.operations.operation import FieldsError

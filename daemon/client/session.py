@@ -29,7 +29,7 @@ class Ask(Protocol):
     """Has an operation done."""
 
     def __call__(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
-        """The operation's reply."""
+        """Return the operation's reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +73,19 @@ class Session:
         max_tokens: int | None = None,
         strategy: Literal["recent", "important", "balanced"] = "balanced",
     ) -> "WorkingContext":
-        """What the session has in mind as one text for a model's context."""
+        """Return what the session has in mind as one text for a model's context."""
         from daemon.api.operations.session_memory import Assemble, context
 
         return self.ask(context, made(Assemble, session_id=self.id, strategy=strategy, max_tokens=max_tokens))
 
     def remember(self, prompt: str = "", limit: int = 50, cursor: str = "") -> "Memories":
-        """What the session has in mind about this, the most important and newest first."""
+        """Return what the session has in mind about this, the most important and newest first."""
         from daemon.api.operations.session_memory import Remember, remember
 
         return self.ask(remember, made(Remember, session_id=self.id, prompt=prompt, limit=limit, cursor=cursor))
 
     def recall(self, query: str = "", limit: int = 10, cursor: str = "") -> "Recalled":
-        """What left the session."""
+        """Return what left the session."""
         from daemon.api.operations.session_memory import Recall, recall
 
         return self.ask(recall, made(Recall, session_id=self.id, query=query, limit=limit, cursor=cursor))
@@ -97,7 +97,7 @@ class Session:
         return self.ask(promote, made(OfMemory, session_id=self.id, memory_id=memory_id))
 
     def capacity(self) -> "Capacity":
-        """How full the session is."""
+        """Say how full the session is."""
         from daemon.api.operations.session_items import InSession
         from daemon.api.operations.session_memory import capacity
 

@@ -40,7 +40,7 @@ class ConfigEntry:
 
 
 def entries(config: Config) -> tuple[ConfigEntry, ...]:
-    """Every key in the order of config.yaml."""
+    """Return every key in the order of config.yaml."""
     defaults, said = dict(_leaves(Config(), "")), meanings()
     return tuple(
         ConfigEntry(
@@ -56,7 +56,7 @@ def entries(config: Config) -> tuple[ConfigEntry, ...]:
 
 @cache
 def meanings() -> Mapping[str, str]:
-    """What the comments of config.yaml say of each key; of one without a comment, what they say of its section."""
+    """Return what the comments of config.yaml say of each key, or of its section if it has no comment."""
     found: dict[str, str] = {}
     path: list[tuple[int, str]] = []
     for line in _FILE.read_text(encoding="utf-8").splitlines():
@@ -89,7 +89,7 @@ def _shown(key: str, value: Any) -> str:  # noqa: ANN401 - any value of a config
 
 
 def _without_login(address: str) -> str:
-    """The address without a user, a password, and whatever is asked of it: there keys stand."""
+    """Return the address without a user, a password, and whatever is asked of it: there keys stand."""
     scheme, slashes, rest = address.rpartition("//") if address.count("//") == 1 else ("", "", address)
     # A password may hold any sign: whatever stands before the last @ is taken for a login.
     login, at, server = rest.rpartition("@")

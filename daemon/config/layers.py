@@ -19,12 +19,12 @@ NOT_KEYS = frozenset(
 
 
 def configured_here(environment: Mapping[str, str]) -> bool:
-    """Whether variables set keys of the configuration."""
+    """Tell whether variables set keys of the configuration."""
     return any(name.startswith(PREFIX) and "__" in name for name in environment)
 
 
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The merged keys, and which layer set each section and key (`dream`, `dream.mode`) last."""
+    """Return the merged keys, and which layer set each section and key (`dream`, `dream.mode`) last."""
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
     file = user_file(path, environment)
@@ -49,7 +49,7 @@ def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str,
 
 
 def user_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
-    """The user's file: the one that was named (it must be there), else the usual one if there is one."""
+    """Return the user's file: the one that was named (it must be there), else the usual one if there is one."""
     named = path or (Path(environment["DREAMD_CONFIG"]) if environment.get("DREAMD_CONFIG") else None)
     if named is not None:
         if not named.is_file():
@@ -61,7 +61,7 @@ def user_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
 
 
 def context_window(path: Path | None, environment: Mapping[str, str], default: int) -> int:
-    """`dream.context_window` alone. Raises ConfigError when it is no whole number."""
+    """Return `dream.context_window` alone. Raise ConfigError if it is no whole number."""
     merged, origins = layers(path, environment)
     section = merged.get("dream")
     value = section.get("context_window", default) if isinstance(section, dict) else default
@@ -72,7 +72,7 @@ def context_window(path: Path | None, environment: Mapping[str, str], default: i
 
 
 def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
-    """`secrets` alone. Raises ConfigError when it is not what `daemon.config.settings` takes."""
+    """Return `secrets` alone. Raise ConfigError if it is not what `daemon.config.settings` takes."""
     merged, origins = layers(path, environment)
     section = merged.get("secrets", {})
     on, allow = (section.get("redact", True), section.get("allow", ())) if isinstance(section, dict) else (None, ())
@@ -88,7 +88,7 @@ def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
 
 
 def transcripts(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...] | None:
-    """`sources.transcripts` alone; None where it is not set, or is no list of texts, which the next dream reports."""
+    """Return `sources.transcripts` alone; None if it is not set, or is no list of texts (the next dream says so)."""
     section = layers(path, environment)[0].get("sources")
     globs = section.get("transcripts") if isinstance(section, dict) else None
     is_list = isinstance(globs, list) and all(isinstance(glob, str) for glob in globs)
@@ -120,7 +120,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:  # noqa: ANN401 - checked by the model of the configuration
-    """A variable's value: a number, true, false, null, a list or a {table} as YAML has them, else the text itself."""
+    """Return a variable's value: a number, true, false, null, a list or a {table} as in YAML, else its text."""
     import yaml
 
     try:
@@ -131,5 +131,5 @@ def _value(text: str) -> Any:  # noqa: ANN401 - checked by the model of the conf
 
 
 def _is_table(text: str, value: object) -> bool:
-    """Whether a text was meant as a table; one such as "a: b" was not."""
+    """Tell whether a text was meant as a table; one such as "a: b" was not."""
     return isinstance(value, dict) and text.lstrip().startswith("{")

@@ -34,9 +34,9 @@ make_private_folder = user_folder.make_private_folder
 
 
 def socket_path(environment: Mapping[str, str]) -> Path:
-    """$DREAMD_SOCKET, else dreamd/dreamd.sock in $XDG_RUNTIME_DIR (/run/user/UID), else in the state folder.
+    """Return $DREAMD_SOCKET, else dreamd/dreamd.sock in $XDG_RUNTIME_DIR (/run/user/UID) or in the state folder.
 
-    Raises ConfigError for a relative $DREAMD_SOCKET and for a path that the kernel would cut.
+    Raise ConfigError for a relative $DREAMD_SOCKET and for a path that the kernel would cut.
     """
     named = environment.get("DREAMD_SOCKET", "")
     if named and not named.startswith("/"):
@@ -60,22 +60,22 @@ def _usual_socket(environment: Mapping[str, str]) -> Path:
 
 
 def registry_path(environment: Mapping[str, str]) -> Path:
-    """The file that lists the workspaces."""
+    """Return the file that lists the workspaces."""
     return state_folder(environment) / "workspaces"
 
 
 def global_root(environment: Mapping[str, str]) -> Path:
-    """The folder of the person's global workspace: dreamd/global in $XDG_DATA_HOME, else in ~/.local/share."""
+    """Return the folder of the person's global workspace: dreamd/global in $XDG_DATA_HOME, else in ~/.local/share."""
     return data_folder(environment) / "global"
 
 
 def is_global(root: Path, environment: Mapping[str, str]) -> bool:
-    """Return whether this is the folder of the person's global workspace."""
+    """Tell whether this is the folder of the person's global workspace."""
     return str(root) == os.path.realpath(global_root(environment))
 
 
 def is_everybodys(folder: Path, environment: Mapping[str, str]) -> bool:
-    """Whether a folder is no single project's: the home folder, one above it, or one of the system's."""
+    """Tell whether a folder is no single project's: the home folder, one above it, or one of the system's."""
     real = os.path.realpath(folder)
     if real in _OF_THE_SYSTEM:
         return True
@@ -86,17 +86,17 @@ def is_everybodys(folder: Path, environment: Mapping[str, str]) -> bool:
 
 
 def spent_folder(environment: Mapping[str, str]) -> Path:
-    """The folder that counts what models cost all workspaces together."""
+    """Return the folder that counts what models cost all workspaces together."""
     return state_folder(environment) / "spent"
 
 
 def allow_path(environment: Mapping[str, str]) -> Path:
-    """The file of the texts that `dreamd secrets allow` was given: the user's, out of reach of any workspace."""
+    """Return the file of the texts that `dreamd secrets allow` was given, out of reach of any workspace."""
     return state_folder(environment) / "allowed.json"
 
 
 def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The texts of `allow_path`; none without a file. Raises ConfigError for a file that is no list of texts."""
+    """Return the texts of `allow_path`; none without a file. Raise ConfigError if it is no list of texts."""
     path = allow_path(environment)
     try:
         content = path.read_bytes()
@@ -114,17 +114,17 @@ def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def token_path(environment: Mapping[str, str]) -> Path:
-    """The file of the token that HTTP over TCP asks for."""
+    """Return the file of the token that HTTP over TCP asks for."""
     return state_folder(environment) / "token"
 
 
 def logins_path(environment: Mapping[str, str]) -> Path:
-    """The file of the browsers that are logged in."""
+    """Return the file of the browsers that are logged in."""
     return state_folder(environment) / "logins.json"
 
 
 def program() -> tuple[str, ...]:
-    """The command that is this dreamd: the script beside its Python, else the module run by it.
+    """Return the command that is this dreamd: the script beside its Python, else the module run by it.
 
     Agents run it in the folder of a project, and no module comes from there: hence -P.
     """
@@ -133,7 +133,7 @@ def program() -> tuple[str, ...]:
 
 
 def token(environment: Mapping[str, str]) -> str:
-    """$DREAMD_TOKEN, else the token of the file, which is made when missing. Raises ConfigError, StorageError."""
+    """Return $DREAMD_TOKEN, else the token of the file, which is made if missing. Raise ConfigError, StorageError."""
     named = environment.get("DREAMD_TOKEN")
     if named is not None:
         return _usable(named, "DREAMD_TOKEN", "unset it, or set a longer one")
@@ -141,9 +141,9 @@ def token(environment: Mapping[str, str]) -> str:
 
 
 def read_or_make_token(path: Path) -> str:
-    """The token in the file; without a file, a new one of 32 random bytes, readable by its owner alone.
+    """Return the token in the file; without a file, make one of 32 random bytes, readable by its owner alone.
 
-    Two processes at once agree on one token, and nobody reads half of one. Raises StorageError for a file that
+    Two processes at once agree on one token, and nobody reads half of one. Raise StorageError for a file that
     others can read, ConfigError for one without a usable token.
     """
     make_private_folder(path.parent)

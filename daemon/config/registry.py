@@ -48,7 +48,7 @@ class WorkspaceList:
     """
 
     def __init__(self, registry: Path, folders: Sequence[Path], home: Path) -> None:
-        """`folders` are kept beside those of the registry and the configuration."""
+        """Keep `folders` beside those of the registry and the configuration."""
         self._registry = registry
         self._home = home
         self._given = dict.fromkeys(Entry(str(folder), "command line") for folder in folders)
@@ -57,7 +57,7 @@ class WorkspaceList:
         self._excluded: frozenset[Path] = frozenset()
 
     def read(self, configured: Sequence[str]) -> tuple[Entry, ...]:
-        """Read the registry again; the entries to look up. When it cannot be read, its entries stay as they were."""
+        """Read the registry again and return the entries to look up; if unreadable, its entries stay as they were."""
         try:
             lines = [Entry(line, str(self._registry)) for line in _lines(self._registry) if not line.startswith("!/")]
             self._excluded, self._read_error = excluded(self._registry), None
@@ -69,13 +69,13 @@ class WorkspaceList:
         return tuple(entries)
 
     def look_up(self, entry: Entry) -> EntryTarget:
-        """What the entry names now."""
+        """Return what the entry names now."""
         if entry in self._given:  # even if missing: whoever just named it is told what is wrong with it
             return EntryTarget((Path(os.path.realpath(entry.text)),))
         return resolve(entry, self._home)
 
     def record(self, entry: Entry, target: EntryTarget) -> tuple[Path, ...]:
-        """Remember what the entry names; the roots to keep."""
+        """Remember what the entry names; return the roots to keep."""
         if entry not in self._targets:
             return ()  # it was removed meanwhile
         before = self._targets[entry]
@@ -85,7 +85,7 @@ class WorkspaceList:
         return tuple(root for root in target.roots if entry in self._given or root not in self._excluded)
 
     def add(self, root: Path) -> None:
-        """Put the workspace into the registry. Raises UsageError for a path with a line break."""
+        """Put the workspace into the registry. Raise UsageError for a path with a line break."""
         add(self._registry, root)
         self._excluded -= {root}
         self._targets[Entry(str(root), str(self._registry))] = EntryTarget((root,))
@@ -97,12 +97,12 @@ class WorkspaceList:
         self._targets.pop(Entry(str(root), str(self._registry)), None)
 
     def problems(self) -> tuple[DreamdError, ...]:
-        """What is wrong with the entries, each problem once."""
+        """Return what is wrong with the entries, each problem once."""
         problems = [target.problem for target in self._targets.copy().values() if target is not None]
         return tuple({str(one): one for one in (self._read_error, *problems) if one is not None}.values())
 
     def unlisted(self, roots: Iterable[Path]) -> list[Path]:
-        """The roots that no entry names any longer; none before every entry was looked up."""
+        """Return the roots that no entry names any longer; none before every entry was looked up."""
         targets = self._targets.copy()
         if self._read_error or not all(map(_is_conclusive, targets, targets.values())):
             return []
@@ -117,7 +117,7 @@ class WorkspaceList:
 
 
 def known(path: Path) -> tuple[Path, ...]:
-    """The absolute paths of the registry, in its order, each once; without a file there are none.
+    """Return the absolute paths of the registry, in its order, each once; none without a file.
 
     A folder that is gone is among them.
     """
@@ -125,14 +125,14 @@ def known(path: Path) -> tuple[Path, ...]:
 
 
 def excluded(path: Path) -> frozenset[Path]:
-    """The workspaces that no daemon keeps, whichever entry names them."""
+    """Return the workspaces that no daemon keeps, whichever entry names them."""
     return frozenset(Path(line[1:]) for line in _lines(path) if line.startswith("!/"))
 
 
 def add(path: Path, root: Path) -> bool:
-    """Put the workspace into the registry, which is made if missing; False when it was there.
+    """Put the workspace into the registry, which is made if missing. Return False if it was there.
 
-    Processes that do this at once lose none of their lines. Raises UsageError for a path with a line break.
+    Processes that do this at once lose none of their lines. Raise UsageError for a path with a line break.
     """
     real = os.path.realpath(root)
     if not _is_line(real):
@@ -141,7 +141,7 @@ def add(path: Path, root: Path) -> bool:
 
 
 def exclude(path: Path, root: Path) -> bool:
-    """Take the workspace out of the registry and write down that it stays out until it is added; False when it did.
+    """Take the workspace out of the registry, where it stays out until it is added. Return False if it was out.
 
     Every other line stays as it is. A path that cannot be a line cannot get in either.
     """
@@ -161,7 +161,7 @@ def rename(path: Path, old: Path, new: Path) -> None:
 
 
 def _write(path: Path, names: set[str], mark: bytes, line: bytes) -> bool:
-    """Replace the lines of a workspace by this one; False when it is there already."""
+    """Replace the lines of a workspace by this one. Return False if it is there already."""
     make_private_folder(path.parent)
     disk = Disk(path.parent)
     roots = {Path(name) for name in names}
@@ -184,14 +184,14 @@ def _is_line(path: str) -> bool:
 
 
 def _is_conclusive(entry: Entry, target: EntryTarget | None) -> bool:
-    """Whether it is known what the entry names; a glob without a match may be one of an unmounted disk."""
+    """Tell whether it is known what the entry names; a glob without a match may be one of an unmounted disk."""
     if target is None:
         return False
     return bool(target.roots) or target.missing is not None or entry.origin != _CONFIGURED
 
 
 def resolve(entry: Entry, home: Path) -> EntryTarget:
-    """What the entry names now.
+    """Return what the entry names now.
 
     A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, and finds the folders that have been
     workspaces before (they have `.dreamd`). What is gone, or cannot be meant, is a problem.
@@ -209,7 +209,7 @@ def resolve(entry: Entry, home: Path) -> EntryTarget:
 
 
 def name_of(root: Path) -> str:
-    """The workspace's name in URLs, labels and logs: [a-z0-9-], at most 48 characters.
+    """Return the workspace's name in URLs, labels and logs: [a-z0-9-], at most 48 characters.
 
     The folder's own name and twelve hexadecimal digits of the SHA-256 of its absolute path, the same for ever. Two
     paths are unlikely to share a name; where they do, the root decides.
@@ -226,7 +226,7 @@ def _lines(path: Path) -> Iterable[str]:
 
 
 def _parsed(content: bytes) -> list[str]:
-    """The lines that are neither blank nor a comment."""
+    """Return the lines that are neither blank nor a comment."""
     lines = (os.fsdecode(line).strip() for line in content.splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 

@@ -31,12 +31,12 @@ class Failure:
 
 
 def debugging() -> bool:
-    """Whether tracebacks are wanted."""
+    """Tell whether tracebacks are wanted."""
     return os.environ.get(_DEBUG, "") not in ("", "0")
 
 
 def failure(error: Exception) -> Failure:
-    """The error as message, code and exit status, without secrets."""
+    """Return the error as message, code and exit status, without secrets."""
     if not isinstance(error, DreamdError):
         error = _as_dreamd_error(error)
     from state.secrets.redaction import redact  # an error may quote its input
@@ -46,7 +46,7 @@ def failure(error: Exception) -> Failure:
 
 
 def report(failed: Failure, *, as_json: bool) -> int:
-    """Print it to stderr, with `as_json` to stdout too; the exit status."""
+    """Print it to stderr, with `as_json` to stdout too; return the exit status."""
     sys.stderr.write(f"dreamd: {safe(failed.message)}\n")
     if as_json:
         error = {"error": failed.message, "code": failed.code, "details": failed.details}

@@ -57,19 +57,19 @@ class Log:
     fields: Mapping[str, object] = field(default_factory=dict)
 
     def debug(self, event: str, **fields: object) -> None:
-        """For debugging; may hold memory."""
+        """Log for debugging; the fields may hold memory."""
         self._emit("debug", event, fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """Something happened as it should."""
+        """Log that something happened as it should."""
         self._emit("info", event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """Somebody should look this week."""
+        """Log what somebody should look at this week."""
         self._emit("warning", event, fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """Something was lost. `error=` is the exception."""
+        """Log that something was lost. `error=` is the exception."""
         self._emit("error", event, fields)
 
     def _emit(self, level: str, event: str, fields: Mapping[str, object]) -> None:
@@ -78,7 +78,7 @@ class Log:
 
 
 def get(**fields: object) -> Log:
-    """A logger whose events have these fields. It costs nothing, so that any module may have one."""
+    """Return a logger whose events have these fields. It costs nothing, so that any module may have one."""
     return Log(fields)
 
 
@@ -120,7 +120,7 @@ def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
 
 
 def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor: the event without what a log must not hold, its standard fields first."""
+    """Return the event without what a log must not hold, its standard fields first: a structlog processor."""
     at_debug = event["level"] == "debug"
     standard = {
         "at": event.pop("at"),
@@ -137,7 +137,7 @@ def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any
 
 
 def _loggable(name: str, value: object, *, at_debug: bool) -> object:
-    """The value as plain data, short and without secrets; memory at DEBUG alone."""
+    """Return the value as plain data, short and without secrets; memory at DEBUG alone."""
     if value is None or isinstance(value, bool | int | float):
         return value
     is_memory = name.lower() in WITHHELD
@@ -158,7 +158,7 @@ def _loggable(name: str, value: object, *, at_debug: bool) -> object:
 
 
 def _error_fields(error: BaseException, *, at_debug: bool) -> dict[str, object]:
-    """Class, code and message; the traceback for a defect, or at DEBUG."""
+    """Return class, code and message; the traceback for a defect, or at DEBUG."""
     import sqlite3
 
     fields: dict[str, object] = {"error_class": type(error).__name__}
@@ -179,7 +179,7 @@ def _withheld(text: str) -> str:
 
 
 def _short(text: str, longest: int) -> str:
-    """The text as one printable line of at most so many characters, without secrets."""
+    """Return the text as one printable line of at most so many characters, without secrets."""
     text = text[: 4 * longest]
     if len(text) >= _SHORTEST_SECRET:
         from state.secrets.redaction import redact
@@ -190,7 +190,7 @@ def _short(text: str, longest: int) -> str:
 
 
 def _is_journal(stream: TextIO) -> bool:
-    """Whether systemd connected the stream to the journal (JOURNAL_STREAM, systemd.exec(5))."""
+    """Tell whether systemd connected the stream to the journal (JOURNAL_STREAM, systemd.exec(5))."""
     try:
         status = os.fstat(stream.fileno())
     except (OSError, ValueError):
@@ -199,7 +199,7 @@ def _is_journal(stream: TextIO) -> bool:
 
 
 def _with_priority(_logger: object, method: str, line: str) -> str:
-    """A structlog processor: the line with its priority, for `journalctl -p` (sd-daemon(3))."""
+    """Return the line with its priority, for `journalctl -p` (sd-daemon(3)): a structlog processor."""
     return f"<{_PRIORITIES[method]}>{line}"
 
 

@@ -52,7 +52,7 @@ class Metrics:
     def __init__(
         self, version: str, started_at: float, gauges: Callable[[], Iterable[WorkspaceGauges]] = tuple
     ) -> None:
-        """`started_at` in seconds since the epoch."""
+        """Begin at zero. `started_at` is in seconds since the epoch."""
         from prometheus_client import CollectorRegistry, Gauge, Info, ProcessCollector, disable_created_metrics
 
         disable_created_metrics()  # type: ignore[no-untyped-call]  # else every counter and histogram has a second series that nobody reads
@@ -98,7 +98,7 @@ class Metrics:
         self._registry.register(collector)
 
     def dreamed(self, workspace: str, reason: str, outcome: str, *, seconds: float = 0.0) -> None:
-        """A run has ended: committed, proposed, skipped, rejected or failed. Skips have no duration."""
+        """Count a run that has ended: committed, proposed, skipped, rejected or failed. Skips have no duration."""
         named = self._bounded("workspace", workspace)
         ended = self._bounded("outcome", outcome)
         self._dreams.labels(named, self._bounded("reason", reason), ended).inc()
@@ -106,26 +106,26 @@ class Metrics:
             self._dream_seconds.labels(ended).observe(max(0.0, seconds))
 
     def paid(self, workspace: str, spend: Spend) -> None:
-        """A dream has paid for calls of a model, however it ended."""
+        """Count what a dream has paid for calls of a model, however it ended."""
         named = self._bounded("workspace", workspace)
         amounts = ((self._calls, spend.calls), (self._tokens, spend.tokens), (self._dollars, spend.usd))
         for spent, amount in amounts:
             spent.labels(named).inc(max(0.0, amount))
 
     def node_took(self, node: str, seconds: float) -> None:
-        """A node of a dream has run."""
+        """Count the time that a node of a dream took."""
         self._node_seconds.labels(self._bounded("node", node)).observe(max(0.0, seconds))
 
     def refused(self, guard: str, times: int = 1) -> None:
-        """A guard has refused something."""
+        """Count what a guard has refused."""
         self._rejections.labels(self._bounded("guard", guard)).inc(times)
 
     def passed(self, workspace: str, outcome: str = "done") -> None:
-        """A consolidation pass has ended."""
+        """Count a consolidation pass that has ended."""
         self._passes.labels(self._bounded("workspace", workspace), self._bounded("outcome", outcome)).inc()
 
     def answered(self, operation: str, code: str, seconds: float) -> None:
-        """A request was answered. `code` is "OK" or the error's."""
+        """Count a request that was answered. `code` is "OK" or the error's."""
         named = self._bounded("operation", operation)
         self._requests.labels(named, self._bounded("code", code)).inc()
         self._request_seconds.labels(named).observe(max(0.0, seconds))
@@ -133,7 +133,7 @@ class Metrics:
             self._search_seconds.observe(max(0.0, seconds))
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """The figures now, and their content type: OpenMetrics for who accepts it, else Prometheus' own."""
+        """Return the figures now, and their content type: OpenMetrics for who accepts it, else Prometheus' own."""
         from prometheus_client.exposition import choose_encoder
 
         encode, content_type = choose_encoder(accept)
@@ -151,7 +151,7 @@ class Metrics:
 
 
 def _collector(gauges: Callable[[], Iterable[WorkspaceGauges]], failures: Foreign) -> Foreign:
-    """The collector that reads the gauges at each scrape."""
+    """Return the collector that reads the gauges at each scrape."""
     from prometheus_client.registry import Collector
 
     class Gauges(Collector):

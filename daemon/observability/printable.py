@@ -6,5 +6,5 @@ _ESCAPED = {code: ascii(chr(code))[1:-1] for code in _CONTROLS if chr(code) not 
 
 
 def safe(text: str) -> str:
-    """The text with its control characters escaped, but line ends and tabs."""
+    """Return the text with its control characters escaped, except for line ends and tabs."""
     return text.translate(_ESCAPED)

@@ -29,7 +29,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Notifier":
-        """As systemd asked this process: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID."""
+        """Read what systemd asked of this process: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID."""
         address = environment.get("NOTIFY_SOCKET", "")
         if address[:1] not in ("/", "@") or len(address) < 2:
             return cls()
@@ -43,23 +43,23 @@ class Notifier:
         return self.watchdog_seconds / 2 if self.watchdog_seconds else None
 
     def ready(self, status: str = "") -> bool:
-        """Start-up, or a reload, is done."""
+        """Tell that start-up, or a reload, is done."""
         return self._send("READY=1", *([_status(status)] if status else []))
 
     def status(self, text: str) -> bool:
-        """One line for `systemctl status`."""
+        """Show one line in `systemctl status`."""
         return self._send(_status(text))
 
     def reloading(self) -> bool:
-        """A reload has begun; `ready` ends it."""
+        """Tell that a reload has begun; `ready` ends it."""
         return self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self, status: str = "") -> bool:
-        """The daemon ends."""
+        """Tell that the daemon ends."""
         return self._send("STOPPING=1", *([_status(status)] if status else []))
 
     def watchdog(self) -> bool:
-        """The daemon is alive."""
+        """Tell that the daemon is alive."""
         return self._send("WATCHDOG=1")
 
     def _send(self, *lines: str) -> bool:
@@ -76,7 +76,7 @@ class Notifier:
 
 @cache
 def _socket() -> socket.socket:
-    """This process's socket to send through."""
+    """Return this process's socket to send through."""
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     opened.settimeout(_WAIT_SECONDS)
     return opened

@@ -85,7 +85,7 @@ class Installation:
 
 
 def installation() -> Installation:
-    """This one."""
+    """Return the installation that runs now."""
     # The interpreter is in a virtual environment's base; a link on the way to it has to be there as well.
     folders = {Path(sys.prefix), Path(sys.base_prefix)}
     real = {Path(os.path.realpath(folder)) for folder in folders}
@@ -93,7 +93,7 @@ def installation() -> Installation:
 
 
 def user_path(environment: Mapping[str, str], home: Path) -> Path:
-    """Where a user's units are."""
+    """Return the path of a user's unit."""
     named = environment.get("XDG_CONFIG_HOME", "")
     config = Path(named) if named.startswith("/") else home / ".config"
     return config / "systemd" / "user" / NAME
@@ -106,9 +106,9 @@ def user_unit(
     home: Path | None = None,
     sandbox: Sandbox = Sandbox.FULL,
 ) -> str:
-    """The unit of a user. `workspaces` are folders outside of the home that it may write in and looks after as well.
+    """Return the unit of a user. `workspaces`: folders outside of the home that it may write in and looks after.
 
-    Raises UsageError for a folder that the service cannot see.
+    Raise UsageError for a folder that the service cannot see.
     """
     passed_on = {name: path for name in _PASSED_ON if (path := (environment or {}).get(name, "")).startswith("/")}
     folders = [_visible(folder) for folder in workspaces]
@@ -137,9 +137,9 @@ def user_unit(
 
 
 def system_unit(installed: Installation, account: str, workspaces: Iterable[Path]) -> str:
-    """The unit of the system, which runs as this account on these workspaces.
+    """Return the unit of the system, which runs as this account on these workspaces.
 
-    Raises UsageError for root, for a name that is no account's, and for a folder that the service cannot see.
+    Raise UsageError for root, for a name that is no account's, and for a folder that the service cannot see.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", account):
         raise UsageError(f"{account!r} is no account's name", "give one with --user")
@@ -178,12 +178,12 @@ def place(path: Path, text: str) -> Placed:
 
 
 def previous(path: Path) -> Path:
-    """Where `place` keeps the unit that it replaced; systemd does not read it."""
+    """Return where `place` keeps the unit that it replaced; systemd does not read it."""
     return path.with_name(f"{path.name}.previous")
 
 
 def named_in(path: Path) -> tuple[Path, ...]:
-    """The workspaces that the installed unit names; none without a unit. Raises UsageError for an unreadable one."""
+    """Return the workspaces that the installed unit names, if there is one. Raise UsageError if it is unreadable."""
     lines = (_installed_text(path) or "").splitlines()
     command = next((line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart=")), "")
     _, _, folders = command.partition(" serve ")
@@ -199,7 +199,7 @@ def named_in(path: Path) -> tuple[Path, ...]:
 
 
 def sandbox_here() -> Sandbox:
-    """What a user's manager can do on this machine, found by trying it in a short process."""
+    """Find out what a user's manager can do on this machine, by trying it in a short process."""
     import subprocess
 
     trial = subprocess.run(  # noqa: S603 - our own Python
@@ -291,7 +291,7 @@ def _list(directive: str, paths: Iterable[str]) -> list[str]:
 
 
 def _optional(path: Path, more: str = "") -> str:
-    """The path as a word that may be missing on the disk; `more` are characters that mean something there."""
+    """Return the path as a word that may be missing on the disk; `more` are characters that mean something there."""
     text = str(path)
     for character in more:
         text = text.replace(character, "\\" + character)
@@ -308,7 +308,7 @@ def _folders(folders: Iterable[Path]) -> str:
 
 
 def _word(text: str, bare: str = "") -> str:
-    """The text as one word of a unit: quoted when it has to be, specifiers escaped. Raises UsageError."""
+    """Return the text as one word of a unit, quoted if needed. Raise UsageError for a control character."""
     if any(ord(character) < 0x20 for character in text):
         raise UsageError(f"{text!r} has a control character, which a unit cannot say", "rename it")
     escaped = text.replace("%", "%%")
