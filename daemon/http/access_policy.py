@@ -42,7 +42,7 @@ SOCKET = AccessPolicy()
 
 
 def port_policy(token: str) -> AccessPolicy:
-    """The policy of a TCP port. Raises ValueError without a token: a port without one would be open to everybody."""
+    """Return the policy of a TCP port. Raise ValueError without a token: everybody could come in."""
     if not token:
         raise ValueError("a port needs a token")
     return AccessPolicy(token)
@@ -67,7 +67,7 @@ class RequestHeaders:
 
 
 def refusal(policy: AccessPolicy, request: RequestHeaders, http: HttpSection) -> ErrorResponse | None:
-    """Why this request is refused; None when it is not."""
+    """Say why this request is refused; None when it is not."""
     if policy.is_local:
         refused = ErrorResponse(403, "FORBIDDEN", "the Unix socket is not for pages of a browser; send no Origin")
         return refused if request.origins else None
@@ -98,12 +98,12 @@ _BEARER = {"WWW-Authenticate": 'Bearer realm="dreamd"'}
 
 
 def is_page(path: str) -> bool:
-    """Whether this is for people with a browser. No address of one has a line break: a route may overlook it."""
+    """Tell whether this is for people with a browser. No address of one has a line break: a route may overlook it."""
     return "\n" not in path and not any(path == one or path.startswith(f"{one}/") for one in _FOR_PROGRAMS)
 
 
 def _refusal_of_page(request: RequestHeaders) -> ErrorResponse | None:
-    """Why a browser is refused a page of ours; None when it is not."""
+    """Say why a browser is refused a page of ours; None when it is not."""
     if request.fetch_site not in ("", "none", "same-origin") and request.fetch_mode != "navigate":
         return ErrorResponse(403, "FORBIDDEN", "this is not for pages of another origin")
     if request.path.startswith((LOGIN_PATH, STATIC_PATH)):
@@ -118,12 +118,12 @@ def _refusal_of_page(request: RequestHeaders) -> ErrorResponse | None:
 
 
 def is_our_host(host: str, port: int, http: HttpSection) -> bool:
-    """Whether the Host header names this daemon, with or without its port."""
+    """Tell whether the Host header names this daemon, with or without its port."""
     return _without_port(host.lower(), port) in {*_own_names(http), *_lowered(http.allowed_hosts)}
 
 
 def is_our_origin(origin: str, port: int, http: HttpSection) -> bool:
-    """Whether a page of this origin may ask.
+    """Tell whether a page of this origin may ask.
 
     An allowed host may be behind a proxy with another port; on this machine another port is another program.
     """
@@ -150,7 +150,7 @@ def _lowered(names: Iterable[str]) -> set[str]:
 
 
 def _has_token(authorizations: tuple[str, ...], token: str) -> bool:
-    """Whether the only Authorization is the token, compared in constant time."""
+    """Tell whether the only Authorization is the token, compared in constant time."""
     if len(authorizations) != 1:
         return False
     scheme, _, shown = authorizations[0].partition(" ")

@@ -60,10 +60,10 @@ class Window(Protocol):
     def logins(self) -> Logins: ...
 
     def pages(self, api: "DaemonApi", workers: "Workers") -> "tuple[Handler, list[Route]]":
-        """The first page, and the routes of all others."""
+        """Return the first page, and the routes of all others."""
 
     def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
-        """The reply to a request for a page that is refused."""
+        """Return the reply to a request for a page that is refused."""
 
 
 class LoginRequest(OperationRequest):
@@ -85,7 +85,7 @@ def application(
     mcp: "ASGIApp | None" = None,
     window: Window | None = None,
 ) -> "Starlette":
-    """The application for listeners with this policy.
+    """Return the application for listeners with this policy.
 
     `mcp` answers at /mcp and /mcp/{workspace}; the caller enters its lifespan. `window` answers at the port.
     """
@@ -137,7 +137,7 @@ class _Handlers:
         return _json(json.dumps(_HOME))
 
     async def login(self, request: "Request") -> "Response":
-        """A link for a browser, which works once."""
+        """Return a link for a browser, which works once."""
         _require_json(request)
         name = from_json(LoginRequest, await request.body()).workspace
         if self._window is None or not (address := self._api.info().http):
@@ -188,7 +188,7 @@ class _Handlers:
         return _json(encode({"name": name}))
 
     def operation(self, operation: AnyOperation) -> Handler:
-        """The handler of this operation."""
+        """Return the handler of this operation."""
 
         async def answer(request: "Request") -> "Response":
             if operation.method != "GET":
@@ -208,7 +208,7 @@ def _route(handlers: _Handlers, operation: AnyOperation) -> "Route":
 
 
 def _local_routes(handlers: _Handlers) -> "list[Route]":
-    """Routes that only the Unix socket has."""
+    """Return the routes that only the Unix socket has."""
     from starlette.routing import Route
 
     async def workspaces(request: "Request") -> "Response":
@@ -222,7 +222,7 @@ def _local_routes(handlers: _Handlers) -> "list[Route]":
 
 
 def _remote_routes(handlers: _Handlers) -> "list[Route]":
-    """The routes of the Unix socket at the port: listing is answered, the others are refused with where to ask."""
+    """Return the socket's routes as the port has them: listing is answered, the others say where to ask."""
     from starlette.routing import Route
 
     refused = ErrorResponse(403, "FORBIDDEN", LOCAL_ONLY).response()
@@ -253,7 +253,7 @@ async def _on_error(_: "Request", error: Exception) -> "Response":
 
 
 def _require_json(request: "Request") -> None:
-    """A browser lets a page send a form to any server, but JSON only to one that agrees; this one does not."""
+    """Require JSON: a browser lets a page send a form to any server, but JSON only to one that agrees."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedError(
@@ -270,12 +270,12 @@ def _absolute(path: str) -> "Path":
 
 
 def reachable(address: str) -> str:
-    """The address of a port as a browser of this machine asks it: that of a listener everywhere leads nowhere."""
+    """Return a port's address as a browser here asks it: that of a listener everywhere leads nowhere."""
     return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def without_paths(reason: str) -> str:
-    """The reason without paths: it is shown to clients without a token."""
+    """Return the reason without paths: it is shown to clients without a token."""
     return re.sub(r"\S*/\S*", "…", reason)
 
 

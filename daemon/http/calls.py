@@ -68,7 +68,7 @@ class CallResult:
 
 
 def perform(api: "DaemonApi", call: Call, on_step: Callable[[Step], None]) -> CallResult:
-    """Run the operation. Raises nothing: an error is part of the result."""
+    """Run the operation. Raise nothing: an error is part of the result."""
     began = time.monotonic()
     access: WorkspaceAccess | None = None
     try:
@@ -84,9 +84,9 @@ def perform(api: "DaemonApi", call: Call, on_step: Callable[[Step], None]) -> Ca
 
 
 def _open(api: "DaemonApi", call: Call, on_step: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
-    """Access to the workspace, which is registered if the daemon does not know it and the client asks for that.
+    """Open access to the workspace, which is registered if the daemon does not know it and the client asks for that.
 
-    Raises UnknownWorkspaceError when the workspace of that name is not the one that is at the client's root.
+    Raise UnknownWorkspaceError when the workspace of that name is not the one that is at the client's root.
     """
     try:
         access = stack.enter_context(api.open(call.name, on_step))
@@ -103,7 +103,7 @@ def _open(api: "DaemonApi", call: Call, on_step: Callable[[Step], None], stack: 
 
 
 def parse_call(request: "Request", operation: "AnyOperation", policy: "AccessPolicy", body: bytes) -> Call:
-    """The call that this request makes. Raises UsageError and FieldsError."""
+    """Return the call that this request makes. Raise UsageError and FieldsError."""
     name = str(request.path_params["workspace"])
     root = _root(request.headers.getlist(ROOT_HEADER), name) if policy.is_local else None
     register = request.headers.get(ADOPT_HEADER) == "yes"
@@ -117,7 +117,7 @@ def parse_call(request: "Request", operation: "AnyOperation", policy: "AccessPol
 
 
 def _key(headers: list[str]) -> str:
-    """The key of a request. Raises UsageError for one that is none."""
+    """Return the key of a request. Raise UsageError for what is none."""
     key = headers[0].strip()
     if len(headers) > 1 or not 0 < len(key) <= _LONGEST_KEY or not (key.isascii() and key.isprintable()):
         raise UsageError(
@@ -128,7 +128,7 @@ def _key(headers: list[str]) -> str:
 
 
 def _root(headers: list[str], name: str) -> Path | None:
-    """The workspace's absolute root, if the client names it."""
+    """Return the workspace's absolute root, if the client names it."""
     if not headers:
         return None
     from daemon.config.registry import name_of
@@ -140,7 +140,7 @@ def _root(headers: list[str], name: str) -> Path | None:
 
 
 async def respond(call: Call, api: "DaemonApi", workers: "Workers", *, streaming: bool) -> "Response":
-    """The reply, in one piece or line by line."""
+    """Return the reply, in one piece or line by line."""
     from starlette.responses import Response, StreamingResponse
 
     loop = asyncio.get_running_loop()
@@ -167,7 +167,7 @@ async def respond(call: Call, api: "DaemonApi", workers: "Workers", *, streaming
 
 
 def _result_of(task: "asyncio.Task[CallResult]") -> CallResult:
-    """The result of the task, also when no thread took it."""
+    """Return the result of the task, also when no thread took it."""
     if task.cancelled():
         error: BaseException | None = StoppedError("the daemon is stopping", "try again when it runs")
     else:
@@ -186,7 +186,7 @@ async def _lines(event: Step | CallResult, events: "asyncio.Queue[Step | CallRes
 
 
 def last_lines(result: CallResult) -> Iterator[bytes]:
-    """The notices, and the reply or the error."""
+    """Return the notices, and the reply or the error."""
     for notice in result.notices:
         yield json.dumps({"notice": notice}).encode() + b"\n"
     if result.error is not None:
@@ -196,7 +196,7 @@ def last_lines(result: CallResult) -> Iterator[bytes]:
 
 
 def notice_headers(notices: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """One header for each notice, so far as clients can be expected to take them; NDJSON has them all."""
+    """Return a header for each notice, so far as clients can be expected to take them; NDJSON has them all."""
     every = tuple(notices)
     shown = every if len(every) <= _MOST_NOTICES else (*every[: _MOST_NOTICES - 1], f"and {len(every)} in all")
     return tuple(
@@ -209,6 +209,6 @@ def _shortened(text: str) -> str:
 
 
 def wants_stream(accepts: Iterable[str]) -> bool:
-    """Whether the Accept headers name application/x-ndjson, and not application/json before it."""
+    """Tell whether the Accept headers name application/x-ndjson, and not application/json before it."""
     kinds = [kind.partition(";")[0].strip().lower() for accept in accepts for kind in accept.split(",")]
     return next((kind == NDJSON for kind in kinds if kind in (NDJSON, "application/json")), False)

@@ -55,7 +55,7 @@ class ErrorResponse:
         return json.dumps(fields).encode()
 
     def response(self, headers: tuple[tuple[str, str], ...] = ()) -> "Response":
-        """Starlette's response, with these headers added."""
+        """Return Starlette's response, with these headers added."""
         from starlette.responses import Response
 
         answer = Response(self.body, self.status, dict(self.headers), "application/json")
@@ -73,7 +73,7 @@ class RefusedError(DreamdError):
 
 
 def error_response(error: Exception) -> ErrorResponse:
-    """The reply for this error.
+    """Return the reply for this error.
 
     An error that is not of dreamd, the disk or the database is a defect: it is logged with its traceback, and the
     reply says no more than that.
@@ -98,7 +98,7 @@ def error_response(error: Exception) -> ErrorResponse:
 
 
 def _explained(error: OSError | sqlite3.Error) -> DreamdError:
-    """The error as the command line words it."""
+    """Return the error as the command line words it."""
     from daemon.observability.failures import failure
 
     described = failure(error)

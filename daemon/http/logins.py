@@ -66,7 +66,7 @@ class Logins:
     """The links that nobody has used, and the sessions. Any thread may call."""
 
     def __init__(self, path: Path, token: str, clock: Callable[[], float] = time.time) -> None:
-        """`path` is the file of the sessions; `token` the port's."""
+        """Read the sessions of the file `path`; `token` is the port's."""
         self._path = path
         self._token = token.encode()
         self._clock = clock
@@ -76,9 +76,9 @@ class Logins:
         self._sessions: dict[str, tuple[float, int | None]] = self._read()
 
     def link(self, destination: str = "/", user: int | None = None) -> str:
-        """A code that logs in whoever comes with it first, within a minute, and leads there.
+        """Return a code that logs in whoever comes with it first, within a minute, and leads there.
 
-        It is for this `user` of the machine; without one for any. Raises OverloadedError.
+        It is for this `user` of the machine; without one for any. Raise OverloadedError.
         """
         now = self._clock()
         with self._lock:
@@ -90,7 +90,7 @@ class Logins:
         return code
 
     def redeem(self, code: str, user: Callable[[], int | None] = lambda: None) -> Opened | None:
-        """A new session for this code, which is used up; None for a code that is none, or old.
+        """Begin a session for this code, which is used up; return None for a code that is none, or old.
 
         `user` says who brings it, as far as that is known. None for another one than the link is for: every user of
         the machine may read the command line of a browser that is started with a link.
@@ -112,7 +112,7 @@ class Logins:
         return Opened(new, link.destination)
 
     def session(self, cookies: tuple[str, ...], user: Callable[[], int | None] = lambda: None) -> Session | None:
-        """The session that these Cookie headers name; None for none, and for one of another user of the machine.
+        """Return the session that these Cookie headers name; None for none, or one of another user here.
 
         A browser shows its cookies to every program at 127.0.0.1, whoever's that is. `user` says who comes.
         """
@@ -125,7 +125,7 @@ class Logins:
         return None
 
     def holds(self, session: Session) -> bool:
-        """Whether this browser is still logged in."""
+        """Tell whether this browser is still logged in."""
         return self._sessions.get(session.digest, _NONE)[0] > self._clock()
 
     def end(self, session: Session) -> None:
@@ -138,7 +138,7 @@ class Logins:
         return hmac.new(self._token, f"{purpose}:{text}".encode(), sha256).hexdigest()
 
     def _read(self) -> dict[str, tuple[float, int | None]]:
-        """The sessions of the file. One that cannot be read is none: people log in again."""
+        """Return the sessions of the file. One that cannot be read is none: people log in again."""
         try:
             content = Disk(self._path.parent).read_optional(self._path)
             rows = json.loads(content) if content else {}
@@ -156,7 +156,7 @@ class Logins:
 
 
 def _ids(cookies: tuple[str, ...]) -> list[str]:
-    """What these Cookie headers give as our ids.
+    """Return what these Cookie headers give as our ids.
 
     Every program of this machine sets cookies for our host: one that is not well-formed hides none of ours, as it
     would from http.cookies, which also takes minutes for some.
@@ -166,6 +166,6 @@ def _ids(cookies: tuple[str, ...]) -> list[str]:
 
 
 def cookie(id_: str) -> str:
-    """The Set-Cookie header of a session; an empty id takes it away."""
+    """Return the Set-Cookie header of a session; an empty id takes it away."""
     age = SESSION_SECONDS if id_ else 0
     return f"{COOKIE}={id_}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict"

@@ -49,7 +49,7 @@ class AccessMiddleware:
         body_bytes: int,
         window: "Window | None" = None,
     ) -> None:
-        """`window` has the sessions of browsers; without one nobody comes without the token."""
+        """Stand before the application. Without a `window` of sessions nobody comes without the token."""
         self._app = app
         self._api = api
         self._policy = policy
@@ -128,7 +128,7 @@ class AccessMiddleware:
 
 
 def _unknown() -> None:
-    """Whose program comes."""
+    """Return None: nobody knows whose program comes."""
 
 
 class _SafeSend:
@@ -148,7 +148,7 @@ class _SafeSend:
 
 
 async def _read_body(receive: "Receive", most: int) -> bytes | ErrorResponse | None:
-    """The whole body; the refusal when it is too large, once all was read; None when the client has gone."""
+    """Return the whole body; the refusal if it is too large, once all was read; None if the client has gone."""
     body = bytearray()
     while True:
         message = await receive()
@@ -178,12 +178,12 @@ async def _drain(receive: "Receive") -> None:
 
 
 def _as_json_rpc(refused: ErrorResponse, path: str) -> ErrorResponse:
-    """The refusal of an MCP request as an error of JSON-RPC, which MCP clients show."""
+    """Return the refusal of an MCP request as an error of JSON-RPC, which MCP clients show."""
     return replace(refused, rpc=True) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else refused
 
 
 def _replay(body: bytes, receive: "Receive") -> "Receive":
-    """A `receive` that gives the body in one message, and then what follows: that the client has gone."""
+    """Return a `receive` that gives the body in one message, and then what follows: that the client has gone."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def give() -> "Message":

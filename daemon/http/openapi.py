@@ -42,7 +42,7 @@ _NAME: Json = {"type": "string", "pattern": "^[a-z0-9-]+$", "minLength": 1, "max
 
 
 def document(*, is_local: bool) -> Json:
-    """The document of the Unix socket, or of the port."""
+    """Return the document of the Unix socket, or of the port."""
     operations = [one for one in OPERATIONS.values() if one.remote or is_local]
     schemas, components = _schemas(operations)
     paths: dict[str, Json] = {}
@@ -72,7 +72,7 @@ def document(*, is_local: bool) -> Json:
 
 
 def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str], Json], dict[str, Json]]:
-    """The schema of each request and reply, by operation and "validation" or "serialization"; what they refer to."""
+    """Return the schema of each request and reply, by operation and mode, and what they refer to."""
     from pydantic import TypeAdapter
 
     def every() -> "Iterator[tuple[str, Any, TypeAdapter[Any]]]":
@@ -89,7 +89,7 @@ def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str
 
 
 def _of_workspace(*, is_local: bool) -> Json:
-    """The parameters of all operations on a workspace."""
+    """Return the parameters of all operations on a workspace."""
     name = {
         "name": "workspace",
         "in": "path",
@@ -147,7 +147,7 @@ def _operation(
 
 
 def _query(operation: AnyOperation, components: dict[str, Json]) -> "Iterator[Json]":
-    """The fields of a request as parameters. A query cannot say null: a field that may be null may be left out."""
+    """Return a request's fields as parameters. A query cannot say null: a field that may be null may be left out."""
     schema = operation.request.model_json_schema(ref_template=_SCHEMAS + "{model}")
     for name, kind in schema.pop("$defs", {}).items():
         components.setdefault(name, kind)
@@ -168,7 +168,7 @@ def _query(operation: AnyOperation, components: dict[str, Json]) -> "Iterator[Js
 
 
 def _of_daemon(schemas: Mapping[tuple[str, str], Json], *, is_local: bool) -> dict[str, Json]:
-    """The daemon's own routes, by path and method."""
+    """Return the daemon's own routes, by path and method."""
     guarded = (*_ALWAYS, *(() if is_local else _AT_THE_PORT))
     open_to_all = (*_ALWAYS, *(() if is_local else (403, 421)))
     state = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
@@ -213,7 +213,7 @@ def _login() -> Json:
 def _route(
     name: str, about: str, schema: Json, statuses: Iterable[int], *, reply: str = "", kind: str = "application/json"
 ) -> Json:
-    """A route of the daemon itself; `reply` describes its reply, where `about` does not."""
+    """Return a route of the daemon itself; `reply` describes its reply, where `about` does not."""
     answer = {"description": reply or about, "content": {kind: {"schema": schema}}}
     return {
         "operationId": name,
@@ -224,7 +224,7 @@ def _route(
 
 
 def _codes() -> dict[int, dict[str, str]]:
-    """The codes of every status, each with what it means."""
+    """Return the codes of every status, each with what it means."""
     part: dict[int, dict[str, str]] = {}
     for status, about in OF_HTTP.items():
         code, _, meaning = about.partition(": ")
@@ -269,7 +269,7 @@ def _errors(statuses: Iterable[int]) -> Json:
 
 
 def _error(codes: Mapping[str, str]) -> Json:
-    """A response that has one of these codes; a Retry-After belongs to those that pass by themselves."""
+    """Return a response that has one of these codes; a Retry-After belongs to those that pass by themselves."""
     schema = {"$ref": f"{_SCHEMAS}Error", "properties": {"code": {"enum": sorted(codes)}}}
     part: Json = {
         "description": "\n\n".join(f"{code}: {meaning}" for code, meaning in codes.items()),

@@ -19,9 +19,9 @@ _MOST_FIELDS = 100
 
 
 def from_query(model: type[RequestT], query: bytes) -> RequestT:
-    """The request in a query string; a list is a field that is repeated.
+    """Return the request in a query string; a list is a field that is repeated.
 
-    Raises FieldsError naming the fields, and UsageError for a query that is not UTF-8 or has too many fields.
+    Raise FieldsError naming the fields, and UsageError for a query that is not UTF-8 or has too many fields.
     """
     from pydantic import ValidationError
 
@@ -44,7 +44,7 @@ def from_query(model: type[RequestT], query: bytes) -> RequestT:
 
 
 def from_json(model: type[RequestT], body: bytes) -> RequestT:
-    """The request in a body. Raises FieldsError naming the fields, and UsageError for what is no JSON object."""
+    """Return the request in a body. Raise FieldsError naming the fields, UsageError for what is no JSON object."""
     from pydantic import ValidationError
 
     try:

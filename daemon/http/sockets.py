@@ -74,7 +74,7 @@ class Listener:
 def open_socket(path: Path) -> Listener:
     """Listen at a Unix socket with this path; a missing folder is created.
 
-    The socket of a dead daemon is replaced. Raises BusyError when a daemon answers there, StorageError when something
+    The socket of a dead daemon is replaced. Raise BusyError when a daemon answers there, StorageError when something
     that is no socket has the name or the folder cannot be used, ConfigError for a path too long for the kernel.
     """
     if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
@@ -132,7 +132,7 @@ _NOT_ALONE = "a daemon listens here already; stop that one, or set DREAMD_SOCKET
 def open_port(host: str, port: int, token: str, keys: PortKeys = PortKeys()) -> Listener:
     """Listen at this TCP address; port 0: any that is free. Errors name the keys that it comes from.
 
-    Raises BusyError when another program has it, ConfigError when this machine cannot listen there.
+    Raise BusyError when another program has it, ConfigError when this machine cannot listen there.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -168,7 +168,7 @@ def _no_port(host: str, port: int, keys: PortKeys, error: OSError) -> BusyError 
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    """Device and inode of the file at this path; (0, 0) for none."""
+    """Return device and inode of the file at this path; (0, 0) for none."""
     try:
         status = path.lstat()
     except FileNotFoundError:

@@ -28,7 +28,7 @@ _log = logs.get()
 
 
 def server(app: "ASGIApp", workers: Workers) -> "Server":
-    """A server for this application, which ends when the workers are stopping."""
+    """Return a server for this application, which ends when the workers are stopping."""
     limits = workers.limits
     config = uvicorn.Config(
         app,

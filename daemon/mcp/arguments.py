@@ -17,7 +17,7 @@ _TIME_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,
 
 
 def meant(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments in the types of this schema, without those that are null and may be left out.
+    """Return the arguments in the types of this schema, without those that are null and may be left out.
 
     A text that is empty means none where no text can be meant. A date is its beginning, a time without a zone UTC.
     """
@@ -52,7 +52,7 @@ def _meant(value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401
 
 
 def _text_meant(text: str, schema: Mapping[str, Any]) -> str:
-    """A text where one is wanted: a time, one of some words, or anything."""
+    """Return a text where one is wanted: a time, one of some words, or anything."""
     word = text.strip()
     if schema.get("format") == "date-time":
         if _DATE.fullmatch(word):
@@ -62,7 +62,7 @@ def _text_meant(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def _value_meant(word: str, text: str, types: list[str]) -> Any:  # noqa: ANN401
-    """What a text means where no text is wanted; the text itself when it is unclear."""
+    """Return what a text means where no text is wanted; the text itself when it is unclear."""
     if "integer" in types and _INTEGER.fullmatch(word):
         return int(word)
     if ("number" in types or "integer" in types) and _NUMBER.fullmatch(word):

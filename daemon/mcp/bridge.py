@@ -49,9 +49,9 @@ _LOST = (
 
 
 def kept_name(client: Client, workspace: Workspace) -> str | None:
-    """The name under which the daemon keeps this workspace, from now on if it did not; None when it does not.
+    """Return the name under which the daemon keeps this workspace, from now on at least; None if it does not.
 
-    Raises DreamdError when the daemon does not answer as it should.
+    Raise DreamdError when the daemon does not answer as it should.
     """
     name, root = name_of(workspace.root), str(workspace.root)
     listed = client.get("/v1/workspaces", _ASKING_SECONDS)["workspaces"]
@@ -73,7 +73,7 @@ class Wire:
         self._awaits_handshake = False
 
     def expect_handshake(self) -> None:
-        """The next answer to the repeated handshake is not for the agent."""
+        """Keep the next answer, to the repeated handshake, from the agent."""
         self._awaits_handshake = True
 
     def send(self, message: bytes) -> None:
@@ -86,7 +86,7 @@ class Wire:
             os._exit(0)
 
     def write(self, text: str) -> int:
-        """As a text stream: the whole message."""
+        """Write the whole message, as a text stream does."""
         if self._awaits_handshake and json.loads(text).get("id") == _HANDSHAKE:
             self._awaits_handshake = False
         else:
@@ -94,7 +94,7 @@ class Wire:
         return len(text)
 
     def flush(self) -> None:
-        """Every message has been flushed."""
+        """Do nothing: every message has been flushed."""
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ class Bridge:
             threading.Thread(target=self._pass_on, args=(exchange,), daemon=True).start()
 
     def _greet(self, message: Message, line: bytes) -> None:
-        """The handshake, before anything else is read: every later request names the version agreed on."""
+        """Pass on the handshake before anything else is read: every later request names the version agreed on."""
         self._handshake = message
         with suppress(KeyError, TypeError):
             self._agent = _header(str(message["params"]["clientInfo"]["name"])[:100]) or self._agent
@@ -212,7 +212,7 @@ class Bridge:
             self._places.release()
 
     def _exchange(self, exchange: _Exchange) -> None:
-        """Send the request and pass on what comes. Raises OSError and HTTPException, and ValueError for no answer."""
+        """Send the request and pass on what comes. Raise OSError and HTTPException, and ValueError for no answer."""
         headers = self._headers(exchange.message, exchange.method)
         exchange.connection.request("POST", f"/mcp/{self.name}", exchange.line.strip(), headers)
         reply = exchange.connection.getresponse()
@@ -229,7 +229,7 @@ class Bridge:
             raise ValueError("the daemon ended its reply before the answer")
 
     def _forward(self, exchange: _Exchange, message: Message, text: bytes) -> None:
-        """One of the daemon's messages; what it refused before it had read the request gets the request's number."""
+        """Pass on a message of the daemon's; what it refused before it had read the request gets its number."""
         if "method" not in message:
             exchange.answered = True
             if exchange.method == "initialize":
@@ -240,7 +240,7 @@ class Bridge:
         self.wire.send(text)
 
     def _refused(self, exchange: _Exchange, status: int, message: Message) -> None:
-        """A refusal of HTTP's. Raises UnknownWorkspaceError when the daemon keeps this workspace no more."""
+        """Pass on a refusal of HTTP's. Raise UnknownWorkspaceError if the daemon keeps this workspace no more."""
         if status in (http.client.NOT_FOUND, http.client.SERVICE_UNAVAILABLE):
             raise UnknownWorkspaceError("the daemon does not keep this workspace")
         self._refuse(
@@ -311,7 +311,7 @@ class Bridge:
 
 
 def _message(line: bytes) -> Message:
-    """The message; empty for what is none."""
+    """Return the message; empty for what is none."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -320,19 +320,19 @@ def _message(line: bytes) -> Message:
 
 
 def _key(number: object) -> str:
-    """The number of a request as a key: 1 and "1" are two."""
+    """Return the number of a request as a key: 1 and "1" are two."""
     return json.dumps(number)
 
 
 def _header(value: str) -> str:
-    """The value as a header can hold it; MCP has base64 for what is not printable ASCII."""
+    """Return the value as a header can hold it; MCP has base64 for what is not printable ASCII."""
     if _PLAIN.fullmatch(value) and not value.startswith("=?base64?"):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
 
 
 def _events(reply: http.client.HTTPResponse) -> Iterator[bytes]:
-    """The data of each event of a stream."""
+    """Yield the data of each event of a stream."""
     rows: list[bytes] = []
     for line in reply:
         row = line.rstrip(b"\r\n")

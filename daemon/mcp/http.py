@@ -59,7 +59,7 @@ class Endpoint:
     def __init__(
         self, api: DaemonApi, limits: Limits | None = None, owner_of: Callable[[str], str] = lambda _: ""
     ) -> None:
-        """`owner_of`: as the workers have it."""
+        """Build no application yet. `owner_of`: as the workers have it."""
         self._api = api
         self._owner_of = owner_of
         self._limits = limits or Limits()
@@ -69,7 +69,7 @@ class Endpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """For the lifespan of the application that this is part of."""
+        """Run for the lifespan of the application that this is part of."""
         workers = Workers(self._limits, self._owner_of)
         async with anyio.create_task_group() as group:
             self._running = group, workers
@@ -100,7 +100,7 @@ class Endpoint:
             app.requests -= 1
 
     async def _app(self, given: str) -> _WorkspaceApp:
-        """The application of the workspace with this name; built at its first request."""
+        """Return the application of the workspace with this name; built at its first request."""
         if self._running is None:
             raise RuntimeError("the endpoint answers inside running() only")
         group, workers = self._running
@@ -164,7 +164,7 @@ async def _run_manager(manager: Any, *, task_status: "TaskStatus[_WorkspaceApp]"
 
 
 def _call_in(api: DaemonApi, name: str) -> "CallOperation":
-    """How the tools of this workspace run their operations; each call is counted in the metrics."""
+    """Return what runs the operations of this workspace's tools, and counts each call in the metrics."""
 
     def call(
         operation: AnyOperation, request: Request, on_step: Callable[[Step], None], on_notice: Callable[[str], None]
@@ -187,7 +187,7 @@ def _call_in(api: DaemonApi, name: str) -> "CallOperation":
 
 
 def _workspace_in(scope: Scope) -> str:
-    """The workspace in the path; empty when there is none. Works mounted at /mcp and routed from the top."""
+    """Return the workspace in the path; empty if there is none. Works mounted at /mcp and routed from the top."""
     if "workspace" in scope.get("path_params", {}):
         return str(scope["path_params"]["workspace"])
     path, root = str(scope["path"]), str(scope.get("root_path", ""))

@@ -54,12 +54,12 @@ class _Runner:
     workspace: str
 
     async def run(self, operation: AnyOperation, request: Request, work: Callable[[], Made]) -> Made:
-        """The result of the work. A call that the client cancels goes on: a dream is not lost."""
+        """Return the result of the work. A call that the client cancels goes on: a dream is not lost."""
         return await self.workers.run(work, self.workspace, long=operation.takes_long(request))
 
 
 def server(call: CallOperation, config: Config, workers: Workers, workspace: str = "") -> Server[Any]:
-    """A server whose tools are those of the toolsets that the configuration switches on.
+    """Return a server whose tools are those of the toolsets that the configuration switches on.
 
     `workspace` is the name under which the workers limit its calls.
     """
@@ -188,7 +188,7 @@ async def _read(page: Page, runner: _Runner, context: Context) -> str:
 
 
 def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
-    """The request, of what the arguments mean. Raises FieldsError that names the invalid ones."""
+    """Return the request that the arguments mean. Raise FieldsError naming the invalid ones."""
     known = [name for name in tool.operation.request.model_fields if name not in tool.hidden]
     if unknown := [name[:LONGEST_NAME] for name in arguments if name not in known]:
         names = f"there are {', '.join(known)}" if known else "there are none"
@@ -204,7 +204,7 @@ def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
 
 
 def _named(request: Request, context: Context) -> Request:
-    """The request with the agent that asks, where it has one: as the handshake, or the header, says."""
+    """Return the request with the agent that asks, if it has that field: as the handshake or the header says."""
     if "agent" not in type(request).model_fields:
         return request
     client = context.session.client_params
@@ -213,7 +213,7 @@ def _named(request: Request, context: Context) -> Request:
 
 
 def _error(error: Exception) -> dict[str, Any]:
-    """The error's fields for the agent. A traceback is printed only when debugging."""
+    """Return the error's fields for the agent. A traceback is printed only when debugging."""
     if debugging():
         traceback.print_exception(error)
     failed = failure(error)

@@ -18,7 +18,7 @@ _MEMORY = "id content importance step_index created_at tags"
 
 
 def _all_but(shown: str, part: str = "") -> frozenset[str]:
-    """All fields of a memory but these; `part` is the path of the memory in the reply."""
+    """Name all fields of a memory but these; `part` is the path of the memory in the reply."""
     return frozenset(f"{part}{name}" for name in _ALL - set(shown.split()))
 
 

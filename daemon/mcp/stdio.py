@@ -41,7 +41,7 @@ _HANDSHAKE = ("initialize", "server/discover")
 
 
 def serve(find: Callable[[], Workspace], load: Callable[[], Config], wire: BinaryIO) -> int:
-    """Serve until stdin ends or a signal comes, replying on `wire`; returns the exit status.
+    """Serve until stdin ends or a signal comes, replying on `wire`; return the exit status.
 
     A dream that runs in this process when stdin ends is finished; a signal leaves it to be resumed.
     """
@@ -55,7 +55,7 @@ def serve(find: Callable[[], Workspace], load: Callable[[], Config], wire: Binar
 
 
 def serve_lines(find: Callable[[], Workspace], load: Callable[[], Config], lines: BinaryIO, messages: TextIO) -> None:
-    """The same for a client whose messages come in `lines`, and go out by `messages`; in any thread."""
+    """Serve a client whose messages come in `lines` and go out by `messages`, in any thread."""
     anyio.run(_serve, _server(find, load), messages, TextIOWrapper(lines, encoding="utf-8", errors="replace"))
 
 
@@ -86,7 +86,7 @@ async def _serve(served: Server[Any], messages: TextIO, lines: TextIO | None = N
 
 
 def _with_warm_up(served: Server[Any], calls: "Calls") -> Server[Any]:
-    """The server; after the handshake it loads what the first search needs."""
+    """Return the server, which after the handshake loads what the first search needs."""
 
     async def warm_up(ctx: Context, call_next: CallNext) -> HandlerResult:
         answer = await call_next(ctx)
@@ -112,7 +112,7 @@ class Calls:
         self._setting = threading.Lock()
 
     def config(self) -> Config:
-        """The configuration, read until it can be. Raises ConfigError."""
+        """Return the configuration, read until it can be. Raise ConfigError."""
         with self._setting:
             if self._config is None:
                 self._config = self._load()
@@ -141,7 +141,7 @@ class Calls:
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> Any:  # noqa: ANN401 - the operation's reply
-        """The operation's reply. Raises what it raises."""
+        """Return the operation's reply. Raise what it raises."""
         workspace = self._find()
         if operation is working_memory_note:
             with LocalAccess(workspace, self._config or Config(), COMMAND) as access:
@@ -167,7 +167,7 @@ class Calls:
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> Any:  # noqa: ANN401
-        """In this process. Calls run one after the other, but beside a dream."""
+        """Run the operation in this process. Calls run one after the other, but beside a dream."""
         access = LocalAccess(workspace, self.config(), COMMAND, on_step, self._embedding, _LOCK_SECONDS)
         try:
             if operation is dream_now:

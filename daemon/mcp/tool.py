@@ -71,7 +71,7 @@ class Tool:
         full: Any,  # noqa: ANN401 - the operation's reply
         notices: Sequence[str] = (),
     ) -> tuple[dict[str, Any], list[str]]:
-        """The part of the operation's reply that an agent gets: as JSON, and as texts."""
+        """Return the part of the operation's reply that an agent gets: as JSON, and as texts."""
         reply = self.brief(full) if self.brief else full
         fields = _without(plain(reply), self.hides)
         if self.quotes:
@@ -85,7 +85,7 @@ class Tool:
 
 @cache
 def input_schema(tool: Tool) -> dict[str, Any]:
-    """JSON schema of the tool's arguments. It does not say what the error for an unknown argument says."""
+    """Return the JSON schema of the tool's arguments. It does not say what the error for an unknown argument says."""
     schema = tool.operation.request.model_json_schema()
     shown = {name: field for name, field in schema["properties"].items() if name not in tool.hidden}
     lean = _nullable(_lean({**schema, "properties": shown}, optional=True))
@@ -94,7 +94,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
 
 @cache
 def output_schema(tool: Tool) -> dict[str, Any]:
-    """JSON schema of the tool's reply, beside which there may be notices."""
+    """Return the JSON schema of the tool's reply, beside which there may be notices."""
     reply = tool.reply or tool.operation.reply
     schema = _shown(_lean(TypeAdapter(reply).json_schema(mode="serialization"), optional=False), tool.hides)
     if not tool.quotes:
@@ -109,7 +109,7 @@ def output_schema(tool: Tool) -> dict[str, Any]:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with null for whatever may be left out.
+    """Return the schema with null for whatever may be left out.
 
     Clients that convert schemas to OpenAI's strict form ask the model for every field, and a field that cannot be
     null would get a value that nobody meant. That form knows no object whose names are open, so any is allowed.
@@ -136,7 +136,7 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without(value: Any, hidden: frozenset[str], at: str = "") -> Any:  # noqa: ANN401 - JSON has no better type
-    """The value without the fields of these paths, its numbers rounded; a list is passed through."""
+    """Return the value without the fields of these paths, its numbers rounded; a list is passed through."""
     if isinstance(value, list):
         return [_without(one, hidden, at) for one in value]
     if not isinstance(value, dict):
@@ -149,7 +149,7 @@ def _without(value: Any, hidden: frozenset[str], at: str = "") -> Any:  # noqa: 
 
 
 def _filled(value: Any, *, in_row: bool = False) -> Any:  # noqa: ANN401 - JSON has no better type
-    """The value without what is empty in the rows of its lists: a row says what there is."""
+    """Return the value without what is empty in the rows of its lists: a row says what there is."""
     if isinstance(value, list):
         return [_filled(one, in_row=True) for one in value]
     if not isinstance(value, dict):
@@ -162,7 +162,7 @@ def _filled(value: Any, *, in_row: bool = False) -> Any:  # noqa: ANN401 - JSON 
 
 
 def _with_filled_rows(schema: dict[str, Any], *, in_row: bool = False) -> dict[str, Any]:
-    """The schema of what `_filled` leaves: in a row, whatever may be empty may be missing."""
+    """Return the schema of what `_filled` leaves: in a row, whatever may be empty may be missing."""
     shown = dict(schema)
     if "properties" in schema:
         fields = schema["properties"]
@@ -178,7 +178,7 @@ def _with_filled_rows(schema: dict[str, Any], *, in_row: bool = False) -> dict[s
 
 
 def _shown(schema: dict[str, Any], hidden: frozenset[str], at: str = "") -> dict[str, Any]:
-    """The schema of what `_without` leaves."""
+    """Return the schema of what `_without` leaves."""
     shown = dict(schema)
     if "properties" in schema:
         kept = {name: part for name, part in schema["properties"].items() if f"{at}{name}" not in hidden}
@@ -193,7 +193,7 @@ def _shown(schema: dict[str, Any], hidden: frozenset[str], at: str = "") -> dict
 
 
 def _lean(schema: dict[str, Any], *, optional: bool) -> dict[str, Any]:
-    """A schema in fewer tokens: references resolved, no titles and lengths, descriptions of fields only.
+    """Return a schema in fewer tokens: references resolved, no titles and lengths, descriptions of fields only.
 
     `optional`: a field that may be null may be left out instead, so null is not mentioned.
     """

@@ -49,7 +49,7 @@ _PURPOSES = {
 
 
 def instructions(toolsets: Container[str]) -> str:
-    """Instructions for an agent with these toolsets; they also name the toolsets that its user could switch on."""
+    """Return instructions for an agent with these toolsets; they also name those that its user could switch on."""
     names = {tool.name for name, tools in TOOLSETS.items() if name in toolsets for tool in tools}
     off = [f"{name} ({_PURPOSES[name]})" for name in TOOLSETS if name not in toolsets]
     sentences = [sentence for tool, sentence in _SENTENCES.items() if tool in names] + [_DATA]

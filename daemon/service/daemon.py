@@ -59,7 +59,7 @@ class Daemon:
         folders: tuple[Path, ...] = (),
         opening: Callable[[Path], Workspace] = open_workspace,
     ) -> None:
-        """`load` reads the configuration; `folders` are kept beside those that registry and configuration name."""
+        """Read the configuration by `load`; `folders` are kept beside those that registry and configuration name."""
         self._load = load
         self._config = load()
         self._since = utc_now()
@@ -116,13 +116,13 @@ class Daemon:
         return self._metrics
 
     def unready_reason(self) -> str:
-        """Why it does not serve yet."""
+        """Say why it does not serve yet; empty if it does."""
         if self._stopping.is_set():
             return "the daemon is stopping"
         return "" if self._roster.ready else "the daemon is starting: it looks up its workspaces"
 
     def info(self) -> DaemonInfo:
-        """Version, addresses, workspaces and problems; reads no workspace's folder."""
+        """Return version, addresses, workspaces and problems; read no workspace's folder."""
         return DaemonInfo(
             version=version("dreamd"),
             pid=os.getpid(),
@@ -145,7 +145,7 @@ class Daemon:
         )
 
     def status(self) -> DaemonStatus:
-        """The status of every workspace; one that is not taken up yet, or cannot be read, shows in `info` alone."""
+        """Return every workspace's status; one that is not taken up yet, or cannot be read, shows in `info` alone."""
         statuses = list[Status]()
         for managed in self._roster.all():
             is_busy = managed.hanging is not None or managed.lock.locked()  # who asked would wait as well
@@ -163,15 +163,15 @@ class Daemon:
         self._roster.remove(name)
 
     def meant(self, given: str) -> str:
-        """The workspace that a path names."""
+        """Return the workspace that a path names."""
         return meant(given, [one.name for one in self._roster.all()])
 
     def keeps(self, name: str) -> bool:
-        """Whether it is in the roster."""
+        """Tell whether it is in the roster."""
         return self._roster.find(name) is not None
 
     def pulse(self, name: str) -> str:
-        """What has changed, in numbers."""
+        """Return what has changed, in numbers."""
         found = self._roster.find(name) if name else None
         if name and found is None:
             raise UnknownWorkspaceError(f"there is no workspace {name}", "'dreamd status' names those that there are")
@@ -179,7 +179,7 @@ class Daemon:
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """Access to this workspace; `on_step` is called after each step of a dream."""
+        """Give access to this workspace; `on_step` is called after each step of a dream."""
         managed = self._roster.get(name)
         hanging = managed.hanging
         is_open = managed.is_kept or (hanging is None and self._roster.acquire(managed))
@@ -210,7 +210,7 @@ class Daemon:
         self._scheduler.start()
 
     def reload(self) -> None:
-        """Read the configuration again. Raises ConfigError and keeps the old one when the new one is bad."""
+        """Read the configuration again. Raise ConfigError and keeps the old one when the new one is bad."""
         try:
             config = self._load()
         except Exception as error:
@@ -269,7 +269,7 @@ class Daemon:
         self._roster.mark_changed(keeper.workspace.root, Change.SCRATCH)
 
     def _unbound(self) -> Iterator[Problem]:
-        """A change of the port that only a restart can carry out."""
+        """Return a change of the port that only a restart can carry out."""
         now = (self._config.http.host, self._config.http.port)
         if now != self._bound:
             what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"

@@ -50,7 +50,7 @@ class StoreFacts:
 
 
 def read_store_facts(store: Store, now: datetime) -> StoreFacts:
-    """What the stores hold now. Raises sqlite3.Error and DreamdError."""
+    """Return what the stores hold now. Raise sqlite3.Error and DreamdError."""
     unfinished = store.ledger.unfinished()
     proposals = store.ledger.proposals()
     return StoreFacts(

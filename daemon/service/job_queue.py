@@ -58,9 +58,9 @@ class JobQueue:
     def submit(
         self, job: Callable[[], Result], *, owner: str = "", urgent: bool = False, once: str = ""
     ) -> "Future[Result]":
-        """Run the job when there is a thread for it and no other job of its owner runs; its future.
+        """Run the job when there is a thread for it and no other job of its owner runs; return its future.
 
-        While a job with the same `once` waits, that job's future is returned and this job is dropped. Raises
+        While a job with the same `once` waits, that job's future is returned and this job is dropped. Raise
         StoppedError after `close`.
         """
         with self._change:
@@ -92,7 +92,7 @@ class JobQueue:
             )
 
     def drained(self, seconds: float) -> bool:
-        """Wait at most so long for the jobs that run; whether all have ended."""
+        """Wait at most so long for the jobs that run; return whether all have ended."""
         with self._change:
             return self._change.wait_for(lambda: not self._started, seconds)
 
@@ -105,7 +105,7 @@ class JobQueue:
         return run
 
     def _slots_taken(self) -> int:
-        """How many running jobs count."""
+        """Return how many running jobs count."""
         late = time.monotonic() - self._patience
         hanging = sum(started < late for started in self._started.values())
         return len(self._started) - min(hanging, _MOST_HANGING)

@@ -103,7 +103,7 @@ class Keeper:
     def acquire(self) -> None:
         """Take the lock, recover from an interruption, and read the facts.
 
-        Raises BusyError when another process has the workspace, and what its stores fail with; the lock is then free.
+        Raise BusyError when another process has the workspace, and what its stores fail with; the lock is then free.
         """
         if self._lock is not None:
             return
@@ -132,7 +132,7 @@ class Keeper:
         self.session_ended = now
 
     def clear_session_end(self, ended: datetime) -> None:
-        """No dream is due any more for the session that ended then; for one that ended since, it still is."""
+        """Forget the dream that was due for the session that ended then; for one that ended since, it still is."""
         if self.session_ended == ended:
             self.session_ended = None
         # Should this fail, one more dream follows the next start, or is found needless.
@@ -146,9 +146,9 @@ class Keeper:
         return self._long_lease.busy
 
     def check_lock(self) -> bool:
-        """Whether this process has the workspace; False as well when another thread gives it back just now.
+        """Tell whether this process has the workspace; False as well if another thread is just giving it back.
 
-        Raises FencedError, after closing everything, when another process has taken it over.
+        Raise FencedError, after closing everything, when another process has taken it over.
         """
         lock = self._lock
         if lock is None:
@@ -169,7 +169,7 @@ class Keeper:
 
     @contextmanager
     def offline(self) -> Iterator[None]:
-        """Release the workspace and let no thread acquire it meanwhile. Raises BusyError while it is in use."""
+        """Release the workspace and let no thread acquire it meanwhile. Raise BusyError while it is in use."""
         if not self._offline.acquire(blocking=False):
             raise self.unkept()
         try:
@@ -216,7 +216,7 @@ class Keeper:
                 old.close()
 
     def reopen(self) -> None:
-        """The configuration has changed: whoever comes next opens the stores with it."""
+        """Have whoever comes next open the stores with the changed configuration."""
         self._facts_current = False
         for lease in self._leases:
             lease.close_idle()
@@ -227,7 +227,7 @@ class Keeper:
         return any(lease.busy for lease in self._leases)
 
     def wait_until_idle(self, seconds: float) -> bool:
-        """Wait until nobody uses the stores; whether nobody does."""
+        """Wait until nobody uses the stores; return whether nobody does."""
         deadline = time.monotonic() + seconds
         for lease in self._leases:
             lease.wait_until_free(deadline - time.monotonic())
@@ -238,11 +238,11 @@ class Keeper:
         self._long_lease.wait_until_free(seconds, or_until=lambda: bool(self.dreaming))
 
     def store(self) -> AbstractContextManager[Store]:
-        """The stores, for work that takes little time; runs beside a dream."""
+        """Open the stores for work that takes little time and runs beside a dream."""
         return self._using(self._short_lease)
 
     def exclusive(self, *, wait: bool = True) -> AbstractContextManager[Store]:
-        """The stores, for work that takes long or makes a version; one user at a time.
+        """Open the stores for work that takes long or makes a version; one user at a time.
 
         Without `wait` it raises BusyError while there is one.
         """
@@ -280,7 +280,7 @@ class Keeper:
         return store
 
     def unkept(self) -> BusyError:
-        """Why the stores cannot be had now."""
+        """Return why the stores cannot be had now."""
         if self.offline_reason:
             return BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
         return BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
@@ -308,7 +308,7 @@ class Keeper:
                 self.changed |= self._facts.crystals > before.crystals or is_behind
 
     def history(self, awake_since: datetime, phase: float, now: datetime) -> History:
-        """The history of this workspace, as `due` takes it."""
+        """Return the history of this workspace, as `due` takes it."""
         facts = self._facts
         runs = facts.runs if facts else ()
         # What came while a dream ran is not taken in by it, so a dream counts from its beginning.
@@ -330,7 +330,7 @@ class Keeper:
         )
 
     def gauges(self, now: datetime) -> WorkspaceGauges:
-        """What Prometheus is shown, as of the last look: no file is read, and state.db only after writes."""
+        """Return what Prometheus is shown, as of the last look: no file is read, and state.db only after writes."""
         if self._written:
             self._written = False  # before it is read: what is written meanwhile is read by the next scrape
             try:
@@ -342,7 +342,7 @@ class Keeper:
         return WorkspaceGauges(self.name, count.notes, waited, self.files.last_facts.crystals)
 
     def _ceiling_until(self, now: datetime) -> datetime | None:
-        """When a daily ceiling that is reached opens again: this workspace's, or that of all workspaces together."""
+        """Return when a daily ceiling that is reached opens again: this workspace's, or that of all together."""
         config = self._config()
         if (own := self._facts.ceiling_until if self._facts else None) is not None or config.model.name is None:
             return own
@@ -350,7 +350,7 @@ class Keeper:
         return day_start(now) + timedelta(days=1) if config.daemon.limits.reached(together) else None
 
     def pending(self, now: datetime) -> Pending:
-        """What waits to be dreamt, from the files as they are now and from the facts."""
+        """Return what waits to be dreamt, from the files as they are now and from the facts."""
         count, facts = self.files.pending(now), self._facts
         config = self._config().hormones
         levels, left = None, 0
@@ -374,11 +374,11 @@ class Keeper:
 
 
 def _session_ended(store: Store) -> datetime | None:
-    """When the session ended for which a dream is due."""
+    """Return when the session ended for which a dream is due."""
     ended = Meta(store.crystals.connection).get(_SESSION_ENDED)
     return from_text(ended) if ended is not None else None
 
 
 def _latest(moments: Iterable[datetime], now: datetime) -> datetime | None:
-    """The last one that is not in the future, where a clock that was set back leaves some."""
+    """Return the last one that is not in the future, where a clock that was set back leaves some."""
     return max((moment for moment in moments if moment <= now), default=None)

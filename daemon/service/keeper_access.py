@@ -58,21 +58,21 @@ class DaemonAccess:
         return self.keeper.files
 
     def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
-        """Done in this process."""
+        """Run the operation in this process."""
         return operation.run(self, request)
 
     def read(self) -> AbstractContextManager[Store]:
-        """The open stores, as for `write`; read-only ones while another process has the workspace."""
+        """Use the open stores, as for `write`; read-only ones while another process has the workspace."""
         return self._noticing(
             self.keeper.store() if self.keeper.holds_lock else open_readonly(self.workspace, self.config)
         )
 
     def write(self) -> AbstractContextManager[Store]:
-        """The open stores, also while a dream runs."""
+        """Use the open stores, also while a dream runs."""
         return self._noticing(self._kept().store())
 
     def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
-        """The stores for one user at a time. Raises BusyError while a dream runs, or waits for it with `wait`.
+        """Use the stores, one user at a time. Raise BusyError while a dream runs, or waits for it with `wait`.
 
         A pass, which takes seconds, is always waited for. Retries instead of `wait` would come too late when dreams
         follow each other.
@@ -83,13 +83,13 @@ class DaemonAccess:
         return self._noticing(keeper.exclusive(wait=wait))
 
     def offline(self) -> AbstractContextManager[LockedWorkspace]:
-        """The released workspace with a lock of this call's own; the keeper acquires it again afterwards."""
+        """Release the workspace and lock it for this call alone; the keeper acquires it again afterwards."""
         keeper = self._kept()
         keeper.wait_for_pass(_PASS_SECONDS)
         return self._released(keeper)
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
-        """Queue a dream before those that nobody waits for, and wait for it. Raises BusyError while one runs."""
+        """Queue a dream before those that nobody waits for, and wait for it. Raise BusyError while one runs."""
         if self.keeper.dreaming:
             raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
         return self.submit(self._kept(), reason, mode, self.report).result()
@@ -106,7 +106,7 @@ class DaemonAccess:
         return True
 
     def service(self) -> ServiceStatus:
-        """The daemon's part of this workspace's status."""
+        """Return the daemon's part of this workspace's status."""
         return self.service_status(self.keeper)
 
     def report(self, step: Step) -> None:
@@ -114,7 +114,7 @@ class DaemonAccess:
         self.on_step(step)
 
     def mark_changed(self) -> None:
-        """A note was written: have the scheduler look at once."""
+        """Have the scheduler look at once: a note was written."""
         self.keeper.changed = True
         self.wake(self.keeper)
 
@@ -127,7 +127,7 @@ class DaemonAccess:
             self.acquire()
 
     def _kept(self) -> Keeper:
-        """The keeper, if it holds the lock. Raises BusyError while it is offline, else NotKeptError."""
+        """Return the keeper, if it holds the lock. Raise BusyError while it is offline, else NotKeptError."""
         if self.keeper.offline_reason:
             raise self.keeper.unkept()
         if not self.keeper.holds_lock:

@@ -18,7 +18,7 @@ def _libc() -> ctypes.CDLL | None:
 
 
 def share_arenas() -> None:
-    """Threads that start from now on share two arenas."""
+    """Have threads that start from now on share two arenas."""
     if (libc := _libc()) is not None:
         libc.mallopt(_M_ARENA_MAX, _ARENAS)
 

@@ -69,14 +69,14 @@ class ManagedWorkspace:
         return f"{self.name} {self._changed} {at_work} {self.problem} {self.next}"
 
     def take_changes(self) -> set[Change]:
-        """The changes since the last call; one that comes meanwhile is in this set or in the next."""
+        """Return the changes since the last call; one that comes meanwhile is in this set or in the next."""
         changes = set[Change]()
         while self.changes:
             changes.add(self.changes.pop())
         return changes
 
     def seconds_until_look(self, now: datetime, steady: float) -> float:
-        """Seconds until a look may find work, infinite when only the next round of all workspaces has to look.
+        """Return the seconds until a look may find work, infinite if only the next round has to look.
 
         One without its lock is tried again in that round alone, whatever changes in it: a try writes to the disk.
         """
@@ -113,7 +113,7 @@ class ManagedWorkspace:
         return self.holds_lock and not self.lock.locked()
 
     def sessions_due(self, steady: float) -> datetime | None:
-        """When maintenance of its sessions is to begin; None when none is due or one is under way."""
+        """Return when maintenance of its sessions is to begin; None if none is due or one is under way."""
         if self.keeper is None or self.maintaining or steady < self.maintain_after:
             return None
         return self.keeper.sessions_due
@@ -152,17 +152,17 @@ class Roster:
         self._name_clashes: dict[Path, Problem] = {}
 
     def all(self) -> list[ManagedWorkspace]:
-        """All of them, by name."""
+        """Return all of them, by name."""
         return [managed for _, managed in sorted(self._managed.copy().items())]
 
     def find(self, name: str) -> ManagedWorkspace | None:
-        """The workspace of this name, if there is one."""
+        """Return the workspace of this name, if there is one."""
         return self._managed.get(name)
 
     def get(self, name: str) -> ManagedWorkspace:
-        """The workspace of this name; while entries are looked up, it is waited for.
+        """Return the workspace of this name; while entries are looked up, wait for it.
 
-        Raises UnknownWorkspaceError, or NotKeptError when the daemon has not looked them up in ten seconds.
+        Raise UnknownWorkspaceError, or NotKeptError when the daemon has not looked them up in ten seconds.
         """
         managed = self._managed.get(name)
         if managed is None:
@@ -179,14 +179,14 @@ class Roster:
         return managed
 
     def problems(self) -> Iterator[Problem]:
-        """What is wrong with entries, names and the watching."""
+        """Return what is wrong with entries, names and the watching."""
         yield from map(Problem.of, self._listing.problems())
         yield from self._name_clashes.copy().values()
         if self.watcher.problem:
             yield self.watcher.problem
 
     def read_entries(self) -> tuple[Entry, ...]:
-        """The entries of command line, registry and configuration, read anew; `look_up` is due for each."""
+        """Read the entries of command line, registry and configuration anew; `look_up` is due for each."""
         with self._lock:
             entries = self._listing.read(self._config().daemon.workspaces)
             self._unknown, self._known_by = set(entries), time.monotonic() + _LOCK_SECONDS
@@ -215,7 +215,7 @@ class Roster:
         self._on_change()
 
     def add(self, workspace: Workspace) -> ManagedWorkspace:
-        """Keep the workspace from now on, also after a restart. Raises UsageError when its name is taken."""
+        """Keep the workspace from now on, also after a restart. Raise UsageError when its name is taken."""
         with self._lock:
             managed = self._managed_at(workspace.root)
             self._listing.add(workspace.root)
@@ -224,7 +224,7 @@ class Roster:
         return managed
 
     def remove(self, name: str) -> None:
-        """Release the workspace, and keep it no more until it is added again. Raises as `get` does."""
+        """Release the workspace, and keep it no more until it is added again. Raise as `get` does."""
         managed = self.get(name)
         with self._lock:
             self._listing.remove(managed.root)
@@ -263,7 +263,7 @@ class Roster:
         logs.get().error("watcher_stuck", seconds=round(stuck.stuck_for))
 
     def mark_changed(self, root: Path, change: Change) -> None:
-        """Something in this workspace may have changed."""
+        """Note that something in this workspace may have changed."""
         managed = self._managed.get(name_of(root))
         if managed is not None:
             managed.mark_changed(change)
@@ -276,7 +276,7 @@ class Roster:
         return self._managed.get(managed.name) is managed
 
     def _managed_at(self, root: Path) -> ManagedWorkspace:
-        """The one with this root, or a new one. Raises UsageError when a workspace elsewhere has its name."""
+        """Return the one with this root, or a new one. Raise UsageError if a workspace elsewhere has its name."""
         name = name_of(root)
         managed = self._managed.get(name) or ManagedWorkspace(name, root)
         if managed.root != root:

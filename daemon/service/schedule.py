@@ -75,7 +75,7 @@ class Decision:
 
 
 def due(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision:
-    """What this workspace should do now.
+    """Return what this workspace should do now.
 
     Once the action is in the history, the same moment gives another action or WAIT, never the same one. For
     WAIT `at` is later than now, and nothing fires before it unless the input changes.
@@ -90,7 +90,7 @@ def due(now: datetime, history: History, pending: Pending, thresholds: Threshold
 
 
 def upcoming(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision:
-    """The next dream, if nothing changes; else WAIT with the reason why none is foreseen."""
+    """Return the next dream, if nothing changes; else WAIT with the reason why none is foreseen."""
     context = TriggerContext(now, history, pending, thresholds)
     dreams = list(_dreams(context))
     if dreams:
@@ -99,7 +99,7 @@ def upcoming(now: datetime, history: History, pending: Pending, thresholds: Thre
 
 
 def work(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision | None:
-    """What to do now, or WAIT with the moment of the next dream or pass; None when neither is foreseen.
+    """Return what to do now, or WAIT with the moment of the next dream or pass; None when neither is foreseen.
 
     For who records no skips, because nobody watches while a workspace rests.
     """
@@ -113,20 +113,20 @@ def work(now: datetime, history: History, pending: Pending, thresholds: Threshol
 
 
 def phase(workspace: str) -> float:
-    """A workspace's place in the jitter, in [0, 1): always the same for one path, and spread evenly over many."""
+    """Return a workspace's place in the jitter, in [0, 1): the same for one path, and spread evenly over many."""
     digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2.0**53
 
 
 def _dreams(context: TriggerContext) -> Iterator[Decision]:
-    """The dreams that will come if nothing changes, the most urgent first, each with its moment (now or later)."""
+    """Yield the dreams that will come if nothing changes, the most urgent first, each with its moment."""
     for reason, moment, detail in triggers(context):
         at, cause = context.postponed(moment)
         yield Decision(Action.DREAM, reason, f"{detail}, {cause}" if cause else detail, at)
 
 
 def _passes(context: TriggerContext) -> Iterator[Decision]:
-    """The consolidation passes: for a spike, at the end of a session that is still unread, every so often."""
+    """Yield the consolidation passes: for a spike, at the end of a session that is still unread, every so often."""
     pending, history, limits = context.pending, context.history, context.thresholds
     if pending.dopamine > limits.dopamine_spike or pending.cortisol > limits.cortisol_spike:
         at = context.now
@@ -149,7 +149,7 @@ def _passes(context: TriggerContext) -> Iterator[Decision]:
 
 
 def _skips(context: TriggerContext) -> Iterator[Decision]:
-    """The end of the interval, if no dream can follow it; the detail says what would have to change."""
+    """Yield the end of the interval, if no dream can follow it; the detail says what would have to change."""
     if context.is_ready and not context.history.proposal:
         return
     reason, moment, expected = interval_end(context)
@@ -166,7 +166,7 @@ def _skips(context: TriggerContext) -> Iterator[Decision]:
 
 
 def _recorded_detail(context: TriggerContext, decision: Decision) -> str:
-    """The detail for the ledger, which counts equal skips by it."""
+    """Return the detail for the ledger, which counts equal skips by it."""
     if decision.action is Action.PASS:
         return decision.detail
     if decision.action is Action.DREAM:

@@ -88,7 +88,7 @@ class Scheduler:
         self.wake()
 
     def stop(self, seconds: float) -> bool:
-        """Start no more jobs and wait for those that run; whether all ended in time. Set `stopping` before."""
+        """Start no more jobs and wait for those that run; return whether all ended in time. Set `stopping` before."""
         deadline = time.monotonic() + seconds
         self.wake()
         for queue in self._queues:
@@ -114,11 +114,11 @@ class Scheduler:
         self._dream(managed, keeper, Reason.CATCH_UP)
 
     def history(self, keeper: Keeper, now: datetime) -> History:
-        """The history of a workspace, as `due` takes it."""
+        """Return the history of a workspace, as `due` takes it."""
         return keeper.history(self.awake_since, phase(str(keeper.workspace.root)), now)
 
     def thresholds(self) -> Thresholds:
-        """The thresholds of the triggers, as configured."""
+        """Return the thresholds of the triggers, as configured."""
         section = self._config().dream
         return Thresholds(
             interval=timedelta(minutes=section.interval_minutes),
@@ -155,7 +155,7 @@ class Scheduler:
                 self._queue_look(managed)
 
     def _pause(self) -> float:
-        """Seconds until a workspace is due or may be ingested; at most until the next round."""
+        """Return the seconds until a workspace is due or may be ingested, at most until the next round."""
         now, steady = utc_now(), time.monotonic()
         pauses = (managed.seconds_until_look(now, steady) for managed in self._roster.all())
         pause = max(_SHORTEST_PAUSE, min((self._next_round_at - steady, *pauses)))

@@ -14,7 +14,7 @@ class StoreLease:
     """One set of open stores, used by one thread at a time."""
 
     def __init__(self, open_store: Callable[[], Store], key: Callable[[], object]) -> None:
-        """`key`: what the stores depend on; when it has changed, the next user gets fresh ones."""
+        """Open nothing yet. `key`: what the stores depend on; if it has changed, the next user gets fresh ones."""
         self._open_store = open_store
         self._key = key
         self._turn = threading.Lock()
@@ -29,15 +29,15 @@ class StoreLease:
         return self._turn.locked()
 
     def wait_until_free(self, seconds: float, or_until: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until nobody uses the stores, or the next user has made this true; whether it came so far."""
+        """Wait until nobody uses the stores, or the next user has made this true; return whether it came so far."""
         with self._released:
             return self._released.wait_for(lambda: not self.busy or or_until(), seconds)
 
     @contextmanager
     def use(self, *, wait: bool = True) -> Iterator[Store]:
-        """The stores. An error of the disk or of SQLite closes them, so that the next user gets fresh ones.
+        """Lend the stores. An error of the disk or of SQLite closes them, so that the next user gets fresh ones.
 
-        Raises BusyError when somebody uses them and `wait` is false.
+        Raise BusyError when somebody uses them and `wait` is false.
         """
         if not self._turn.acquire(blocking=wait):
             raise BusyError("something long is under way in this workspace, such as a dream", "try again")
@@ -56,13 +56,13 @@ class StoreLease:
             self._release()
 
     def close_idle(self, seconds: float = 0.0) -> bool:
-        """Close the stores if nobody has used them for so long; whether they are closed."""
+        """Close the stores if nobody has used them for so long; return whether they are closed."""
         with self.kept_closed(seconds) as closed:
             return closed
 
     @contextmanager
     def kept_closed(self, seconds: float = 0.0) -> Iterator[bool]:
-        """Like `close_idle`, and nobody opens the stores until the context ends."""
+        """Close the stores as `close_idle` does, and let nobody open them until the context ends."""
         if not self._turn.acquire(blocking=False):
             yield False
             return

@@ -157,17 +157,17 @@ class TriggerContext:
         return self.pending.new >= max(self.thresholds.min_chunks, 1)
 
     def retry_at(self, moment: datetime) -> datetime:
-        """The moment, or a pause after a look since then that led to no dream."""
+        """Return the moment, or a pause after a look since then that led to no dream."""
         if self.last_look is None or self.last_look < moment:
             return moment
         return later(self.last_look, max(self.pause, SHORTEST_WAIT))
 
     def is_new(self, moment: datetime) -> bool:
-        """Whether no dream has begun since then."""
+        """Tell whether no dream has begun since then."""
         return self.consumed_upto is None or self.consumed_upto < moment
 
     def postponed(self, moment: datetime) -> tuple[datetime, str]:
-        """When a dream that is due at this moment may begin, and what postpones it until then."""
+        """Return when a dream that is due at this moment may begin, and what postpones it until then."""
         moment, cause, history = max(moment, self.now), "", self.history
         delays = []
         if history.last_dream is not None:
@@ -184,7 +184,7 @@ class TriggerContext:
 
 
 def triggers(context: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
-    """The triggers that hold, or will at their moment, in order of urgency, and in words."""
+    """Return the triggers that hold, or will at their moment, in order of urgency, and in words."""
     pending, limits = context.pending, context.thresholds
     if pending.new < 1 or context.history.proposal:
         return
@@ -218,7 +218,7 @@ def _is_first_breath(pending: Pending, limits: Thresholds) -> bool:
 
 
 def _waiting_since(context: TriggerContext, oldest: datetime) -> datetime:
-    """Since when a note has waited: its stamp, but not since before the dream that took in all there was.
+    """Return since when a note has waited: its stamp, but not since before the dream that took in all there was.
 
     So an agent whose clock is wrong, or a restored version that gives its notes back, makes one such dream a day and
     not one a note. Without such a dream, what lies ahead of the clock waits since the daemon watches; but more than a
@@ -230,7 +230,7 @@ def _waiting_since(context: TriggerContext, oldest: datetime) -> datetime:
 
 
 def interval_end(context: TriggerContext) -> tuple[Reason, datetime, str]:
-    """When the interval ends. After a failed dream, notes that are ready wait for the next try instead."""
+    """Return when the interval ends. After a failed dream, notes that are ready wait for the next try instead."""
     runs_out = later(context.last_look or context.awake, context.interval)
     at = later(max(runs_out, context.awake), context.jitter)
     if context.is_ready and context.history.failures > 0 and context.history.failed_at is not None:
@@ -241,7 +241,7 @@ def interval_end(context: TriggerContext) -> tuple[Reason, datetime, str]:
 
 
 def later(moment: datetime, wait: timedelta) -> datetime:
-    """The moment after this wait; at the end of the calendar, its end."""
+    """Return the moment after this wait; at the end of the calendar, its end."""
     try:
         return moment + wait
     except OverflowError:

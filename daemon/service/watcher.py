@@ -193,7 +193,7 @@ class Watcher:
             self._closing.wait(max(0.0, min(due - time.monotonic(), _TURN_MS / 1000)))
 
     def _kernel_events(self, folders: list[str]) -> Iterator[_Events]:
-        """Yield watchfiles' events. Raises its error when it cannot begin; ends when it gives up later."""
+        """Yield watchfiles' events. Raise its error when it cannot begin; ends when it gives up later."""
         from watchfiles import watch
 
         logging.getLogger("watchfiles").setLevel(logging.WARNING)
@@ -278,7 +278,7 @@ def _apply_events(watches: Sequence[tuple[_Place, _Watch]], events: _Events) -> 
 
 
 def _is_folder(kind: int, path: str, view: View) -> bool:
-    """Whether a folder came or went."""
+    """Tell whether a folder came or went."""
     from watchfiles import Change as Kind
 
     return kind != Kind.modified and (path in view.folders or os.path.isdir(path))  # noqa: PTH112 - Path.is_dir may raise
