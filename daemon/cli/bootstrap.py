@@ -39,7 +39,7 @@ _FOREIGN = Bootstrap(
 
 
 def add(parser: "argparse.ArgumentParser") -> None:
-    """For which reader, and in which form."""
+    """Add the arguments: for which reader, and in which form."""
     parser.add_argument(
         "--context-window", type=int, metavar="N", help="tokens of the reading model (else dream.context_window)"
     )
@@ -59,7 +59,7 @@ def add(parser: "argparse.ArgumentParser") -> None:
 
 
 def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
-    """The arguments of an ordinary call; None: argparse has to read them."""
+    """Return the arguments of an ordinary call; None if argparse has to read them."""
     options = {"--context-window": int, "--format": str, "--agent": str}
     read = plain_arguments(words, options, folder=None, context_window=None, format="md", agent=None)
     if read is None or len(read.text) > 1 or read.format not in _FORMATS:
@@ -71,7 +71,7 @@ def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
 def run(arguments: "argparse.Namespace") -> int:
     """Print it, and leave a receipt. Nothing waits, no lock of the workspace is taken; a missing MEMORY.md is empty.
 
-    What somebody else made is no agent's memory. Raises ForeignError then, but for a hook, which says so in one line.
+    What somebody else made is no agent's memory. Raise ForeignError then, but for a hook, which says so in one line.
     """
     try:
         workspace = workspace_of(arguments)
@@ -115,7 +115,7 @@ def _leave_receipt(workspace: Workspace, ready: Bootstrap, window: int, agent: s
 
 
 def _session_of_hook() -> str:
-    """The session in what the agent gave its hook on stdin; "" when nothing comes, which is hardly waited for."""
+    """Return the session that the agent named to its hook on stdin; "" if nothing comes at once."""
     import json
     import select
 

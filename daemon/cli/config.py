@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which keys."""
+    """Add the argument: which keys."""
     parser.add_argument("key", nargs="?", default="", metavar="KEY", help="such as dream.mode, or a section")
     takes_workspace(parser)
 
@@ -47,7 +47,7 @@ def _in_force(arguments: argparse.Namespace) -> "Configuration":
 
 
 def _is_in_workspace(arguments: argparse.Namespace) -> bool:
-    """Whether a workspace is meant. Raises UsageError when one is named and is none."""
+    """Tell whether a workspace is meant. Raise UsageError if one is named and is none."""
     try:
         workspace_of(arguments)
     except UsageError:

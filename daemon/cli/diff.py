@@ -8,7 +8,7 @@ from state.errors import UsageError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Between which versions."""
+    """Add the arguments: between which versions."""
     parser.add_argument(
         "versions", nargs="*", type=int, metavar="N", help="one version (with the one before), or two"
     )

@@ -12,7 +12,7 @@ from state.errors import NothingToDoError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which agents, and where."""
+    """Add the arguments: which agents, and where."""
     scope = takes_agents(parser, "all that are connected there")
     scope.add_argument("--all", action="store_true", help="in every project and for all projects, as to uninstall")
     takes_workspace(parser)

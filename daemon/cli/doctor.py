@@ -28,7 +28,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which workspace, and whether to mend it."""
+    """Add the arguments: which workspace, and whether to mend it."""
     takes_folder(parser)
     parser.add_argument("--repair", action="store_true", help="mend what is broken; the originals are kept aside")
     parser.add_argument("--dry-run", action="store_true", help="with --repair: say what it would do, and do nothing")
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 def every_finding(
     workspace: Workspace, config_file: Path | None, environment: Mapping[str, str], look: "Look | None" = None
 ) -> "Iterator[Finding]":
-    """Every finding, as it is made, with the configuration of this call."""
+    """Yield every finding as it is made, with the configuration of this call."""
     from daemon.config.settings import load
     from daemon.upkeep.doctor import examine
 
@@ -132,7 +132,7 @@ def _notify_daemon(caller: "Caller") -> None:
 
 
 def _stores(arguments: argparse.Namespace) -> "tuple[Finding, ...]":
-    """Findings about the open stores, by the daemon or by this process."""
+    """Yield findings about the open stores, by the daemon or by this process."""
     from daemon.api.operations.operation import Nothing
     from daemon.api.operations.upkeep import examine
 
@@ -156,7 +156,7 @@ def _config(arguments: argparse.Namespace) -> "Config":
 
 
 def _service(workspace: Workspace, environment: Mapping[str, str]) -> "Iterator[Finding]":
-    """Whether a daemon runs, and keeps the workspace; also without one."""
+    """Yield whether a daemon runs, and keeps the workspace; also without one."""
     from daemon.api.client import Client, NoDaemonError
     from daemon.config.paths import home
     from daemon.process.systemd_unit import SYSTEM_PATH, user_path

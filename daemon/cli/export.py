@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.2
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Where to."""
+    """Add the argument: where to."""
     parser.add_argument(
         "-o",
         "--output",
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _exported(caller: "Caller") -> "Exported":
-    """The archive, in the workspace. A dream that runs is waited for. Raises BusyError when that takes too long."""
+    """Export into the workspace, after a dream that runs. Raise BusyError if that takes too long."""
     from daemon.api.operations.upkeep import Export, export_archive
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -89,7 +89,7 @@ def _exported(caller: "Caller") -> "Exported":
 
 
 def _target(output: str | None, root: Path) -> Path | None:
-    """The file to be written; None for stdout. Raises UsageError for what is there and is no file."""
+    """Return the file to be written; None for stdout. Raise UsageError for what is there and is no file."""
     if output == _STDOUT:
         return None
     path = Path(output) if output else Path.cwd()
@@ -124,7 +124,7 @@ def _move(made: Path, target: Path) -> None:
 
 
 def _copy(made: Path, target: Path) -> None:
-    """To another file system."""
+    """Copy to another file system."""
     beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
     try:
         fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

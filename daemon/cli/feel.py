@@ -7,7 +7,7 @@ from daemon.cli.parsing import caller_of, takes_workspace
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which event, and why."""
+    """Add the arguments: which event, and why."""
     parser.add_argument("event", choices=("reward", "error", "social", "achievement", "urgency"))
     parser.add_argument("--because", default="", metavar="TEXT", help="what raised it")
     takes_workspace(parser)

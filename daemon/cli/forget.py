@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS = 160
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """What, and how much goes with it."""
+    """Add the arguments: what, and how much goes with it."""
     parser.add_argument(
         "text",
         nargs="?",
@@ -51,7 +51,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Forget it; exit status 1 when something of it is left that is dreamd's."""
+    """Forget it; return 1 if something of it is left that is dreamd's."""
     if arguments.lift and (arguments.words or arguments.kept or arguments.dry_run):
         raise UsageError("--lift takes no --words, --except or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
@@ -106,7 +106,7 @@ def _asked_what_stays(tried: "Receipt") -> list[str] | None:
 
 
 def _show_step(step: "Step") -> None:
-    """Progress, on a terminal only."""
+    """Show progress, on a terminal only."""
     if sys.stderr.isatty():
         say(f"{step.node}: {step.figures}")
 
@@ -130,7 +130,7 @@ def _show(receipt: "Receipt") -> None:
 
 
 def _gone(receipt: "Receipt") -> "Iterator[tuple[str, str]]":
-    """What went or would go, a row for each, with the style that it has on a terminal."""
+    """Yield a row for each place that went or would go, with its style on a terminal."""
     would = receipt.dry_run
     yield (
         "would go:" if would else "forgotten:" if receipt.traces else "it was nowhere; it will not be learnt",

@@ -7,7 +7,7 @@ from daemon.cli.terminal import say, show_json, show_table
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """How many."""
+    """Add the argument: how many."""
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="default %(default)s")
     takes_workspace(parser)
 

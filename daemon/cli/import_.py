@@ -15,7 +15,7 @@ _ENDINGS = (".gz", ".tar", ".db", ".dreamd")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which file, and where to."""
+    """Add the arguments: which file, and where to."""
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive of 'dreamd export'")
     parser.add_argument(
         "folder",
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    """The folder that was named by argument or option; else the file's name without its endings, here."""
+    """Return the folder that was named by argument or option; else the file's name without its endings, here."""
     if arguments.folder is not None or arguments.workspace is not None or arguments.everywhere:
         named = named_folder(arguments)
         assert named is not None
@@ -70,7 +70,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
 
 def _kept(workspace: Workspace, *, wanted: bool) -> bool:
-    """Whether a daemon keeps it from now on. The workspace stands, whatever the registry fails with."""
+    """Return whether a daemon keeps it from now on. The workspace stands, whatever the registry fails with."""
     try:
         return keep(workspace, wanted=wanted)
     except DreamdError as error:

@@ -51,7 +51,7 @@ def run_found(arguments: argparse.Namespace) -> int:
 
 
 def offer(workspace: Workspace) -> None:
-    """One line that says what could be taken in, if there is anything."""
+    """Say in one line what could be taken in, if there is anything."""
     found = existing_memory(workspace, os.environ)
     if found:
         sessions = sum(len(one.files) for one in found if one.kind is Kind.SESSIONS)
@@ -66,7 +66,7 @@ def offer(workspace: Workspace) -> None:
 def _said_to_be_own(
     found: Sequence[ExistingMemory], mine: Sequence[Path], workspace: Workspace
 ) -> list[ExistingMemory]:
-    """Those found, with `own` for the instructions that the person named. Raises UsageError for any other file."""
+    """Return those found, with `own` for the instructions that the person named. Raise UsageError for others."""
     named = {folder / path for path in mine for folder in (workspace.root, Path.cwd())}
     own = {one.path for one in found if one.kind is Kind.INSTRUCTIONS and one.path in named}
     for path in mine:

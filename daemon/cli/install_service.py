@@ -50,7 +50,7 @@ class _Plan:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """For whom, and how far to go."""
+    """Add the arguments: for whom, and how far to go."""
     parser.add_argument(
         "workspaces",
         nargs="*",

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def add(parser: "argparse.ArgumentParser") -> None:
-    """Which workspace."""
+    """Add the argument: which workspace."""
     names_workspace(parser)
 
 
 def plain(words: "Sequence[str]") -> Any:  # noqa: ANN401 - what argparse would return, too
-    """The arguments of an ordinary call, without argparse; None when it has to read them."""
+    """Return the arguments of an ordinary call without argparse; None if argparse has to read them."""
     arguments = plain_arguments(words, {})
     return arguments if arguments is not None and not arguments.text else None
 
@@ -38,7 +38,7 @@ def run(arguments: "argparse.Namespace") -> int:
 
 
 def _bridge(arguments: "argparse.Namespace", wire: BufferedWriter) -> "Bridge | None":
-    """The way to the daemon that keeps the workspace; None without one, and for who configures this server."""
+    """Return the way to the daemon that keeps the workspace; None without one, and for who configures this server."""
     import signal
 
     from daemon.api.client import daemon
@@ -67,7 +67,7 @@ def _bridge(arguments: "argparse.Namespace", wire: BufferedWriter) -> "Bridge | 
 
 
 def _source() -> BinaryIO:
-    """What was stdin: no child reads from it."""
+    """Return what was stdin: no child reads from it."""
     source = os.fdopen(os.dup(0), "rb")
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -76,7 +76,7 @@ def _source() -> BinaryIO:
 
 
 def _wire() -> BufferedWriter:
-    """What was stdout. Whatever is printed goes to stderr, even what Python has still buffered when it ends."""
+    """Return what was stdout. Whatever is printed goes to stderr, even what Python has buffered when it ends."""
     wire = os.fdopen(os.dup(1), "wb")
     try:
         os.dup2(2, 1)

@@ -13,7 +13,7 @@ _BAR = 20
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Of which workspace."""
+    """Add the argument: of which workspace."""
     takes_workspace(parser)
 
 
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_levels(levels: "Mood", *, as_json: bool) -> None:
-    """The levels and the mood."""
+    """Show the levels and the mood."""
     if as_json:
         show_json(levels)
         return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: "argparse.ArgumentParser") -> None:
-    """The note, and how much it matters."""
+    """Add the arguments: the note, and how much it matters."""
     parser.add_argument("text", nargs="+", metavar="TEXT", help="the note; - reads it from stdin")
     parser.add_argument(
         "--importance", type=float, default=DEFAULT_IMPORTANCE, metavar="0–1", help="default %(default)s"
@@ -31,7 +31,7 @@ def add(parser: "argparse.ArgumentParser") -> None:
 
 
 def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
-    """The arguments of an ordinary call; None: argparse has to read them."""
+    """Return the arguments of an ordinary call; None if argparse has to read them."""
     options = {"--importance": float, "--replaces": str}
     read = plain_arguments(words, options, importance=DEFAULT_IMPORTANCE, replaces="", json=False)
     return read if read is not None and read.text else None
@@ -76,7 +76,7 @@ def _warn(workspace: Workspace, arguments: "argparse.Namespace", note: Note) -> 
 
 
 def _makes_global(arguments: "argparse.Namespace") -> bool:
-    """Whether there was no global workspace yet; now there is one."""
+    """Make the global workspace if there is none; return whether there was none."""
     named_folder(arguments)  # which says so when another one is named too
     if has_global_workspace():
         return False

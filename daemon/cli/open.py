@@ -25,7 +25,7 @@ _LINK = re.compile(r"http://[0-9A-Za-z.:%\[\]-]+/login/[0-9A-Za-z_-]+")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which workspace, and how."""
+    """Add the arguments: which workspace, and how."""
     parser.add_argument("--once", action="store_true", help="without a daemon: be one, until Ctrl-C")
     parser.add_argument("--print", action="store_true", dest="only_print", help="print the link, and open nothing")
     takes_folder(parser)
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _name(client: "Client", arguments: argparse.Namespace) -> str:
-    """The name of the workspace that is meant, which the daemon keeps from now on; empty outside of one."""
+    """Return the name of the workspace that is meant, which the daemon keeps from now on; empty outside of one."""
     from daemon.config.registry import name_of
 
     try:
@@ -65,7 +65,7 @@ def _name(client: "Client", arguments: argparse.Namespace) -> str:
 
 
 def link(client: "Client", workspace: str) -> str:
-    """A link of the daemon that logs a browser in, once. Raises LostError for what no daemon says."""
+    """Return a link of the daemon that logs a browser in, once. Raise LostError for what no daemon says."""
     from daemon.api.client import LostError
 
     reply = client.post("/v1/login", {"workspace": workspace})
@@ -90,7 +90,7 @@ def _show(url: str, arguments: argparse.Namespace) -> int:
 
 
 def _has_screen() -> bool:
-    """Whether a browser that is started here can show anything; a text browser would take the terminal."""
+    """Tell whether a browser that is started here can show anything; a text browser would take the terminal."""
     return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 

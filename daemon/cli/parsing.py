@@ -34,7 +34,7 @@ _OR_GLOBAL = "--or-global"
 
 
 def parser_of(prog: str, description: str | None) -> "argparse.ArgumentParser":
-    """Argparse that raises UsageError, so that its errors are reported like all others: in one line, or as JSON."""
+    """Return a parser that raises UsageError, so that its errors are reported like all others."""
     import argparse
 
     class Parser(argparse.ArgumentParser):
@@ -77,7 +77,7 @@ def _argument(parser: "argparse.ArgumentParser", field: str) -> str:
 def plain_arguments(
     words: "Sequence[str]", options: "Mapping[str, Callable[[str], object]]", **defaults: object
 ) -> SimpleNamespace | None:
-    """What argparse would read of these words, in a fraction of the time that it takes to load.
+    """Read what argparse would read of these words, in a fraction of the time that it takes to load.
 
     `text` are the words that are no options; the workspace, --global, the configuration and --json (if it has a
     default) are options besides those named. None, and argparse has to read them, where a word is anything else.
@@ -112,7 +112,7 @@ def plain_arguments(
 
 
 def names_workspace(parser: "argparse.ArgumentParser") -> None:
-    """`--workspace`, `--global`, `--or-global` and `--config`."""
+    """Add `--workspace`, `--global`, `--or-global` and `--config`."""
     parser.add_argument(
         "-w",
         "--workspace",
@@ -135,7 +135,7 @@ def names_workspace(parser: "argparse.ArgumentParser") -> None:
 
 
 def names_folder(parser: "argparse.ArgumentParser") -> None:
-    """The workspace as the first argument, or as an option."""
+    """Add the workspace as the first argument, or as an option."""
     parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the workspace")
     names_workspace(parser)
 
@@ -146,19 +146,19 @@ def takes_json(parser: "argparse.ArgumentParser") -> None:
 
 
 def takes_workspace(parser: "argparse.ArgumentParser") -> None:
-    """`--workspace`, `--global`, `--config` and `--json`."""
+    """Add `--workspace`, `--global`, `--config` and `--json`."""
     names_workspace(parser)
     takes_json(parser)
 
 
 def takes_folder(parser: "argparse.ArgumentParser") -> None:
-    """Like `takes_workspace`, and the workspace may be the first argument."""
+    """Add what `takes_workspace` adds; the workspace may be the first argument too."""
     names_folder(parser)
     takes_json(parser)
 
 
 def named_folder(arguments: "argparse.Namespace") -> Path | None:
-    """The folder that was named, by argument, option or DREAMD_WORKSPACE."""
+    """Return the folder that was named, by argument, option or DREAMD_WORKSPACE."""
     folder: Path | None = getattr(arguments, "folder", None)
     option: Path | None = arguments.workspace
     if arguments.everywhere:
@@ -172,7 +172,7 @@ def named_folder(arguments: "argparse.Namespace") -> Path | None:
 
 
 def workspace_of(arguments: "argparse.Namespace") -> Workspace:
-    """The workspace that is meant; for a worktree without one, that of its repository. UsageError: there is none."""
+    """Return the workspace that is meant; of a worktree without one, its repository's. Raise UsageError for none."""
     folder = named_folder(arguments)
     if arguments.everywhere:
         return open_global_workspace()
@@ -187,9 +187,9 @@ def workspace_of(arguments: "argparse.Namespace") -> Workspace:
 
 
 def workspace_for_dream(arguments: "argparse.Namespace") -> Workspace:
-    """The workspace that is meant; a folder that has a memory and is no workspace yet becomes one.
+    """Return the workspace that is meant; a folder that has a memory and is no workspace yet becomes one.
 
-    Raises UsageError when that is the home folder, or one of the system's.
+    Raise UsageError when that is the home folder, or one of the system's.
     """
     if arguments.everywhere:
         return workspace_of(arguments)
@@ -210,7 +210,7 @@ def _found_in(root: Path) -> bool:
 
 
 def config_of(arguments: "argparse.Namespace") -> "Config":
-    """The configuration. Raises ConfigError."""
+    """Return the configuration. Raise ConfigError."""
     from daemon.config.settings import load
 
     return load(arguments.config)
@@ -219,7 +219,7 @@ def config_of(arguments: "argparse.Namespace") -> "Config":
 def caller_of(
     arguments: "argparse.Namespace", command: str, on_step: "Callable[[Step], None] | None" = None
 ) -> "Caller":
-    """The caller of an operation; each notice goes to stderr once."""
+    """Return the caller of an operation; each notice goes to stderr once."""
     from daemon.api.dispatch import Caller
     from daemon.cli.terminal import say
     from daemon.config.layers import configured_here
@@ -237,4 +237,4 @@ def caller_of(
 
 
 def _ignore(_: "Step") -> None:
-    """For commands that show no progress."""
+    """Ignore a step, for commands that show no progress."""

@@ -32,7 +32,7 @@ _FROM = "dream.approve and dream.mode say what does"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which of them, and what to do with it."""
+    """Add the arguments: which of them, and what to do with it."""
     parser.add_argument("names", nargs="*", metavar="ID", help="numbers of changes, or the beginning of a proposal's")
     decision = parser.add_mutually_exclusive_group()
     decision.add_argument("--approve", action="store_true", help="let them apply")
@@ -87,7 +87,7 @@ def _waiting(caller: "Caller") -> Waiting:
 
 
 def _chosen(waiting: Waiting, arguments: argparse.Namespace) -> Waiting:
-    """Those that are named, or stand in the section; else all. Raises NothingToDoError and NotFoundError."""
+    """Return those that are named, or stand in the section; else all. Raise NothingToDoError and NotFoundError."""
     if arguments.section:
         sections = {one.section.value.casefold() for one in waiting.changes}
         wanted = arguments.section.casefold()
@@ -117,7 +117,7 @@ def _is_number(name: str) -> bool:
 
 
 def _meant(waiting: Waiting, verdict: str, arguments: argparse.Namespace) -> Waiting:
-    """Those that the decision is for: what was named; else all of its kind, if that was said or there is but one."""
+    """Return those that the decision is for: what was named; else all of its kind, if that is said or clear."""
     if arguments.names:
         return waiting
     applied = verdict in {"accept", "undo"}
@@ -185,7 +185,7 @@ def _by_text(caller: "Caller", waiting: Waiting, arguments: argparse.Namespace) 
 
 
 def _new_file(workspace: "Workspace", text: str) -> Path:
-    """A new file with this text for this user alone, where a forgetting finds it."""
+    """Make a new file with this text for this user alone, where a forgetting finds it."""
     with storage_errors(workspace.state):
         handle, name = tempfile.mkstemp(".txt", "review-", workspace.state)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -210,7 +210,7 @@ def _text_of(file: Path) -> str:
 
 
 def _edit(file: Path) -> None:
-    """Open the file in the person's editor. Raises UsageError when there is none or it fails."""
+    """Open the file in the person's editor. Raise UsageError when there is none or it fails."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         words = shlex.split(command)
@@ -222,7 +222,7 @@ def _edit(file: Path) -> None:
 
 
 def _told(proposals: "Sequence[Decided]", done: "ChangesDecided | None", *, as_json: bool) -> int:
-    """Tell what was decided. Raises RejectedError when nothing could be."""
+    """Tell what was decided. Raise RejectedError when nothing could be."""
     if as_json:
         show_json({"proposals": list(proposals), "changes": done} if done or len(proposals) != 1 else proposals[0])
     for one in () if as_json else proposals:

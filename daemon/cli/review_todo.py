@@ -37,7 +37,7 @@ class Todo:
         return not any(self.numbers.values())
 
     def request(self) -> "DecideChanges":
-        """The decisions as a request."""
+        """Return the decisions as a request."""
         from daemon.api.operations.changes import DecideChanges, OwnText
 
         texts = tuple(OwnText(number=number, text=text) for number, text in self.texts.items())
@@ -45,7 +45,7 @@ class Todo:
 
 
 def written(changes: "Sequence[ChangeToReview]") -> str:
-    """The text to edit: a line for each change, and below it, in comments, what is known of it."""
+    """Return the text to edit: a line for each change, and below it, in comments, what is known of it."""
     parts = [_HELP]
     for change in changes:
         rows = [f"was: {text}" for text in change.old if change.new]
@@ -58,7 +58,7 @@ def written(changes: "Sequence[ChangeToReview]") -> str:
 
 
 def read(text: str, changes: "Sequence[ChangeToReview]") -> Todo:
-    """The decisions in an edited text. Raises UsageError that names the line which cannot be read."""
+    """Return the decisions in an edited text. Raise UsageError that names the line which cannot be read."""
     known = {change.number: change for change in changes}
     decided: dict[int, str] = {}
     texts: dict[int, str] = {}
@@ -84,7 +84,7 @@ def read(text: str, changes: "Sequence[ChangeToReview]") -> Todo:
 
 
 def _cut(row: str, at: int) -> tuple[str, int, str]:
-    """Word, number and text of a line."""
+    """Return word, number and text of a line."""
     word, *rest = row.split(maxsplit=2)
     if word not in _FIELDS and word != KEEP:
         raise UsageError(f"line {at}: {word!r:.40} is no decision", f"there are {', '.join((KEEP, *_FIELDS))}")
@@ -94,7 +94,7 @@ def _cut(row: str, at: int) -> tuple[str, int, str]:
 
 
 def _require_fit(change: "ChangeToReview", word: str, at: int) -> None:
-    """Return if a change of this kind can be decided so. Raises UsageError."""
+    """Return if a change of this kind can be decided so. Raise UsageError."""
     possible = ("accept", "undo") if change.decision == "applied" else ("approve", "edit", "decline")
     if word not in possible:
         raise UsageError(f"line {at}: change {change.number} cannot be {word!r}", f"it takes {', '.join(possible)}")
@@ -109,7 +109,7 @@ def _own_text(change: "ChangeToReview", word: str, said: str, at: int) -> str:
 
 
 def _text(change: "ChangeToReview") -> str:
-    """What is written, or what leaves, in one row."""
+    """Return what is written, or what leaves, in one row."""
     return _one_row(change.new or " / ".join(change.old))
 
 

@@ -18,7 +18,7 @@ NOTHING = "(nothing)"
 
 
 def rows_of(change: "ChangeToReview", width: int) -> Iterator[tuple[str, str]]:
-    """The rows of a change, each with its style on a terminal of this width."""
+    """Yield the rows of a change, each with its style on a terminal of this width."""
     yield f"{change.number}  {heading(change)}", "bold"
     old, new = marked_texts(change)
     for row in side_by_side(old, new, width - 3):
@@ -32,20 +32,20 @@ def rows_of(change: "ChangeToReview", width: int) -> Iterator[tuple[str, str]]:
 
 
 def heading(change: "ChangeToReview") -> str:
-    """What the change does, where, and until when it waits."""
+    """Say what the change does, where, and until when it waits."""
     state = "applied" if change.decision == "applied" else f"waits until {change.until:%Y-%m-%d}"
     return f"{change.action} · {change.section} · {state}"
 
 
 def cited(piece: "SaidBy") -> str:
-    """Who said it, when, and what."""
+    """Say who said it, when, and what."""
     who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust.value
     heard = f", heard: {piece.heard}" if piece.heard else ""
     return f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}"
 
 
 def marked_texts(change: "ChangeToReview") -> tuple[str, str]:
-    """Old and new with the words that changed in [-…-] and {+…+}."""
+    """Return old and new with the words that changed in [-…-] and {+…+}."""
     old = "\n".join(change.old)
     if change.action == "evict":
         return old, POINTER
@@ -55,7 +55,7 @@ def marked_texts(change: "ChangeToReview") -> tuple[str, str]:
 
 
 def marked(old: str, new: str) -> tuple[str, str]:
-    """Both texts, with the words that only one of them has marked."""
+    """Return both texts, with the words that only one of them has marked."""
     before, after = word_diff(old, new)
     return (
         "".join(_in_marks(part.text, "[-", "-]") if part.changed else part.text for part in before),
@@ -64,7 +64,7 @@ def marked(old: str, new: str) -> tuple[str, str]:
 
 
 def _in_marks(text: str, begin: str, end: str) -> str:
-    """The text in marks, but for the space around it and its line breaks."""
+    """Return the text in marks, but for the space around it and its line breaks."""
     rows = text.split("\n")
     return "\n".join(
         row.replace(row.strip(), f"{begin}{row.strip()}{end}", 1) if row.strip() else row for row in rows
@@ -72,7 +72,7 @@ def _in_marks(text: str, begin: str, end: str) -> str:
 
 
 def side_by_side(old: str, new: str, width: int) -> list[str]:
-    """Two texts in two columns of a width; one below the other where there is no room for that."""
+    """Lay out two texts in two columns of a width; one below the other where there is no room for that."""
     column = (width - len(_MIDDLE)) // 2
     if column < _LEAST_COLUMN:
         return [*(f"- {row}" for row in old.split("\n")), *(f"+ {row}" for row in new.split("\n"))]

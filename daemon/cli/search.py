@@ -18,7 +18,7 @@ Name = TypeVar("Name", bound=StrEnum)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """What for, and among which crystals."""
+    """Add the arguments: what for, and among which crystals."""
     parser.add_argument("query", nargs="+", metavar="QUERY")
     parser.add_argument("--limit", type=int, default=8, metavar="N", help="default %(default)s")
     parser.add_argument("--origin", metavar="NAME", help="scratch, session, seed, dream, working or evicted")
@@ -92,7 +92,7 @@ def _show(reply: "SearchReply", *, as_json: bool) -> None:
 
 
 def _reasons(signals: "SearchSignals") -> Iterator[str]:
-    """Why a result stands where it does, in rows: what added to its relevance, what moved it, what stands beside."""
+    """Yield rows that say why a result stands where it does: what added to it, what moved it, what is beside it."""
     if signals.shares:
         shares = [
             f"{one.name} {one.share:+.2f} ({one.value:.2f} x {one.weight:g})" for one in signals.shares if one.value

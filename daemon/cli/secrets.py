@@ -27,7 +27,7 @@ _ID = 8
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """What is done, and with which."""
+    """Add the arguments: what to do, and with which."""
     parser.add_argument(
         "deed",
         nargs="?",
@@ -41,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List them, or allow one; exit status 3 when there is none."""
+    """List them, or allow one; return 3 if there is none."""
     workspace = workspace_of(arguments)
     if arguments.deed == "allow":
         if not (arguments.text or "").strip():

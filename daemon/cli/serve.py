@@ -7,7 +7,7 @@ from daemon.cli.terminal import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """For whom."""
+    """Add the arguments: for whom."""
     parser.add_argument(
         "folders",
         nargs="*",

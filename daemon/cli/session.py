@@ -36,7 +36,7 @@ A session or memory whose id begins with - goes after --."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """What to show, and of which session."""
+    """Add the arguments: what to show, and of which session."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _WHAT
     parser.add_argument("what", choices=_ACTS, metavar="WHAT", help=", ".join(_ACTS))
@@ -70,7 +70,7 @@ def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
 
 
 def _all(ask: "Callable[[str], PageT]", of: "Callable[[PageT], tuple[One, ...]]") -> "tuple[One, ...]":
-    """A whole list, page by page."""
+    """Return a whole list, asked for page by page."""
     part = ask("")
     items = [*of(part)]
     while part.next_cursor is not None:
@@ -198,7 +198,7 @@ def _require(caller: "Caller", session: str) -> None:
 
 
 def _line(text: str) -> str:
-    """A text from outside in one line."""
+    """Return a text from outside in one line."""
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 

@@ -7,7 +7,7 @@ from daemon.cli.terminal import out, show_json
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which two."""
+    """Add the arguments: which two."""
     parser.add_argument("older", metavar="OLDER", help="what holds no longer: its id, its line (L12) or words of it")
     parser.add_argument("newer", metavar="NEWER", help="what holds now")
     parser.add_argument("--undo", action="store_true", help="take it back: both hold")

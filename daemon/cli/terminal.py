@@ -14,7 +14,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def out(text: str, style: str = "") -> None:
-    """A line of the result; `style` is one of rich's, for terminals."""
+    """Print a line of the result; `style` is one of rich's, for terminals."""
     if style and _is_lively(sys.stdout):
         from rich.console import Console
         from rich.text import Text
@@ -25,7 +25,7 @@ def out(text: str, style: str = "") -> None:
 
 
 def say(text: str) -> None:
-    """A line that is not part of the result."""
+    """Print a line that is no part of the result, to stderr."""
     sys.stderr.write(safe(text) + "\n")
 
 
@@ -36,14 +36,14 @@ def show_notices(notices: Iterable[str]) -> None:
 
 
 def show_json(value: object) -> None:
-    """The value (frozen values, lists, plain data) as JSON on stdout."""
+    """Print the value (frozen values, lists, plain data) as JSON on stdout."""
     from state.codec import plain
 
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Rows under headers; the last column may be long."""
+    """Print rows under headers; the last column may be long."""
     if _is_lively(sys.stdout):
         from rich.console import Console
         from rich.table import Table
@@ -62,7 +62,7 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def show_unified(text: str) -> None:
-    """A unified diff; coloured on a terminal."""
+    """Print a unified diff, coloured on a terminal."""
     for row in text.split("\n") if text else ():
         out(row, _DIFF_STYLES.get(row[:1], "") if not row.startswith(("+++", "---")) else "bold")
 
@@ -82,7 +82,7 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 
 
 def can_ask() -> bool:
-    """Whether a person is at the terminal."""
+    """Tell whether a person is at the terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -99,18 +99,18 @@ def asked(question: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: no notes, 1 note, 2 notes."""
+    """Write a number of things: no notes, 1 note, 2 notes."""
     return f"1 {noun}" if number == 1 else f"{number:,} {noun}s" if number else f"no {noun}s"
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """How long ago, in words: "now", "5 min ago", "3 h ago", "12 d ago"."""
+    """Say how long ago, in words: "now", "5 min ago", "3 h ago", "12 d ago"."""
     span = duration((now - moment).total_seconds())
     return "now" if span == "0 s" else f"{span} ago"
 
 
 def duration(seconds: float) -> str:
-    """A span in its largest unit that fits: s, min, h, d."""
+    """Write a span in its largest unit that fits: s, min, h, d."""
     seconds = max(0.0, seconds)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size or (seconds >= size and unit == "min"):

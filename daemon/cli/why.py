@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which line."""
+    """Add the argument: which line."""
     parser.add_argument("text", nargs="+", metavar="TEXT", help="words of the line, or its id (L12)")
     takes_workspace(parser)
 

@@ -13,7 +13,7 @@ _GIVEN = "given"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """What was missed, and by which session."""
+    """Add the arguments: what was missed, and by which session."""
     parser.add_argument("text", nargs="+", metavar="TEXT", help="words of it, or the id of its line (L12)")
     parser.add_argument("--session", default="", metavar="ID", help="the session that missed it; else the last one")
     takes_workspace(parser)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """With which configuration."""
+    """Add the argument: with which configuration."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
 
 

@@ -10,7 +10,7 @@ _WIDTH, _HEIGHT = 120.0, 24.0
 def curve(
     values: Sequence[float], name: str, lowest: float = 0.0, highest: float = 1.0, baseline: float | None = None
 ) -> Markup:
-    """A curve of these values, the oldest at the left; `name` is one of our own, for the style and for readers.
+    """Draw a curve of these values, the oldest at the left; `name` is one of our own, for the style and for readers.
 
     `baseline` is a level line behind it.
     """
@@ -35,7 +35,7 @@ def curve(
 
 
 def bar(shares: Sequence[tuple[str, float]], name: str, most: float = 0.0) -> Markup:
-    """A bar of parts, each with its name and size; a part of no size is left out. `most`: what would fill it."""
+    """Draw a bar of parts, each with its name and size; a part of no size is left out. `most`: what would fill it."""
     whole = max(most, sum(max(0.0, size) for _, size in shares))
     if whole <= 0:
         return Markup("")
@@ -57,7 +57,7 @@ def bar(shares: Sequence[tuple[str, float]], name: str, most: float = 0.0) -> Ma
 
 
 def level(value: float, name: str) -> Markup:
-    """How much of the whole, in [0, 1]."""
+    """Draw how much of the whole it is, in [0, 1]."""
     width = 100.0 * min(1.0, max(0.0, value))
     return Markup(
         '<svg class="bar level" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{name}">'

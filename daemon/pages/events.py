@@ -43,10 +43,10 @@ class Streams:
         self._listeners: WeakSet[_Listener] = WeakSet()
 
     def response(self, workspace: str, seen: str, may_listen: Callable[[], bool]) -> "Response":
-        """A stream of this workspace's changes (empty: of all), until the browser or the daemon goes.
+        """Return a stream of this workspace's changes (empty: of all), until the browser or the daemon goes.
 
         `seen` is the id of the last event that the browser has had, if any; the stream ends when it `may_listen` no
-        more. Raises OverloadedError for one too many, UnknownWorkspaceError.
+        more. Raise OverloadedError for one too many, UnknownWorkspaceError.
         """
         from starlette.responses import StreamingResponse
 
@@ -84,5 +84,5 @@ class Streams:
             self._listeners.discard(listener)
 
     def pulse(self, workspace: str) -> str:
-        """The id of the last event. Raises UnknownWorkspaceError."""
+        """Return the id of the last event. Raise UnknownWorkspaceError."""
         return sha256(self._api.pulse(workspace).encode()).hexdigest()[:16]

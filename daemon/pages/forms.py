@@ -21,7 +21,7 @@ Day = Annotated[date, Field(ge=date(1900, 1, 1), le=date(9998, 12, 31))]
 
 
 def fields_of(encoded: bytes) -> list[tuple[str, str]]:
-    """The fields of a query or a form, in their order. Raises UsageError for what is none."""
+    """Return the fields of a query or a form, in their order. Raise UsageError for what is none."""
     try:
         return parse_qsl(
             encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
@@ -31,9 +31,9 @@ def fields_of(encoded: bytes) -> list[tuple[str, str]]:
 
 
 def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
-    """The request. A field that is left empty is one that was not given; a list is a field that is repeated.
+    """Return the request. A field that is left empty is one that was not given; a list is a field that is repeated.
 
-    Line ends are those of a text: a browser sends CR LF. Raises FieldsError.
+    Line ends are those of a text: a browser sends CR LF. Raise FieldsError.
     """
     from pydantic import ValidationError
 
@@ -58,5 +58,5 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def begin_of(day: date | None) -> datetime | None:
-    """The first moment of a day."""
+    """Return the first moment of a day."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None

@@ -23,7 +23,7 @@ class Ask:
     now: datetime
 
     def __call__(self, operation: Operation[RequestT, ReplyT], request: RequestT) -> ReplyT:
-        """The operation's reply. Raises what it raises."""
+        """Return the operation's reply. Raise what it raises."""
         return self.access.run(operation, request)
 
 

@@ -46,7 +46,7 @@ class Place:
 def page_html(
     page: AnyPage, query: Request, ask: Ask, place: Place, done: Done | None = None, *, fragment: bool = False
 ) -> str:
-    """The page for this query; `done`: after this act. `fragment`: its own part alone, with what the act said."""
+    """Render the page for this query; `done`: after this act. `fragment`: its part alone, with what the act said."""
     replies = {**page.read(ask, query), **(done.replies if done else {})}
     values = {
         **replies,
@@ -62,7 +62,7 @@ def page_html(
 
 
 def fleet_page(status: "DaemonStatus", place: Place, now: datetime, start: int, *, fragment: bool) -> str:
-    """The workspaces from this place on in one table; those with a problem, or with something to review, first."""
+    """Render the workspaces from this place on in one table, those with a problem or something to review first."""
     by_root = {one.workspace: one for one in status.workspaces}
     rows = sorted(
         ((info, by_root.get(info.root)) for info in status.daemon.workspaces), key=lambda row: _wants_nobody(*row)
@@ -79,7 +79,7 @@ def fleet_page(status: "DaemonStatus", place: Place, now: datetime, start: int, 
 
 
 def machines_page(status: object, place: Place, now: datetime, *, fragment: bool) -> str:
-    """How a fleet of many machines stands: its status, as `dreamd fleet status --json` has it."""
+    """Render how a fleet of many machines stands: its status, as `dreamd fleet status --json` has it."""
     return rendered("machines.html", {**_frame(place, now, "Fleet"), "fleet": status}, fragment=fragment)
 
 
@@ -90,12 +90,12 @@ def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
 
 
 def login_page(*, used: bool = False) -> str:
-    """For a browser that is not logged in; `used`: it came with a link that works no more."""
+    """Render the page for a browser that is not logged in; `used`: it came with a link that works no more."""
     return rendered("login.html", {**_frame(Place(), None, "Log in"), "used": used})
 
 
 def error_page(error: "ErrorResponse", place: Place | None = None, *, fragment: bool = False) -> str:
-    """What went wrong, and what to do; within the workspace's frame, or as a part of a page that is there."""
+    """Render what went wrong and what to do, within the workspace's frame or as a part of a page that is there."""
     values = {**_frame(place or Place(), None, "Error"), "error": error}
     return rendered("error.html", values, fragment=fragment)
 
@@ -115,5 +115,5 @@ def _frame(place: Place, now: datetime | None, title: str) -> dict[str, Any]:
 
 
 def as_json(replies: Mapping[str, Any]) -> str:
-    """The replies by name, as the operations' own addresses give them."""
+    """Return the replies by name, as the operations' own addresses give them."""
     return "{" + ", ".join(f"{json.dumps(name)}: {encode(reply)}" for name, reply in replies.items()) + "}"

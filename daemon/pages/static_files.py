@@ -22,7 +22,7 @@ class StaticFile:
 
 @cache
 def static_files() -> Mapping[str, StaticFile]:
-    """The files by name."""
+    """Return the files by name."""
     found = {}
     for entry in files("daemon.pages").joinpath("static").iterdir():
         kind = _KINDS.get(entry.name[entry.name.rfind(".") :])
@@ -33,6 +33,6 @@ def static_files() -> Mapping[str, StaticFile]:
 
 @cache
 def static_address() -> str:
-    """Where they are: another place whenever one of them is another, so that a browser keeps none too long."""
+    """Return where they are: a new place whenever one of them has changed, so that a browser keeps none too long."""
     whole = sha256(b"".join(one.content for _, one in sorted(static_files().items())))
     return f"{STATIC_PATH}{whole.hexdigest()[:12]}/"

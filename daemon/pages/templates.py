@@ -38,13 +38,13 @@ _STACKED = re.compile(f"({_COMBINING}{{4}}){_COMBINING}+")
 
 
 def visible(text: str) -> str:
-    """The text with a sign in place of each character that would steer how the rest is shown."""
+    """Return the text with a sign in place of each character that would steer how the rest is shown."""
     return _STACKED.sub(r"\1", text.translate(_VISIBLE))
 
 
 @cache
 def environment() -> "Environment":
-    """The environment of every template; made once."""
+    """Return the environment of every template; made once."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -67,7 +67,7 @@ def environment() -> "Environment":
 
 
 def rendered(template: str, values: Mapping[str, Any], *, fragment: bool = False) -> str:
-    """The page; or its own part alone, for a page that is there already."""
+    """Render the page; or its own part alone, for a page that is there already."""
     layout = "part.html" if fragment else "layout.html"
     return environment().get_template(template).render({**values, "layout": layout})
 
@@ -81,23 +81,23 @@ def _finalized(value: object) -> object:
 
 
 def exact(value: object) -> Markup:
-    """What a form sends back, without the signs that `visible` puts in: hidden fields, and texts to edit."""
+    """Return what a form sends back, without the signs that `visible` puts in: hidden fields, and texts to edit."""
     return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
 
 
 def weight(text: str) -> int:
-    """The bytes that a text has on a page."""
+    """Return the bytes that a text has on a page."""
     return len(escape(visible(text)).encode())
 
 
 def short(text: str, most: int = SHORT) -> str:
-    """The beginning of a long text, on one line."""
+    """Return the beginning of a long text, on one line."""
     line = " ".join(text.split()) if len(text) <= 4 * most else " ".join(text[: 4 * most].split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def prose(text: str, most: int = LONG) -> Markup:
-    """A text with its `code` and **strong** words marked. A longer one is cut, and says so."""
+    """Return a text with its `code` and **strong** words marked. A longer one is cut, and says so."""
     left_out = len(text) - most
     shown, parts, end = text[:most], list[Markup](), 0
     for mark in _MARKS.finditer(shown):
@@ -112,7 +112,7 @@ def prose(text: str, most: int = LONG) -> Markup:
 
 
 def ago(at: datetime | None, now: datetime) -> Markup:
-    """How long ago, or until when, as a <time>."""
+    """Say how long ago, or until when, as a <time>."""
     if at is None:
         return Markup("–")
     span = (now - at).total_seconds()
@@ -121,7 +121,7 @@ def ago(at: datetime | None, now: datetime) -> Markup:
 
 
 def age(span: float) -> str:
-    """Some seconds, as the largest unit that there is one of."""
+    """Say some seconds in the largest unit that there is one of."""
     for size, unit in ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "min")):
         if span >= size:
             return f"{int(span / size)} {unit}"
@@ -129,27 +129,27 @@ def age(span: float) -> str:
 
 
 def moment(at: datetime | None) -> str:
-    """A moment, in UTC."""
+    """Say a moment, in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
 
 
 def seconds(span: float) -> str:
-    """A time that something took."""
+    """Say the time that something took."""
     return f"{span * 1000:.0f} ms" if span < 1 else f"{span:.1f} s" if span < 100 else age(span)
 
 
 def number(value: float) -> str:
-    """A number with its thousands apart."""
+    """Write a number with its thousands apart."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def counted(count: int, what: str, many: str = "") -> str:
-    """A number of things."""
+    """Write a number of things."""
     return f"{count:,} {what if count == 1 else many or what + 's'}"
 
 
 def percent(share: float) -> str:
-    """A share in hundredths."""
+    """Write a share in hundredths."""
     return f"{100 * share:.0f} %"
 
 
@@ -159,17 +159,17 @@ def usd(value: float) -> str:
 
 
 def mark(text: str) -> str:
-    """What names a text in an address, without a word of it."""
+    """Return what names a text in an address, without a word of it."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def path_part(text: str) -> str:
-    """A text as one part of a path."""
+    """Return a text as one part of a path."""
     return quote(text, safe="", errors="replace")
 
 
 def query(values: Mapping[str, object]) -> str:
-    """Fields as a query, the empty ones left out."""
+    """Return fields as a query, without the empty ones."""
     return urlencode(
         {name: value for name, value in values.items() if value not in (None, "", False, ())},
         doseq=True,

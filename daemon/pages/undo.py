@@ -18,12 +18,12 @@ class TakeBack(Restore):
 
 
 def undo_of(page: str, made: int | None) -> Undo | None:
-    """What takes this version back; None without a version before it."""
+    """Return what takes this version back; None without a version before it."""
     return Undo(page, "undo", {"version": made - 1, "made": made}) if made is not None and made > 1 else None
 
 
 def take_back(ask: Ask, form: TakeBack) -> RestoredVersion:
-    """Restore the version. Raises ConflictError where that would take along what was written since."""
+    """Restore the version. Raise ConflictError where that would take along what was written since."""
     stands = ask(dream_status, Nothing()).version
     if stands != form.made:
         raise ConflictError(

@@ -67,7 +67,7 @@ class PageWindow:
     machines: Machines | None = None
 
     def pages(self, api: "DaemonApi", workers: "Workers") -> "tuple[Handler, list[Route]]":
-        """The first page, which has every workspace, and the routes of all others."""
+        """Return the first page, which has every workspace, and the routes of all others."""
         from starlette.routing import Route
 
         handlers = _Handlers(api, workers, self.logins, self.machines)
@@ -86,7 +86,7 @@ class PageWindow:
         ]
 
     def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
-        """A page for people, JSON for programs."""
+        """Return a page for people, JSON for programs."""
         headers = dict(scope["headers"])
         if b"text/html" not in headers.get(b"accept", b""):
             return error.response()
@@ -133,7 +133,7 @@ class _Handlers:
         return response
 
     async def static(self, request: "Request") -> "Response":
-        """A file of `static/`, which never changes under its address."""
+        """Answer with a file of `static/`, which never changes under its address."""
         from starlette.responses import Response
 
         found = static_files().get(str(request.path_params["name"]))
@@ -154,7 +154,7 @@ class _Handlers:
         )
 
     async def home(self, request: "Request") -> "Response":
-        """Every workspace in one table."""
+        """Answer with every workspace in one table."""
         place = Place("", _address(request), _csrf(request), self._streams.pulse(""), self._machines is not None)
         start = request_of(FromPlace, fields_of(request.scope["query_string"])).start
         status = await self._workers.run(self._api.status)
@@ -163,7 +163,7 @@ class _Handlers:
         return _html(fleet_page(status, place, utc_now(), start, fragment=_is_fragment(request)))
 
     async def fleet(self, request: "Request") -> "Response":
-        """How the fleet of many machines stands, as `dreamd fleet status` says."""
+        """Answer how the fleet of many machines stands, as `dreamd fleet status` says."""
         if self._machines is None:
             raise NotFoundError("there is no such page", "set fleet.database to see a fleet")
         place = Place("", _address(request), _csrf(request), self._streams.pulse(""), machines=True)
@@ -173,7 +173,7 @@ class _Handlers:
         return _html(machines_page(status, place, utc_now(), fragment=_is_fragment(request)))
 
     async def page(self, request: "Request") -> "Response":
-        """A page of a workspace, a part of it, or its replies as JSON."""
+        """Answer with a page of a workspace, a part of it, or its replies as JSON."""
         name, found, wants_json = _named_page(request)
         query = request_of(found.query, fields_of(request.scope["query_string"]))
         fragment = _is_fragment(request)
@@ -220,7 +220,7 @@ class _Handlers:
 
 
 def _shown(handler: Handler) -> Handler:
-    """The handler, whose errors are a page for people: within a page that is there, they are told above it."""
+    """Return the handler, whose errors are a page for people, or are told above a page that is there."""
 
     async def answer(request: "Request") -> "Response":
         try:
@@ -241,7 +241,7 @@ def _shown(handler: Handler) -> Handler:
 
 
 def _page_after(request: "Request", found: AnyPage, ask: Ask, place: Place, done: Done) -> str:
-    """The page where the browser is, as it is after the act; with its own replies, or from elsewhere, the act's."""
+    """Return the page where the browser is, after the act, with its own replies; from elsewhere, the act's page."""
     fragment = _is_fragment(request)
     page, fields = _seen(request, place.workspace)
     if page is not None and (page is found or not done.replies):
@@ -257,13 +257,13 @@ def _page_after(request: "Request", found: AnyPage, ask: Ask, place: Place, done
 
 
 def _where(page: AnyPage, done: Done, place: Place) -> str:
-    """The address of an act's page, for what was acted on."""
+    """Return the address of an act's page, for what was acted on."""
     query = encoded_query(done.query)
     return f"{place.root}{page.name}?{query}" if query else f"{place.root}{page.name}"
 
 
 def _seen(request: "Request", workspace: str) -> "tuple[AnyPage | None, list[tuple[str, str]]]":
-    """The page of this workspace at which htmx says that the browser is, with the fields of its address."""
+    """Return the page of this workspace at which htmx says that the browser is, with the fields of its address."""
     try:
         url = urlsplit(request.headers.get("hx-current-url", ""))
         fields = fields_of(url.query.encode("ascii"))
@@ -274,7 +274,7 @@ def _seen(request: "Request", workspace: str) -> "tuple[AnyPage | None, list[tup
 
 
 def _named_page(request: "Request") -> tuple[str, AnyPage, bool]:
-    """The workspace, the page, and whether its replies are wanted. Raises NotFoundError."""
+    """Return the workspace, the page, and whether its replies are wanted. Raise NotFoundError."""
     name = str(request.path_params["page"])
     found = PAGES.get(name.removesuffix(".json"))
     if found is None:
@@ -301,7 +301,7 @@ def _csrf(request: "Request") -> str:
 
 
 def _session(request: "Request") -> Session:
-    """The browser's. Raises RefusedError: with the port's token alone nobody does anything on a page."""
+    """Return the browser's session. Raise RefusedError without one: the port's token alone does nothing on a page."""
     session: Session | None = request.scope.get(SESSION)
     if session is None:
         message = "a page's forms are for a browser that is logged in; programs ask /v1"

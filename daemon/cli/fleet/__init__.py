@@ -32,7 +32,7 @@ _LISTED = "'dreamd fleet --help' lists the acts; one comes first, its options be
 
 
 def plain(words: Sequence[str]) -> argparse.Namespace | None:
-    """The arguments of the act that these words begin with; None when they begin with none."""
+    """Return the arguments of the act that these words begin with; None if they begin with none."""
     for act in ACTS:
         parts = act.split()
         if list(words[: len(parts)]) == parts:
@@ -56,7 +56,7 @@ def _arguments(act: str, words: Sequence[str]) -> argparse.Namespace:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """What there is."""
+    """Add the act with its words, and list all acts in the help."""
     width = max(map(len, ACTS))
     rows = "\n".join(f"  {act:<{width}}  {what}" for act, what in ACTS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -67,7 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it. Raises UsageError for what is no act."""
+    """Do it. Raise UsageError for what is no act."""
     if callable(arguments.act):
         return int(arguments.act(arguments))
     words = arguments.act

@@ -24,7 +24,7 @@ _CONNECTIONS = 2
 
 @contextmanager
 def connected(arguments: argparse.Namespace) -> "Iterator[tuple[Config, Connections]]":
-    """Both, of one fleet. Raises ConfigError and UnreachableError."""
+    """Yield the configuration and its connections, all of one fleet. Raise ConfigError and UnreachableError."""
     from daemon.fleet.connections import connect
 
     config = config_of(arguments)
@@ -38,7 +38,7 @@ def connected(arguments: argparse.Namespace) -> "Iterator[tuple[Config, Connecti
 
 @contextmanager
 def database_of(arguments: argparse.Namespace) -> "Iterator[tuple[Config, FleetDatabase]]":
-    """The database alone. Raises ConfigError and UnreachableError."""
+    """Yield the configuration and the database alone. Raise ConfigError and UnreachableError."""
     from daemon.fleet.connections import open_database
 
     config = config_of(arguments)
@@ -59,7 +59,7 @@ def _follow(database: "FleetDatabase") -> None:
 
 
 def place_of(database: "FleetDatabase", tenant: "Tenant", name: str) -> "PlaceFacts":
-    """The workspace of this name. Raises NotFoundError, which says where they are listed."""
+    """Return the workspace of this name. Raise NotFoundError, which says where they are listed."""
     from state.stores.fleet.places import Places
 
     try:
@@ -71,7 +71,7 @@ def place_of(database: "FleetDatabase", tenant: "Tenant", name: str) -> "PlaceFa
 
 
 def require_agreed(arguments: argparse.Namespace, question: str) -> bool:
-    """Whether the person says yes; `--yes` says it beforehand. Raises ConfirmRequiredError without a terminal."""
+    """Ask the person, unless `--yes` was said. Raise ConfirmRequiredError without a terminal."""
     if arguments.yes:
         return True
     if not can_ask():

@@ -34,7 +34,7 @@ def _takes_quotas(parser: argparse.ArgumentParser) -> None:
 
 
 def _quotas(arguments: argparse.Namespace, before: Quotas) -> Quotas:
-    """The quotas with what was given. Raises UsageError."""
+    """Return the quotas with what was given. Raise UsageError."""
     given = {name: getattr(arguments, name) for name in _QUOTAS if getattr(arguments, name) is not None}
     for name, value in given.items():
         if not 0 <= value < 2**53:  # also not a number

@@ -41,7 +41,7 @@ def _takes_new(parser: argparse.ArgumentParser) -> None:
 
 
 def _rights(text: str) -> list[Right]:
-    """The rights. Raises UsageError."""
+    """Return the rights. Raise UsageError."""
     words = [one.strip() for one in text.split(",") if one.strip()]
     if strange := [one for one in words if one not in {*Right}]:
         raise UsageError(f"{strange[0][:60]!r} is no right", f"name some of {', '.join(Right)}")

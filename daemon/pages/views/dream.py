@@ -74,7 +74,7 @@ def _view(replies: Replies, query: WhichDream, _: datetime) -> Mapping[str, obje
 
 
 def _shares(steps: Iterable[PaidStep]) -> list[Share]:
-    """By node, in the order in which each first ended."""
+    """Sum up the steps by node, in the order in which each first ended."""
     shares: dict[str, Share] = {}
     for step in steps:
         before = shares.get(step.node, Share(step.node, 0.0, 0, 0))

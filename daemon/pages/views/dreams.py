@@ -41,7 +41,7 @@ def _view(replies: Replies, _: WhichDreams, __: datetime) -> Mapping[str, object
 
 
 def _curves(ran: list[DreamRun]) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """What those that ran cost, the oldest first; what nothing was spent of is left out."""
+    """Return what those that ran cost, the oldest first; what nothing was spent of is left out."""
     curves = (("tokens", tuple(float(run.tokens) for run in ran)), ("seconds", tuple(run.seconds for run in ran)))
     return tuple((name, values) for name, values in curves if any(values))
 

@@ -42,7 +42,7 @@ def _view(replies: Replies, query: Which, _: datetime) -> Mapping[str, object]:
 
 
 def _standing(standing: StandingLines, query: Which) -> tuple[str, Line] | None:
-    """The line that is meant with its section, if it stands."""
+    """Return the line that is meant with its section, if it stands."""
     for section in standing.sections:
         for line in section.lines:
             if (query.id and line.id == query.id) or (query.mark and not line.id and mark(line.text) == query.mark):

@@ -33,7 +33,7 @@ def _view(replies: Replies, _: CrystalRequest, __: datetime) -> Mapping[str, obj
 
 
 def _undone(values: Sequence[OtherValue]) -> list[CrystalName]:
-    """The crystals of which the owner said that they hold as well, and said nothing else since."""
+    """Return the crystals of which the owner said last that they hold as well."""
     standing = {one.crystal.id for one in values if one.undone_at is None}
     return list({one.crystal.id: one.crystal for one in values if one.crystal.id not in standing}.values())[:_MOST]
 
