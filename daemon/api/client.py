@@ -65,7 +65,7 @@ class Client:
 
     @classmethod
     def at(cls, environment: Mapping[str, str]) -> Self:
-        """The daemon that this environment leads to, whether it runs or not."""
+        """Return the daemon that this environment leads to, whether it runs or not."""
         return cls(socket_path(environment), bool(environment.get("DREAMD_SOCKET")))
 
     def call(
@@ -79,10 +79,10 @@ class Client:
         register: bool = False,
         seconds: float | None = None,
     ) -> ReplyT:
-        """The operation's reply for the workspace at this root; `register`: the daemon keeps it from now on.
+        """Return the operation's reply for the workspace at this root. `register`: the daemon keeps it from now on.
 
         `seconds` without a word from the daemon, and it is lost; else as many as the operation may need.
-        Raises what the operation raises; NoDaemonError when no daemon runs, UnknownWorkspaceError when it does not
+        Raise what the operation raises; NoDaemonError when no daemon runs, UnknownWorkspaceError when it does not
         keep this workspace, LostError when it ended meanwhile.
         """
         headers = _root_header(root) | ({ADOPT_HEADER: "yes"} if register else {})
@@ -91,34 +91,34 @@ class Client:
         return reply_over(connection, path, headers, operation, request, on_step, on_notice)
 
     def status(self, root: Path, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The JSON of this workspace's status. Raises as `get` does, and UnknownWorkspaceError."""
+        """Return the JSON of this workspace's status. Raise as `get` does, and UnknownWorkspaceError."""
         return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _root_header(root))
 
     def dream_soon(self, root: Path, seconds: float) -> None:
         """Have the daemon dream at the end of a session; what is imported for `call` is not needed.
 
-        Raises as `status` does, and NothingToDoError.
+        Raise as `status` does, and NothingToDoError.
         """
         body = json.dumps({"reason": "session-end", "wait": False}).encode()
         self._json("POST", f"/v1/workspaces/{name_of(root)}/dream", body, seconds, _root_header(root))
 
     def connection(self, seconds: float) -> http.client.HTTPConnection:
-        """A connection that is yet to be made; each wait for the daemon takes at most these seconds.
+        """Return a connection that is yet to be made; each wait for the daemon takes at most these seconds.
 
         `connect` raises OSError when no daemon answers, and StorageError when a listener is another user's.
         """
         return _Connection(self, seconds)
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The JSON at this path. Raises NoDaemonError, the daemon's error, and LostError after these seconds."""
+        """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError after these seconds."""
         return self._json("GET", path, None, seconds)
 
     def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The daemon's reply to these fields. Raises NoDaemonError, or the daemon's error."""
+        """Return the daemon's reply to these fields. Raise NoDaemonError, or the daemon's error."""
         return self._json("POST", path, json.dumps(fields).encode())
 
     def delete(self, path: str) -> None:
-        """Delete what is at this path. Raises NoDaemonError, or the daemon's error."""
+        """Delete what is at this path. Raise NoDaemonError, or the daemon's error."""
         self._json("DELETE", path, None)
 
     def _json(
@@ -141,7 +141,7 @@ class Client:
 
 
 def daemon() -> Client | None:
-    """The daemon of this user; None when there is no socket."""
+    """Return the daemon of this user; None if there is no socket."""
     client = Client.at(os.environ)
     return client if client.socket.exists() else None
 
@@ -155,9 +155,9 @@ def reply_over(
     on_step: Callable[[Step], None],
     on_notice: Callable[[str], None],
 ) -> ReplyT:
-    """The operation's reply over this connection, which is opened and closed; `workspace` is the path of its own.
+    """Return the operation's reply over this connection, which is opened and closed. `workspace`: its path there.
 
-    Raises what the operation raises, NoDaemonError, and LostError.
+    Raise what the operation raises, NoDaemonError, and LostError.
     """
     from state.codec import decode
 

@@ -51,7 +51,7 @@ class DaemonInfo:
 
 @dataclass(frozen=True, slots=True)
 class DaemonStatus:
-    """The daemon, and the status of each workspace that can be read."""
+    """Return the daemon, and the status of each workspace that can be read."""
 
     daemon: DaemonInfo
     workspaces: tuple[Status, ...]
@@ -68,43 +68,43 @@ class DaemonApi(Protocol):
     def metrics(self) -> "Metrics": ...
 
     def info(self) -> DaemonInfo:
-        """The daemon and the workspaces that it knows."""
+        """Return the daemon and the workspaces that it knows."""
 
     def status(self) -> DaemonStatus:
-        """The daemon, and the status of every workspace that can be read."""
+        """Return the daemon, and the status of every workspace that can be read."""
 
     def register(self, root: Path) -> str:
         """Keep the workspace at this root from now on, also after a restart, and return its name.
 
-        Raises UsageError, and ForeignError for somebody else's workspace.
+        Raise UsageError, and ForeignError for somebody else's workspace.
         """
 
     def unregister(self, name: str) -> None:
-        """Stop keeping this workspace; nothing in it changes. Raises NotFoundError."""
+        """Stop keeping this workspace; nothing in it changes. Raise NotFoundError."""
 
     def open(self, name: str, on_step: Callable[[Step], None]) -> AbstractContextManager[WorkspaceAccess]:
-        """Access to this workspace for one call. Raises UnknownWorkspaceError, and NotKeptError for one not kept."""
+        """Give access to this workspace for one call. Raise UnknownWorkspaceError, and NotKeptError for one not kept."""
 
     def meant(self, given: str) -> str:
-        """The workspace that a path of MCP names; the only one needs no name. Raises UsageError, NotFoundError."""
+        """Return the workspace that a path of MCP names; the only one needs none. Raise UsageError, NotFoundError."""
 
     def keeps(self, name: str) -> bool:
-        """Whether a workspace of this name is known."""
+        """Tell whether a workspace of this name is known."""
 
     def pulse(self, name: str) -> str:
-        """A text that is another one whenever something about this workspace (empty: about any) may have changed.
+        """Return a text that differs whenever something about this workspace (empty: about any) may have changed.
 
-        It is made of what is in memory, at once. Raises UnknownWorkspaceError.
+        It is made of what is in memory, at once. Raise UnknownWorkspaceError.
         """
 
     def unready_reason(self) -> str:
-        """Why the daemon does not serve yet; empty when it does."""
+        """Say why the daemon does not serve yet; empty if it does."""
 
 
 def meant(given: str, names: Sequence[str]) -> str:
-    """The one of these names that a path of MCP names; the only one needs no name.
+    """Return the one of these names that a path of MCP names; the only one needs no name.
 
-    Raises UsageError, and NotFoundError when none is.
+    Raise UsageError, and NotFoundError when none is.
     """
     if given in names:
         return given

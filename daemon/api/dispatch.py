@@ -44,7 +44,7 @@ class Caller:
     own_config: bool = False
 
     def ask(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
-        """The operation's reply. Raises what it raises, and BusyError when another process has the workspace."""
+        """Return the operation's reply. Raise what it raises, and BusyError if another process has the workspace."""
         ran_here = False
 
         def here() -> ReplyT:
@@ -77,10 +77,10 @@ def dispatch(
     *,
     register: bool = False,
 ) -> ReplyT:
-    """The daemon's reply; what `here` returns when no daemon runs, it is stopped, or it does not keep the workspace.
+    """Return the daemon's reply, or what `here` returns if no daemon runs or keeps the workspace.
 
     `register`: the daemon is to keep the workspace from now on, unless the user ruled that out ('dreamd init
-    --no-daemon'). A daemon that goes away during an operation that only reads is asked once more. Raises what the
+    --no-daemon'). A daemon that goes away during an operation that only reads is asked once more. Raise what the
     operation raises, and BusyError when another process has the workspace.
     """
     deadline = time.monotonic() + _STARTING_SECONDS

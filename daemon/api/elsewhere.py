@@ -28,7 +28,7 @@ _LOOKED_AT = 100_000
 
 
 def global_lines(workspace: Workspace, wanted: str, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The lines of the global workspace that hold this, with their sections; none in that one itself."""
+    """Yield the lines of the global workspace that hold this, with their sections; none in that one itself."""
     if is_global(workspace, environment):
         return
     with suppress(DreamdError, OSError):  # a bootstrap says why it cannot be read
@@ -39,7 +39,7 @@ def global_lines(workspace: Workspace, wanted: str, environment: Mapping[str, st
 
 
 def global_notes(workspace: Workspace, wanted: str, environment: Mapping[str, str]) -> Iterator[Note]:
-    """The pending notes of the global workspace that hold this, but for what was forgotten there."""
+    """Yield the pending notes of the global workspace that hold this, but for what was forgotten there."""
     with suppress(DreamdError, OSError, sqlite3.Error):
         if (own := _global(workspace, environment)) is not None:
             with notes_of(own) as notes:
@@ -49,7 +49,7 @@ def global_notes(workspace: Workspace, wanted: str, environment: Mapping[str, st
 
 
 def global_changes(workspace: Workspace, wanted: str, environment: Mapping[str, str]) -> Iterator[Change]:
-    """The changes that wait for the owner in the global workspace and hold this."""
+    """Yield the changes that wait for the owner in the global workspace and hold this."""
     with suppress(DreamdError, OSError, sqlite3.Error):
         own = _global(workspace, environment)
         if own is not None and own.database.exists():
@@ -61,12 +61,12 @@ def global_changes(workspace: Workspace, wanted: str, environment: Mapping[str, 
 
 
 def _global(workspace: Workspace, environment: Mapping[str, str]) -> Workspace | None:
-    """The global workspace; None from within it, and without one."""
+    """Return the global workspace; None from within it, and without one."""
     return None if is_global(workspace, environment) else global_memory(environment)[1]
 
 
 def holding(wanted: str, workspace: Workspace, environment: Mapping[str, str]) -> Path | None:
-    """The first other workspace of this user whose MEMORY.md holds this; None when none of the first twenty does."""
+    """Return the first other workspace of this user whose MEMORY.md holds this; None if none of twenty does."""
     with suppress(DreamdError, OSError):
         others = (root for root in known(registry_path(environment)) if root != workspace.root)
         for root in islice(others, _MOST):
@@ -76,7 +76,7 @@ def holding(wanted: str, workspace: Workspace, environment: Mapping[str, str]) -
 
 
 def _memory(root: Path, environment: Mapping[str, str]) -> str:
-    """MEMORY.md of a workspace of this user's, folded; empty when it cannot be read."""
+    """Return a workspace's MEMORY.md, folded; empty if it cannot be read."""
     with suppress(DreamdError, OSError):
         own = open_workspace(root, environment)
         content = own.disk().read_optional(own.document) or b""

@@ -24,7 +24,7 @@ _BSD_LEVEL = 0
 
 
 def user_of(connection: socket.socket) -> int | None:
-    """The user at the other end, according to the kernel; None where the kernel does not say, and for TCP."""
+    """Return the user at the other end, according to the kernel; None if it does not say, and for TCP."""
     if connection.family != socket.AF_UNIX:
         return None
     if option := getattr(socket, "SO_PEERCRED", None):
@@ -35,7 +35,7 @@ def user_of(connection: socket.socket) -> int | None:
 
 
 def user_of_address(client: tuple[str, int], server: tuple[str, int]) -> int | None:
-    """The user whose program of this machine is the client of this TCP connection; None where Linux does not say.
+    """Return the user whose program here is the client of this TCP connection; None if Linux does not say.
 
     It does not for a client of another machine or network, nor for one that has closed its end.
     """
@@ -52,14 +52,14 @@ def user_of_address(client: tuple[str, int], server: tuple[str, int]) -> int | N
 
 
 def _end(text: str) -> tuple[IPv6Address, int]:
-    """An address and port as /proc/net prints them: words in the machine's byte order, in hexadecimal."""
+    """Write an address and port as /proc/net prints them: words in the machine's byte order, in hexadecimal."""
     host, _, port = text.partition(":")
     words = struct.unpack(f">{len(host) // 8}I", bytes.fromhex(host))
     return _as_ipv6(str(ip_address(struct.pack(f"={len(words)}I", *words)))), int(port, 16)
 
 
 def _as_ipv6(host: str) -> IPv6Address:
-    """An IPv4 address as the IPv6 sockets see it: a client may have either kind."""
+    """Return an IPv4 address as the IPv6 sockets see it: a client may have either kind."""
     return IPv6Address(f"::ffff:{host}" if "." in host and ":" not in host else host)
 
 
@@ -67,7 +67,7 @@ def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> No
     """Require that the listener at this path is root's or this user's; for root also a service that root installed.
 
     Such a service of another account is trusted when `named` (DREAMD_SOCKET leads there) and only root could have
-    created the folder that it listens in. Raises StorageError for any other listener.
+    created the folder that it listens in. Raise StorageError for any other listener.
     """
     listener, own = user_of(connection), os.geteuid()
     if listener is None:
@@ -82,7 +82,7 @@ def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> No
 
 
 def _owner(path: Path) -> int | None:
-    """The owner of the socket's file; None when others might have put it there."""
+    """Return the owner of the socket's file; None if others might have put it there."""
     folder = path.parent.stat()
     if folder.st_mode & _WRITABLE_BY_OTHERS and not folder.st_mode & stat.S_ISVTX:
         return None
@@ -90,7 +90,7 @@ def _owner(path: Path) -> int | None:
 
 
 def _was_placed_by_root(path: Path, listener: int | None) -> bool:
-    """Whether only root can have created this folder."""
+    """Tell whether only root can have created this folder."""
     folder = path.parent.resolve()
     status = folder.stat()
     if status.st_uid not in (_ROOT, listener) or status.st_mode & _WRITABLE_BY_OTHERS:

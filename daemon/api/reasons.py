@@ -63,7 +63,7 @@ class SearchSignals:
 
 
 def signals_of(store: Store, findings: Findings, now: datetime, until: datetime | None) -> tuple[SearchSignals, ...]:
-    """Of each hit, why it stands where it does; of what was said from `until` on nothing is told."""
+    """Say of each hit why it stands where it does; of what was said from `until` on say nothing."""
     hormones = store.feelings.levels(now)
     keys = store.crystals.keys(hit.crystal.id for hit in findings.hits)
     return tuple(

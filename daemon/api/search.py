@@ -34,7 +34,7 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
 
 
 def look(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
-    """The search of the owner who looks through a window: nobody used what it finds, so nothing is recorded.
+    """Search for the owner who looks through a window: nobody used what it finds, so nothing is recorded.
 
     Pending notes become crystals first.
     """
@@ -50,6 +50,6 @@ def look(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTER
 
 
 def search(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
-    """The search of somebody who does not own the workspace: nothing is written."""
+    """Search for somebody who does not own the workspace: nothing is written."""
     now = utc_now()
     return store.searcher().search(query, now, limit=limit, filters=filters, hormones=store.feelings.levels(now))

@@ -58,7 +58,7 @@ class Workers:
     def begin(self, workspace: str, work: Callable[[], Made], *, long: bool) -> "asyncio.Task[Made]":
         """Do the work in a thread. It is done even if nobody waits for the task any more.
 
-        Raises OverloadedError when too much is under way already.
+        Raise OverloadedError when too much is under way already.
         """
         if len(self._tasks) >= self.limits.requests:
             raise OverloadedError(f"{self.limits.requests} requests are being answered already", "try again")
@@ -68,7 +68,7 @@ class Workers:
         return task
 
     async def run(self, work: Callable[[], Made], workspace: str = "", *, long: bool = False) -> Made:
-        """The result of the work, which goes on when the caller is cancelled. Raises what it raises."""
+        """Return the result of the work, which goes on when the caller is cancelled. Raise what it raises."""
         task = self.begin(workspace, work, long=long)
         try:
             return await asyncio.shield(task)
@@ -82,7 +82,7 @@ class Workers:
             return await asyncio.get_running_loop().run_in_executor(self._long if long else self._short, work)
 
     def _share(self, kind: Literal["workspace", "owner"], name: str, *, long: bool) -> asyncio.Semaphore:
-        """What lets so many in at once; kept for as long as somebody waits for it."""
+        """Return what lets so many in at once; it is kept as long as somebody waits for it."""
         slots = self._slots.get((kind, name, long))
         if slots is None:
             limits = self.limits

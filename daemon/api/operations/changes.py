@@ -68,7 +68,7 @@ class ChangesToReview:
 
 @operation("changes", "/changes", method="GET")
 def changes(access: WorkspaceAccess, _: Nothing) -> ChangesToReview:
-    """The changes of single lines that wait for the owner, and the latest ones that applied."""
+    """Return the changes of single lines that wait for the owner, and the latest ones that applied."""
     with access.read() as store:
         return ChangesToReview(tuple(_to_review(store, one, outdated) for one, outdated in open_changes(store)))
 
@@ -176,7 +176,7 @@ def decide(access: WorkspaceAccess, request: DecideChanges) -> ChangesDecided:
 
 
 def _once(decided: Iterable[tuple[int, Decision]]) -> dict[int, Decision]:
-    """The decisions by number. Raises UsageError for two on one change."""
+    """Return the decisions by number. Raise UsageError for two on one change."""
     decisions: dict[int, Decision] = {}
     for number, decision in decided:
         if decisions.setdefault(number, decision) is not decision:

@@ -49,5 +49,5 @@ def dream_now(access: WorkspaceAccess, request: DreamNow) -> Dreamt:
 
 @operation("dream_status", "/status", method="GET")
 def dream_status(access: WorkspaceAccess, _: Nothing) -> Status:
-    """The last and next dream with their reasons, pending notes, spend, and what is wrong."""
+    """Return the last and next dream with their reasons, pending notes, spend, and what is wrong."""
     return status(access.workspace, access.config, utc_now(), access.service(), access.files)

@@ -35,7 +35,7 @@ class DreamPage:
 
 @operation("dreams", "/dreams", method="GET")
 def dreams(access: WorkspaceAccess, request: Dreams) -> DreamPage:
-    """The dreams that ran, those that were skipped too, with what they cost and changed; the newest first."""
+    """Return the dreams that ran, those that were skipped too, with what they cost and changed; the newest first."""
     with access.read() as store:
         runs = store.ledger.runs_after(request.limit + 1, request.cursor, request.outcome)
         page = runs[: request.limit]
@@ -52,7 +52,7 @@ class OneDream(Request):
 
 @operation("dream_details", "/dreams/one", method="GET")
 def dream_details(access: WorkspaceAccess, request: OneDream) -> DreamDetails:
-    """One dream: its steps, what it changed and why, what was refused, the prompts and answers, and the diff."""
+    """Return one dream: its steps, what it changed and why, what was refused, the prompts and answers, and the diff."""
     if bool(request.dream) is (request.version is not None):
         raise UsageError("which dream? name its id or its version", "'dreamd history' lists the versions")
     with access.read() as store:
@@ -80,7 +80,7 @@ class ActPage:
 
 @operation("acts", "/acts", method="GET")
 def acts(access: WorkspaceAccess, request: WhichActs) -> ActPage:
-    """What people did through a window of the daemon, with the author and the outcome; the newest first."""
+    """Return what people did through a window of the daemon, with the author and the outcome; the newest first."""
     with access.read() as store:
         found = store.acts.latest(request.limit + 1, request.cursor)
         page = tuple(found[: request.limit])

@@ -115,7 +115,7 @@ def feel_event(access: WorkspaceAccess, request: Feel) -> Mood:
 
 @operation("mood", "/mood", method="GET")
 def current_mood(access: WorkspaceAccess, _: Nothing) -> Mood:
-    """The hormone levels now."""
+    """Return the hormone levels now."""
     with access.read() as store:
         return _mood_of(store, utc_now())
 
@@ -175,7 +175,7 @@ def _ingest_files(store: Store, paths: list[Path], access: WorkspaceAccess) -> I
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, or those below the folder without the hidden ones."""
+    """Yield the file, or those below the folder without the hidden ones."""
     if not path.is_dir():
         return [path]
     visible_files = (file for file in sorted(below(path)) if file.is_file())
@@ -288,7 +288,7 @@ class Superseded:
 def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
     """Say, as the owner of the workspace, that one memory holds no longer because of another one, or take it back.
 
-    Raises NotFoundError for what names no memory, UsageError for what names several, or one twice, and
+    Raise NotFoundError for what names no memory, UsageError for what names several, or one twice, and
     NothingToDoError when there is nothing to take back.
     """
     with access.write() as store:

@@ -23,7 +23,7 @@ class Request(BaseModel):
         return self._idempotency_key
 
     def keyed(self, key: str) -> Self:
-        """The same request under this key."""
+        """Return the same request under this key."""
         named = self.model_copy()
         named._idempotency_key = key  # noqa: SLF001 - of its own class
         return named
@@ -69,7 +69,7 @@ class Operation(Generic[RequestT, ReplyT]):
         return self.reads or self.method == "GET"
 
     def takes_long(self, request: RequestT) -> bool:
-        """Whether this call may take minutes; a dream that is only queued does not."""
+        """Tell whether this call may take minutes; a dream that is only queued does not."""
         return self.long and getattr(request, "wait", True)
 
 
@@ -106,5 +106,5 @@ def operation(
 
 
 def operations_in(names: Mapping[str, object]) -> tuple[AnyOperation, ...]:
-    """The operations among the names of a module, in its order."""
+    """Return the operations among the names of a module, in its order."""
     return tuple(one for one in names.values() if isinstance(one, Operation))

@@ -135,14 +135,14 @@ def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
 
 
 def _reasons(store: Store, request: Search, findings: Findings) -> Sequence[SearchSignals | None]:
-    """Of each hit, why it stands where it does; None without `explain`."""
+    """Say of each hit why it stands where it does; None without `explain`."""
     if not request.explain:
         return [None] * len(findings.hits)
     return signals_of(store, findings, utc_now(), request.as_of)
 
 
 def _archived(store: Store, request: Search, findings: Findings) -> tuple[Archived, ...]:
-    """Of the archive, what is not among the crystals that were found."""
+    """Return of the archive what is not among the crystals that were found."""
     now, known = utc_now(), {hit.crystal.text for hit in findings.hits}
     left = left_behind(store, request.query, request.limit, request.filters, now) if request.archived else ()
     return tuple(
@@ -214,7 +214,7 @@ class BootstrapReply:
 
 @operation("memory_bootstrap", "/bootstrap", method="GET")
 def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> BootstrapReply:
-    """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""  # noqa: E501 - one line of prose
+    """Return what to read at the start of a session: MEMORY.md in its budget, then notes no dream has folded in yet."""  # noqa: E501 - one line of prose
     ready = given(access, request)
     if request.receipt != "none":
         budget, agent = budget_for(_window(access, request)), agent_called(request.agent)
@@ -226,14 +226,14 @@ def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> Boot
 
 
 def given(access: WorkspaceAccess, request: BootstrapRequest) -> Bootstrap:
-    """What an agent is given that asks so; what a person should know of it is among the notices."""
+    """Return what an agent is given that asks so; what a person should know of it is among the notices."""
     found = session(access.workspace, _window(access, request), None, access.config.secrets.redaction, utc_now())
     access.notices.extend(found.notices)
     return found.ready
 
 
 def given_receipt(access: WorkspaceAccess, request: BootstrapRequest, ready: Bootstrap) -> BootstrapReceipt | None:
-    """The receipt of that, to be kept elsewhere than in this workspace; None when no agent gets it."""
+    """Return the receipt of that, to be kept outside of this workspace; None if no agent gets it."""
     if request.receipt == "none":
         return None
     budget, agent = budget_for(_window(access, request)), agent_called(request.agent)
@@ -245,7 +245,7 @@ def _window(access: WorkspaceAccess, request: BootstrapRequest) -> int:
 
 
 def bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
-    """The reply to who asked for it."""
+    """Return the reply to who asked for it."""
     return BootstrapReply(
         ready.text,
         ready.memory,
@@ -274,7 +274,7 @@ class Bootstraps:
 
 @operation("bootstraps", "/bootstraps", method="GET")
 def last_bootstraps(access: WorkspaceAccess, request: BootstrapsRequest) -> Bootstraps:
-    """What agents were last given at session start, and when; none of its words."""
+    """Return what agents were last given at session start, and when; none of its words."""
     every = tuple(receipts(access.workspace))
     return Bootstraps(every[: request.limit], len(every[request.limit :]))
 
@@ -290,7 +290,7 @@ class MemoryDocument:
 
 @operation("memory_state", "/state", method="GET")
 def memory_state(access: WorkspaceAccess, _: Nothing) -> MemoryDocument:
-    """MEMORY.md as it stands, and its version."""
+    """Return MEMORY.md as it stands, and its version."""
     with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
         text = access.config.secrets.redaction.of(read_document(store)[0])
@@ -312,7 +312,7 @@ class WhyReply:
 
 @operation("memory_why", "/why", method="GET")
 def memory_why(access: WorkspaceAccess, request: Why) -> WhyReply:
-    """Where a line of MEMORY.md comes from: dream, operation, evidence, file and lines."""
+    """Say where a line of MEMORY.md comes from: dream, operation, evidence, file and lines."""
     with access.read() as store:
         return WhyReply(why(store, request.text))
 
@@ -326,6 +326,6 @@ class WhyNot(Request):
 
 @operation("memory_why_not", "/why-not", method="GET")
 def memory_why_not(access: WorkspaceAccess, request: WhyNot) -> Answer:
-    """Why a thing was not in what an agent was last given, and what to do about it."""
+    """Say why a thing was not in what an agent was last given, and what to do about it."""
     with access.read() as store:
         return why_not(store, request.text, request.session)

@@ -214,7 +214,7 @@ restore = tool(
 
 @operation("session_list", "/sessions", method="GET")
 def list_(access: WorkspaceAccess, request: Part) -> SessionList:
-    """The sessions, the latest first."""
+    """Return the sessions, the latest first."""
     with access.read() as store:
         part = sessions.session_list(store, request.wanted)
         return SessionList(part.items, part.next_cursor)

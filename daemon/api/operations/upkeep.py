@@ -97,7 +97,7 @@ def doctor(access: WorkspaceAccess, _: Nothing) -> Findings:
 
 
 def _service(access: WorkspaceAccess) -> Iterator[Finding]:
-    """Whether the daemon keeps the workspace, and what it knows to be wrong with it."""
+    """Say whether the daemon keeps the workspace, and what it knows to be wrong with it."""
     service = access.service()
     if service is None:
         advice = "'dreamd install-service' has systemd run one"

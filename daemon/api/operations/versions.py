@@ -32,13 +32,13 @@ class Versions:
 
 @operation("history", "/versions", method="GET")
 def history(access: WorkspaceAccess, request: History) -> Versions:
-    """The committed versions of MEMORY.md, the newest first."""
+    """Return the committed versions of MEMORY.md, the newest first."""
     with access.read() as store:
         return Versions(tuple(store.lineage.versions(request.limit)))
 
 
 def unified_diff(before: str, after: str, old: str, new: str) -> str:
-    """The difference of two texts of MEMORY.md, whose names are `old` and `new`; empty when they are the same."""
+    """Return the difference of two texts of MEMORY.md, named `old` and `new`; empty if they are the same."""
     rows = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""
     )
@@ -64,7 +64,7 @@ class Difference:
 
 @operation("diff", "/diff", method="GET")
 def diff(access: WorkspaceAccess, request: Compare) -> Difference:
-    """What changed between two versions of MEMORY.md, as a unified diff."""
+    """Return what changed between two versions of MEMORY.md, as a unified diff."""
     if request.file and (request.old is not None or request.new is not None):
         raise UsageError("the file is compared with the last version", "name no version beside it")
     if request.old is not None and request.new is None:
@@ -84,7 +84,7 @@ def diff(access: WorkspaceAccess, request: Compare) -> Difference:
 
 
 def _named(store: Store, number: int) -> tuple[str, str]:
-    """The name and the text of a version; 0: what stood before dreamd."""
+    """Return the name and the text of a version; 0: what stood before dreamd."""
     if number == 0:
         return "before dreamd", store.memory.text(0)
     return f"version {number}", store.memory.text(number)
@@ -132,7 +132,7 @@ class Waiting:
 
 @operation("proposals", "/proposals", method="GET")
 def proposals(access: WorkspaceAccess, request: Proposals) -> Waiting:
-    """The proposals that wait for a decision (dream.mode: propose)."""
+    """Return the proposals that wait for a decision (dream.mode: propose)."""
     with access.read() as store:
         chosen = [store.ledger.proposal(request.dream)] if request.dream else store.ledger.proposals()
         return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in chosen))

@@ -125,7 +125,7 @@ class CrystalDetails:
 
 
 def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
-    """All about the crystal whose id begins so. Raises NotFoundError, and UsageError when several begin so."""
+    """Return all about the crystal whose id begins so. Raise NotFoundError, and UsageError if several do."""
     about = _About(store, CrystalList(store.crystals.connection), _whole(store, id_), now)
     crystal, row, shown = about.crystal, about.row, about.shown
     superseded_by, supersedes = about.other_values()
@@ -168,7 +168,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
 
 
 def _whole(store: Store, id_: str) -> Crystal:
-    """The crystal whose id begins so. Raises NotFoundError and UsageError."""
+    """Return the crystal whose id begins so. Raise NotFoundError and UsageError."""
     found = CrystalList(store.crystals.connection).ids(id_, 2)
     if not found:
         raise NotFoundError(f"no crystal has an id that begins with {id_!r}", "'dreamd search' shows the ids")
@@ -190,35 +190,35 @@ class _About:
         self._store = store
 
     def trust_in(self, trust: Trust) -> str:
-        """How far this is trusted."""
+        """Return how far this is trusted."""
         return trust.value
 
     def named(self, keys: Iterable[int]) -> tuple[CrystalName, ...]:
-        """The crystals in these rows, in this order."""
+        """Return the crystals in these rows, in this order."""
         wanted = list(keys)
         found = self._store.crystals.by_keys(wanted)
         return tuple(self._name(found[key]) for key in wanted if key in found)
 
     def counted(self, name: str, found: tuple[Sequence[int], int]) -> tuple[CrystalName, ...]:
-        """The crystals in the first rows of a list of so many."""
+        """Return the crystals in the first rows of a list of so many."""
         self._count(name, found[1])
         return self.named(found[0])
 
     def parents(self) -> tuple[CrystalName, ...]:
-        """The crystals that it was made of."""
+        """Return the crystals that it was made of."""
         ids = self.crystal.parents[:MOST]
         self._count("parents", len(self.crystal.parents))
         found = {one.id: self._name(one) for one in self._store.crystals.get(ids)}
         return tuple(found.get(id_, CrystalName(id_, "")) for id_ in ids)
 
     def occurrences(self) -> tuple[SaidAt, ...]:
-        """The places where its text was met, the oldest first."""
+        """Return the places where its text was met, the oldest first."""
         found, count = self.listing.occurrences(self.row.place.key, MOST)
         self._count("occurrences", count)
         return tuple(SaidAt(str(one.source or ""), self.shown(one.session), one.position, one.at) for one in found)
 
     def other_values(self) -> tuple[tuple[OtherValue, ...], tuple[OtherValue, ...]]:
-        """What supersedes it, and what it supersedes."""
+        """Return what supersedes it, and what it supersedes."""
         live = [(pair, None) for pair in self.values.pairs]
         undone = Supersessions(self._store.crystals).taken_back(self.row.place.key)
         by, over = list[OtherValue](), list[OtherValue]()
@@ -232,7 +232,7 @@ class _About:
         return tuple(by[:MOST]), tuple(over[:MOST])
 
     def lines(self) -> tuple[RestingLine, ...]:
-        """The lines of MEMORY.md that rest on it, standing ones first."""
+        """Return the lines of MEMORY.md that rest on it, standing ones first."""
         found, count = self._store.lineage.resting_on(self.row.id, MOST)
         self._count("lines", count)
         return tuple(
@@ -250,7 +250,7 @@ class _About:
         )
 
     def pointers(self) -> tuple[PointerTo, ...]:
-        """The pointers that lead to it, standing ones first."""
+        """Return the pointers that lead to it, standing ones first."""
         found, count = self._store.lineage.pointers_to(self.row.id, MOST)
         self._count("pointers", count)
         return tuple(

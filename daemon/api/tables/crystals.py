@@ -25,7 +25,7 @@ _DATED = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
 
 
 def _dated(moment: object) -> object:
-    """The moment, unless it is a bare number: a query has only text, and that would be read as one since 1970."""
+    """Return the moment, unless it is a bare number, which would be read as seconds since 1970."""
     if isinstance(moment, str) and not _DATED.match(moment):
         raise ValueError("it is no date and time with an offset")
     return moment
@@ -54,11 +54,11 @@ class CrystalsRequest(Request):
 
     @property
     def after(self) -> Place | None:
-        """Where the part begins. Raises UsageError for a cursor of another order."""
+        """Where the part begins. Raise UsageError for a cursor of another order."""
         return Place(*place_in(self.cursor, self._order, self.sort.kind, int)) if self.cursor else None
 
     def cursor_of(self, row: ListedCrystal) -> str:
-        """Where the part after this row begins."""
+        """Return where the part after this row begins."""
         return written(self._order, *row.place)
 
     @property
@@ -106,7 +106,7 @@ class CrystalTable:
 
 @operation("crystals", "/crystals", method="GET")
 def crystals(access: WorkspaceAccess, request: CrystalsRequest) -> CrystalTable:
-    """The crystals as a table: filtered, sorted, part by part."""
+    """Return the crystals as a table: filtered, sorted, part by part."""
     after, now = request.after, utc_now()
     with access.read() as store:
         supersessions = Supersessions(store.crystals)
@@ -175,6 +175,6 @@ class CrystalRequest(Request):
 
 @operation("crystal", "/crystals/one", method="GET")
 def crystal(access: WorkspaceAccess, request: CrystalRequest) -> CrystalDetails:
-    """Everything that is known of one crystal: where it was said, what it was made of, what rests on it."""
+    """Return everything that is known of one crystal: where it was said, what it was made of, what rests on it."""
     with access.read() as store:
         return details(store, request.id, utc_now())

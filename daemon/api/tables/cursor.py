@@ -18,12 +18,12 @@ PartT = TypeVar("PartT", str, int, float)
 
 
 def written(order: str, *place: str | float) -> str:
-    """The cursor of a place in the list that is sorted so."""
+    """Return the cursor of a place in the list that is sorted so."""
     return urlsafe_b64encode(json.dumps([order, *place]).encode()).decode().rstrip("=")
 
 
 def place_in(cursor: str, order: str, *kinds: type[PartT]) -> tuple[PartT, ...]:
-    """The place that `written` has written, of these kinds. Raises UsageError for any other text, or order."""
+    """Return the place that `written` has written, of these kinds. Raise UsageError for any other text, or order."""
     try:
         said = json.loads(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)))
         return tuple(_parts(said, order, kinds))
@@ -32,7 +32,7 @@ def place_in(cursor: str, order: str, *kinds: type[PartT]) -> tuple[PartT, ...]:
 
 
 def _parts(said: object, order: str, kinds: Sequence[type[PartT]]) -> Iterator[PartT]:
-    """The parts of a place, as SQLite takes them. Raises ValueError."""
+    """Return the parts of a place, as SQLite takes them. Raise ValueError."""
     if not isinstance(said, list) or said[:1] != [order]:
         raise ValueError(order)
     for part, kind in zip(said[1:], kinds, strict=True):
@@ -43,7 +43,7 @@ def _parts(said: object, order: str, kinds: Sequence[type[PartT]]) -> Iterator[P
 
 
 def _is_kept(part: str | float) -> bool:
-    """Whether SQLite can keep it: a text with half a pair of surrogates, or too large a number, it cannot."""
+    """Tell whether SQLite can keep it; not a text with half a pair of surrogates, nor too large a number."""
     if isinstance(part, str):
         return all(not 0xD800 <= ord(char) < 0xE000 for char in part)
     return not isinstance(part, bool) and abs(part) < _MOST

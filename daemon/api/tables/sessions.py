@@ -9,13 +9,13 @@ from daemon.sessions.answers import Memories, SessionSummary
 
 @operation("session_summary", "/sessions/one", method="GET")
 def session_summary(access: WorkspaceAccess, request: InSession) -> SessionSummary:
-    """One session, as the list of sessions has it."""
+    """Return one session, as the list of sessions has it."""
     with access.read() as store:
         return sessions.session_summary(store, request.session_id)
 
 
 @operation("session_archive", "/sessions/archive", method="GET")
 def session_archive(access: WorkspaceAccess, request: Listed) -> Memories:
-    """What left a session and can be restored, the latest to come first."""
+    """Return what left a session and can be restored, the latest to come first."""
     with access.read() as store:
         return sessions.archive(store, request.session_id, request.wanted)

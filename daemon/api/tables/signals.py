@@ -64,7 +64,7 @@ class GapTable:
 
 @operation("gaps", "/gaps", method="GET")
 def gaps(access: WorkspaceAccess, request: GapsRequest) -> GapTable:
-    """The open questions: what was asked and is not answered yet."""
+    """Return the open questions: what was asked and is not answered yet."""
     order, descending = f"gaps by {request.sort} {request.order}", request.order == "descending"
     after = place_in(request.cursor, order, str, str) if request.cursor else None
     with access.read() as store:
@@ -78,7 +78,7 @@ def gaps(access: WorkspaceAccess, request: GapsRequest) -> GapTable:
 
 
 def _place(one: Gap, sort: str) -> tuple[str, str]:
-    """Where a question stands: what it is sorted by, then a digest in place of its words."""
+    """Return where a question stands: what it is sorted by, then a digest in place of its words."""
     moments = {"first_at": one.first_at, "last_at": one.last_at}
     return to_text(moments[sort]) if sort in moments else f"{one.times:020d}", _digest(one)
 
@@ -127,7 +127,7 @@ class SkillTable:
 
 @operation("skills", "/skills", method="GET")
 def skills(access: WorkspaceAccess, request: SkillsRequest) -> SkillTable:
-    """The emerging skills: tasks that came back in different sessions."""
+    """Return the emerging skills: tasks that came back in different sessions."""
     (place,) = place_in(request.cursor, "skills", int) if request.cursor else (0,)
     with access.read() as store:
         known, shown = Skills(store.crystals.connection, store.crystals.vectors), shown_of(store)
@@ -180,7 +180,7 @@ class HormoneCurve:
 
 @operation("hormones", "/hormones", method="GET")
 def hormones(access: WorkspaceAccess, request: HormonesRequest) -> HormoneCurve:
-    """The hormone levels now and over the last hours, with the events that raised them."""
+    """Return the hormone levels now and over the last hours, with the events that raised them."""
     now = utc_now()
     span = timedelta(hours=request.hours)
     last = request.samples - 1
@@ -247,7 +247,7 @@ class ForgottenTable:
 
 @operation("forgotten", "/forgotten", method="GET")
 def forgotten(access: WorkspaceAccess, request: ForgottenRequest) -> ForgottenTable:
-    """What stays forgotten, without its words; and the lines that the owner deleted."""
+    """Return what stays forgotten, without its words; and the lines that the owner deleted."""
     after = place_in(request.cursor, "forgotten", str, str) if request.cursor else ()
     with access.read() as store:
         connection, shown = store.crystals.connection, shown_of(store)
