@@ -40,7 +40,7 @@ def examine(
     look: Look | None = None,
     look_up: LookUp = look_up,
 ) -> Iterator[Finding]:
-    """Every finding, as it is made. Nothing is asked of the network.
+    """Yield every finding as it is made. Nothing is asked of the network.
 
     `configured` reads the configuration, `service` says whether a daemon runs and keeps the workspace, `look_up` what
     litellm knows of a model. `look` looks into the stores; without it that is done here, with the workspace's lock:
@@ -65,7 +65,7 @@ def examine(
 
 
 def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
-    """What a repair would mend of a workspace that nobody has open; opening the stores finds the rest."""
+    """Yield what a repair would mend of a workspace that nobody has open; opening the stores finds the rest."""
     if present_holder(workspace) is not None:
         return
     try:
@@ -87,7 +87,7 @@ def _rescue(mend: RepairResult) -> str:
 
 
 def _reported_elsewhere(workspace: Workspace) -> tuple[str, ...]:
-    """The beginnings of findings about files that other checks report."""
+    """Return how findings begin that other checks report."""
     return tuple(f"{path} is a symbolic link" for path in (workspace.document, workspace.scratch))
 
 
@@ -172,7 +172,7 @@ def _folders(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
-    """The findings; a file that cannot be read is one."""
+    """Yield the findings; a file that cannot be read is one more."""
     try:
         yield from findings
     except DreamdError as error:

@@ -44,7 +44,7 @@ class Finding:
 
 
 def advice_of(error: DreamdError) -> str:
-    """The advice of an error, for somebody who runs the doctor already."""
+    """Return the advice of an error, for somebody who runs the doctor already."""
     return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
 
 
@@ -76,7 +76,7 @@ def check_stores(store: Store) -> Iterator[Finding]:
 
 
 def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
-    """The findings of a check, with one more if the check fails."""
+    """Yield the findings of a check, and one more if the check fails."""
     try:
         yield from findings
     except DreamdError as error:

@@ -75,7 +75,7 @@ def forget(
 ) -> Receipt:
     """Erase a text everywhere, search every byte for it, and return the receipt.
 
-    Raises UsageError when there is nothing to forget, and what the disk fails with. After the plan is written down
+    Raise UsageError when there is nothing to forget, and what the disk fails with. After the plan is written down
     an error leaves the forgetting begun, and the next call goes on with it.
     """
     connection = store.crystals.connection
@@ -118,7 +118,7 @@ def forget(
 
 
 def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Receipt:
-    """The receipt that a forgetting would have; nothing is written. Raises UsageError without a text."""
+    """Return the receipt that a forgetting would have; nothing is written. Raise UsageError without a text."""
     connection = store.crystals.connection
     plan = plan_of(store, request, intended(connection))
     erasure = plan.erasure
@@ -148,7 +148,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
 
 
 def _receipt(store: Store, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
-    """The receipt of this plan, without what a search found afterwards."""
+    """Return the receipt of this plan, without what a search found afterwards."""
     erasure = plan.erasure
     return Receipt(
         at=now,
@@ -163,7 +163,7 @@ def _receipt(store: Store, plan: Plan, traces: Counter[str], now: datetime) -> R
 
 
 def unforget(store: Store, text: str, now: datetime) -> Receipt:
-    """Allow a text to be learnt again; what was erased does not come back. Raises UsageError without words."""
+    """Allow a text to be learnt again; what was erased does not come back. Raise UsageError without words."""
     target = Target.of(text)
     connection = store.crystals.connection
     done = TombstoneStore(connection).unblock(text)
@@ -198,7 +198,7 @@ def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str]
 
 
 def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:
-    """Erase the targets in state.db, also in rows since the plan; returns the erasure that includes those."""
+    """Erase the targets in state.db, also in rows since the plan; return the erasure that includes those."""
     connection = store.crystals.connection
     with transaction(connection):
         store.check()  # a process that was stopped until now, and displaced, writes nothing more
@@ -250,7 +250,7 @@ def _files_holding(folder: Path, patterns: Patterns) -> int:
 
 
 def _place(store: Store, path: Path) -> str:
-    """The name of a file in the receipt."""
+    """Return the name of a file in the receipt."""
     if path.is_relative_to(store.workspace.checkpoints):
         return store.workspace.checkpoints.name
     return name_of(store, path)

@@ -184,7 +184,7 @@ def _named(text: str) -> str:
 
 
 def _texts_of(store: Store, text: str) -> tuple[str, ...]:
-    """The request itself, or the text of the crystal, line or memory whose id it is."""
+    """Return the request itself, or the text of the crystal, line or memory whose id it is."""
     name = text.strip()
     if _CRYSTAL.fullmatch(name) and (crystals := store.crystals.get([name])):
         return tuple(crystal.text for crystal in crystals)
@@ -197,7 +197,7 @@ def _texts_of(store: Store, text: str) -> tuple[str, ...]:
 
 
 def _spellings(store: Store, targets: tuple[Target, ...]) -> Iterator[str]:
-    """The spellings of the targets in remembered texts: only a few, since most words are spelt in one way."""
+    """Yield spellings of the targets in remembered texts: only a few, since most words are spelt in one way."""
     shown = 0
     for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
         for row in store.crystals.connection.execute(statement):

@@ -54,18 +54,18 @@ class Searched:
 
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
     """Search every file of dreamd's, byte by byte, and name the owner's files that hold a target."""
-    connection, database = store.crystals.connection, store.workspace.database
+    connection, databases = store.crystals.connection, files.database_files(store.workspace)
     patterns = Patterns(erasure.traceless, surfaces)
     left = [*_left_in_tables(connection, erasure)]
     count = size = 0
     stored = Counter[str]()
     for path in files.all_files(store.workspace, store.notes.inbox):
         is_copy = path.is_relative_to(store.workspace.copies)
-        is_stored = is_copy or path in files.database_files(store.workspace)
+        is_stored = is_copy or path in databases
         found, length = patterns.count_file(path, loose=is_stored)
         count, size = count + 1, size + length
         if is_stored:
-            stored[name_of(store, path) if is_copy else database.name] += found
+            stored[name_of(store, path) if is_copy else store.workspace.database.name] += found
         elif found and (more := left_in_file(store, path, erasure, patterns)):
             left.append(Residue(name_of(store, path), more, "it could not be taken out; look at the file"))
     live = live_count(connection, patterns) if any(stored.values()) else 0
@@ -102,7 +102,7 @@ def left_in_file(store: Store, path: Path, erasure: Erasure, patterns: Patterns)
 
 
 def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasure) -> int | None:
-    """In how many lines of a MEMORY.md, or notes of a log, the targets occur; None for another file."""
+    """Return how many lines of a MEMORY.md, or notes of a log, hold a target; None for another file."""
     workspace = store.workspace
     if path in (workspace.document, workspace.backup):
         text = content.decode(errors="replace")
@@ -116,7 +116,7 @@ def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasu
 
 
 def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
-    """How many values of a JSON text (JSON in JSON too) hold a target; for another text, 1 if it holds one.
+    """Return how many values of a JSON text (JSON in JSON too) hold a target; for another text, 1 if it holds one.
 
     Names count as well, but for those that look like a field of dreamd's; `owners`: none is dreamd's.
     """
@@ -141,7 +141,7 @@ def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
 
 
 def _texts_in(value: object, own: Callable[[str], object]) -> Iterator[str]:
-    """Every text in a JSON value that is not dreamd's own; JSON in it is a model's or a program's, names and all."""
+    """Yield each text in a JSON value that is not dreamd's own; JSON within is a model's or a program's."""
     if isinstance(value, dict):
         yield from (name for name in value if not own(name))
     if isinstance(value, dict | list):
@@ -157,7 +157,7 @@ def _no_field(_: str) -> bool:
 
 
 def lines_with(content: bytes, erasure: Erasure) -> int:
-    """How many lines of a MEMORY.md hold it."""
+    """Return how many lines of a MEMORY.md hold a target."""
     text = content.decode(errors="replace")
     return sum(
         erasure.line(block.text) != block.text for part in parse(text).parts for block in part.blocks if block.content
@@ -165,7 +165,7 @@ def lines_with(content: bytes, erasure: Erasure) -> int:
 
 
 def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
-    """The owner's files that hold a target: constraints, transcripts, feeds, instructions, agents' files."""
+    """Yield the owner's files that hold a target: constraints, transcripts, feeds, instructions, agents' files."""
     workspace = store.workspace
     own = {workspace.genome, *below(workspace.scratch.parent), *agent_files(workspace)} - {workspace.scratch}
     existing = (path for one in existing_files(workspace, os.environ) for path in one.files)
@@ -193,7 +193,7 @@ def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
 
 
 def _exports(store: Store) -> Iterator[Residue]:
-    """The archives in the workspace's folder: each holds all that was remembered when it was made."""
+    """Yield the archives in the workspace's folder: each holds all that was remembered when it was made."""
     for path in sorted(path for ending in ("db", "gz") for path in store.workspace.root.glob(f"*.{ending}")):
         if _is_archive(path):
             why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
@@ -210,6 +210,6 @@ def _is_archive(path: Path) -> bool:
 
 
 def name_of(store: Store, path: Path) -> str:
-    """The path relative to the workspace; the whole path of a file outside it."""
+    """Return the path relative to the workspace; the whole path of a file outside it."""
     root = store.workspace.root
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

@@ -30,7 +30,7 @@ _LOCK, _MOVING = ".lock", ".moving"
 def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
     """Return this user's workspace whose root is this folder.
 
-    Raises UsageError when there is none (yet), ForeignError where one of somebody else's, or a copy, may be meant,
+    Raise UsageError when there is none (yet), ForeignError where one of somebody else's, or a copy, may be meant,
     StorageError when this user cannot write in it. On a file system that is read-only it is opened, and whoever
     writes in it gets the error.
     """
@@ -55,7 +55,7 @@ def workspace_at(folder: Path, environment: Mapping[str, str] = os.environ) -> W
 
 
 def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Return the workspace of this folder, or of the nearest one above it that has one. Raises UsageError.
+    """Return the workspace of this folder, or of the nearest one above it that has one. Raise UsageError.
 
     A linked git worktree without one has that of its main checkout. One in the home folder, or in a folder of the
     system, is that of this folder alone: nothing below it has it by accident.
@@ -105,7 +105,7 @@ def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -
 
 
 def require_project(folder: Path, environment: Mapping[str, str] = os.environ) -> None:
-    """Return if a folder may become a workspace without its being said twice. Raises UsageError."""
+    """Return if a folder may become a workspace without its being said twice. Raise UsageError."""
     if is_everybodys(folder, environment):
         raise UsageError(
             f"{os.path.realpath(folder)} is no project: it is the home folder, or one that many share",
@@ -115,7 +115,7 @@ def require_project(folder: Path, environment: Mapping[str, str] = os.environ) -
 
 
 def open_global_workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Return the person's global workspace. Raises UsageError when there is none yet."""
+    """Return the person's global workspace. Raise UsageError when there is none yet."""
     if not has_global_workspace(environment):
         raise UsageError("there is no global workspace yet", "run 'dreamd init --global'")
     return open_workspace(global_root(environment), environment)
@@ -137,7 +137,7 @@ def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *,
     """Make the folder a workspace of this user's, or return the one that it is; of several at once one makes it.
 
     `resume`: with the state of the workspace that it was before it was copied or made again.
-    Raises UsageError and StorageError.
+    Raise UsageError, StorageError.
     """
     root = Path(os.path.realpath(folder))
     if root.exists() and not root.is_dir():
@@ -166,17 +166,17 @@ def registering(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def transcript_list(workspace: Workspace) -> Path:
-    """The file that lists the transcripts outside the workspace which its owner named."""
+    """Return the file that lists the transcripts outside the workspace which its owner named."""
     return workspace.state / _TRANSCRIPTS
 
 
 def dream_log(workspace: Workspace) -> Path:
-    """The file of what the last dream said that a hook began without a daemon; it changes when one begins."""
+    """Return the log of the last dream that a hook began without a daemon; it changes when one begins."""
     return workspace.state / _DREAM_LOG
 
 
 def vouched(workspace: Workspace) -> frozenset[str]:
-    """The files outside the workspace that its owner named, links followed: their text may be learnt."""
+    """Return the files outside the workspace that its owner named, links followed: their text may be learnt."""
     listed = transcript_list(workspace)
     content = Disk(listed.parent).read_optional(listed) or b""
     return frozenset(os.fsdecode(line) for line in content.split(b"\n") if line)
@@ -192,7 +192,7 @@ def vouch(workspace: Workspace, transcript: Path) -> None:
 
 
 def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> int:
-    """Remove the files from the list whose names `holds` accepts; returns how many."""
+    """Remove the files from the list whose names `holds` accepts; return how many."""
     known = vouched(workspace)
     kept = sorted(name for name in known if not holds(name))
     if len(kept) < len(known):
@@ -210,7 +210,7 @@ class _Lookup:
         self._by_path: dict[Path, list[Place]] | None = None
 
     def at(self, root: Path) -> Workspace | None:
-        """Return the workspace with this root; None where there is none. Raises ForeignError, StorageError."""
+        """Return the workspace with this root; None where there is none. Raise ForeignError, StorageError."""
         place, number = self._place(root), id_in(root)
         if place is not None and not place.incoming:
             return self._in_place(place, root)
@@ -305,7 +305,7 @@ def write_again(workspace: Workspace) -> None:
 
 
 def _resumed(root: Path, data: Path) -> str:
-    """Return the id of the state with which this folder goes on. Raises UsageError."""
+    """Return the id of the state with which this folder goes on. Raise UsageError."""
     number = id_in(root)
     places = [one for one in all_places(data) if one.id == number or (number is None and one.path == root)]
     for place in places:
@@ -326,7 +326,7 @@ def _put_aside(root: Path) -> None:
 
 
 def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Workspace | None:
-    """The workspace that the main checkout has in the corresponding folder or above it."""
+    """Return the workspace that the main checkout has in the corresponding folder or above it."""
     start = _folder_in_main(tree, folder)
     for above in (start, *start.parents) if start is not None else ():
         if not is_everybodys(above, environment) and workspace_at(above, environment) is not None:
@@ -335,7 +335,7 @@ def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Wo
 
 
 def _folder_in_main(tree: Worktree, folder: Path) -> Path | None:
-    """The folder of the main checkout that corresponds to one of the worktree, or the nearest above that is there.
+    """Return the folder of the main checkout for one of the worktree, or the nearest above that is there.
 
     None without a main checkout. It is never outside of it, whatever links there are.
     """

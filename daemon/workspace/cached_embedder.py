@@ -39,7 +39,7 @@ class CachedEmbedder:
         return self._inner.width
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """One row per text, in order; only texts that are not cached are computed, each once."""
+        """Return one row per text, in order; only texts that are not cached are computed, each once."""
         import numpy as np
 
         with self._lock:

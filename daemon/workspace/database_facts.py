@@ -53,7 +53,7 @@ class DatabaseFacts:
 
 
 def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
-    """Read the facts as of one moment. Raises StorageError when state.db cannot be read or is of a newer dreamd."""
+    """Read the facts as of one moment. Raise StorageError when state.db cannot be read or is of a newer dreamd."""
     path = workspace.database
     if not path.exists():
         return DatabaseFacts()

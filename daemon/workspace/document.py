@@ -29,10 +29,10 @@ _MOST_BROUGHT = 1_000
 
 
 def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
-    """The text of MEMORY.md, and the problems with it.
+    """Return the text of MEMORY.md, and the problems with it.
 
     The last version is read in place of a file that is missing, was emptied, was checked out by git or is torn by a
-    conflict. Raises DocumentError for a file that is no text.
+    conflict. Raise DocumentError for a file that is no text.
     """
     read = reading(store.workspace, store.crystals.connection)
     return read.text, (read.problem,) if read.problem else ()
@@ -104,7 +104,7 @@ def _lines(text: str) -> Iterator[Block]:
 
 
 def document_of(store: Store, receipt: BootstrapReceipt, *others: str) -> str | None:
-    """MEMORY.md as it was when this was given; None when that cannot be known.
+    """Return MEMORY.md as it was when this was given; None when that cannot be known.
 
     Its owner may have written the file after the last version of then. Such a text is known while it stands (`others`
     are looked at like it), and once a dream has read it.
@@ -122,7 +122,7 @@ def document_of(store: Store, receipt: BootstrapReceipt, *others: str) -> str | 
 
 
 def _texts(store: Store, versions: list[int]) -> Iterator[str]:
-    """What MEMORY.md was before and in each of these versions."""
+    """Yield what MEMORY.md was before and in each of these versions."""
     for number in versions:
         if (record := _record(store, number)) is not None:
             yield from (record.before, record.after)
@@ -135,14 +135,14 @@ def _record(store: Store, number: int) -> Dream | None:
 
 
 def without_lines(text: str, lines: Iterable[str]) -> str:
-    """MEMORY.md without these lines: what it was if nothing else was written since."""
+    """Return MEMORY.md without these lines: what it was if nothing else was written since."""
     for line in lines:
         text = text.replace(line, "", 1)
     return text
 
 
 def lines_with(text: str, wanted: str) -> Iterator[tuple[str, int]]:
-    """The lines that hold this, each with the number of its first row."""
+    """Yield the lines that hold this, each with the number of its first row."""
     at = 1
     for part in parse(text).parts:
         at += part.heading.count("\n")

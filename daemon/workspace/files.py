@@ -43,37 +43,37 @@ class WorkspaceFiles:
         self._given = StampedValue[BootstrapReceipt | None]()
 
     def facts(self, now: datetime) -> DatabaseFacts:
-        """What state.db holds. Raises StorageError when it cannot be read or is of a newer dreamd."""
+        """Return what state.db holds. Raise StorageError when it cannot be read or is of a newer dreamd."""
         key = (now.date(), _turn_of(now))  # what was spent is of a day
         self.last_facts = self._facts.get(key, self._database, lambda: read_facts(self._workspace, now))
         return self.last_facts
 
     def pending(self, now: datetime) -> PendingCount:
-        """How much is pending; more than a thousand notes are not counted. Raises StorageError."""
+        """Return how much is pending; more than a thousand notes are not counted. Raise StorageError."""
         self.last_pending = self._pending.get(_turn_of(now), [*self._logs, *self._database], self._count)
         return self.last_pending
 
     def appended_at(self) -> datetime | None:
-        """When the log was last appended to, by the files' times: an agent writes what it likes into a note's."""
+        """Return when the log was last appended to, by the files' times: in a note an agent writes what it likes."""
         # A scratch.md that was written anew has a title, which nobody has appended to.
         stamps = [Stamp.of(path) for path in self._logs]
         latest = max((one.written_ns for one in stamps if one is not None and one.size > _EMPTY_LOG), default=None)
         return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
 
     def characters(self, now: datetime) -> int:
-        """The length of MEMORY.md. Raises StorageError when it cannot be read."""
+        """Return the length of MEMORY.md. Raise StorageError when it cannot be read."""
         return self._characters.get(_turn_of(now), self._texts, lambda: len(self._document()))
 
     def last_bootstrap(self, now: datetime) -> BootstrapReceipt | None:
-        """What an agent was last given at session start. Raises StorageError when that cannot be read."""
+        """Return what an agent was last given at session start. Raise StorageError when that cannot be read."""
         return self._given.get(_turn_of(now), self._receipts, lambda: next(receipts(self._workspace), None))
 
     def has_schema(self, now: datetime) -> bool:
-        """Whether MEMORY.md has its sections, which the first dream gives it. Raises as `characters`."""
+        """Tell whether MEMORY.md has its sections, which the first dream gives it. Raise as `characters`."""
         return self._schema.get(_turn_of(now), self._texts, lambda: parse(self._document()).has_schema)
 
     def is_torn(self, now: datetime) -> bool:
-        """Whether git's conflict markers stand in MEMORY.md. Raises as `characters`."""
+        """Tell whether MEMORY.md has conflict markers of git's. Raise as `characters`."""
         return self._torn.get(_turn_of(now), self._texts, lambda: is_conflicted(self._document()))
 
     def _document(self) -> str:

@@ -9,18 +9,18 @@ from state.secrets.policy import Redaction
 
 
 def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
-    """The crystals without forgotten texts; nothing is written."""
+    """Return the crystals without forgotten texts; nothing is written."""
     tombstones = store.crystals.forgotten.tombstones()
     return [spared for crystal in crystals if (spared := tombstones.spared(crystal)) is not None]
 
 
 def redacted(store: Store, text: str) -> str:
-    """The text without its secrets."""
+    """Return the text without its secrets."""
     return store.config.secrets.redaction.of(text)
 
 
 def shown_of(store: Store) -> Callable[[str], str]:
-    """How a text that is remembered is shown: without what is forgotten, and without its secrets.
+    """Return how a text that is remembered is shown: without what is forgotten, and without its secrets.
 
     A long list shows many texts, the same ones again and again: what was redacted is known for a while.
     """

@@ -28,7 +28,7 @@ class View:
 
 
 def patterns_of(globs: Iterable[str]) -> tuple[Pattern, ...]:
-    """The valid globs, by the rule of the transcripts' globs, which refuses the others."""
+    """Return the valid globs, by the rule of the transcripts' globs, which refuses the others."""
     return tuple(
         (*parts, "*") if parts[-1] == "**" else parts
         for glob in globs
@@ -49,7 +49,7 @@ def scan(root: Path, patterns: Iterable[Pattern]) -> View:
 
 
 def files(root: Path, glob: str) -> list[Path]:
-    """The files that match, also links, and the folders on the way that lead out of the root and are not entered.
+    """Return the files that match, also links, and the folders met that lead out of the root and are not entered.
 
     An invalid glob matches none.
     """
@@ -94,7 +94,7 @@ class _Walk:
         return [entry.path for entry in self._list(folder) if fnmatchcase(entry.name, glob)]
 
     def _entered(self, paths: Iterable[str]) -> list[str]:
-        """The real paths of those that are folders, which are noted."""
+        """Return the real paths of those that are folders, which are noted."""
         found = []
         for path in paths:
             try:

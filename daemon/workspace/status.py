@@ -78,12 +78,12 @@ class Problem:
     deed: str = ""
 
     def __str__(self) -> str:
-        """The problem and its advice in one line."""
+        """Return the problem and its advice in one line."""
         return f"{self.what}; {self.advice}" if self.advice else self.what
 
     @classmethod
     def of(cls, error: BaseException) -> "Problem":
-        """The problem that an error describes."""
+        """Return the problem that an error describes."""
         from daemon.observability.failures import failure
 
         if not isinstance(error, Exception):
@@ -144,7 +144,7 @@ def status(
     service: ServiceStatus | None = None,
     files: WorkspaceFiles | None = None,
 ) -> Status:
-    """The status now; `service` is what the daemon adds. Raises StorageError when state.db cannot be read."""
+    """Return the status now; `service` is what the daemon adds. Raise StorageError when state.db cannot be read."""
     with storage_errors(workspace.root):
         workspace.root.stat()  # the state outlives a folder that was moved away or deleted
     files = files or WorkspaceFiles(workspace)
@@ -188,7 +188,7 @@ def _next(facts: DatabaseFacts, service: ServiceStatus | None) -> str:
 
 
 def _spent_by_all(now: datetime) -> tuple[Spend, tuple[Problem, ...]]:
-    """What all workspaces have spent today, and a problem when that cannot be read."""
+    """Return what all workspaces have spent today, and a problem when that cannot be read."""
     try:
         return daily_spend(spent_folder(os.environ)).of(now), ()
     except DreamdError as error:
@@ -213,7 +213,7 @@ def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream
 
 
 def _read(files: WorkspaceFiles, now: datetime) -> tuple[Pending, int, tuple[Problem, ...]]:
-    """The pending notes, the length of MEMORY.md, and a problem for each of the two that cannot be read."""
+    """Return the pending notes, the length of MEMORY.md, and a problem for each of the two that cannot be read."""
     pending = Pending(0, 0.0)
     characters, problems = 0, list[Problem]()
     with suppress(DreamdError):  # told below
@@ -233,7 +233,7 @@ def _read(files: WorkspaceFiles, now: datetime) -> tuple[Pending, int, tuple[Pro
 
 
 def _last_bootstrap(files: WorkspaceFiles, now: datetime) -> tuple[BootstrapReceipt | None, tuple[Problem, ...]]:
-    """What an agent was last given, and a problem when that cannot be read."""
+    """Return what an agent was last given, and a problem when that cannot be read."""
     try:
         return files.last_bootstrap(now), ()
     except DreamdError as error:
@@ -241,7 +241,7 @@ def _last_bootstrap(files: WorkspaceFiles, now: datetime) -> tuple[BootstrapRece
 
 
 def _has_interrupted_commit(workspace: Workspace) -> bool:
-    """Whether a commit was cut off while it wrote MEMORY.md; False when that cannot be read."""
+    """Tell whether a commit was cut off while it wrote MEMORY.md; False when that cannot be read."""
     try:
         return bool(displaced_files(workspace))
     except DreamdError:
@@ -249,12 +249,12 @@ def _has_interrupted_commit(workspace: Workspace) -> bool:
 
 
 def _long(seconds: float) -> str:
-    """More than a day, in hours or days."""
+    """Write a time of more than a day in hours or days."""
     return f"{seconds / 3600:.0f} hours" if seconds < 72 * 3600 else f"{seconds / 86_400:.0f} days"
 
 
 def _is_forgetting(owner: Holder | None, service: ServiceStatus | None) -> bool:
-    """Whether a forgetting may be running now; if the daemon does it, the lock names the daemon."""
+    """Tell whether a forgetting may be running now; if the daemon does it, the lock names the daemon."""
     return (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
 
 

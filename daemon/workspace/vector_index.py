@@ -33,7 +33,7 @@ _GIVING_UP_SECONDS = 10.0
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where derived files that can be made again are kept."""
+    """Return where derived files that can be made again are kept."""
     named = Path(environment.get("XDG_CACHE_HOME", ""))
     # Of the XDG specification: a path that is not absolute is ignored.
     return (named if named.is_absolute() else Path.home() / ".cache") / "dreamd"
@@ -52,13 +52,13 @@ class Embedding:
 
     @classmethod
     def given(cls, found: Embedder | Unavailable) -> Self:
-        """An embedding with this model, or known to have none."""
+        """Return an embedding with this model, or known to have none."""
         embedding = cls(download=False)
         embedding._found, embedding._again_at = found, float("inf")
         return embedding
 
     def get(self) -> Embedder | Unavailable:
-        """The model, or the reason why there is none."""
+        """Return the model, or the reason why there is none."""
         with self._loading:
             self._asked_at = time.monotonic()
             if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
@@ -194,7 +194,7 @@ class Index:
     def close(self) -> None:
         """Release the files; a build in progress is given up, and started again by whoever opens the index next.
 
-        Waits for the builder: another process may write into the folder as soon as this returns.
+        Wait for the builder: another process may write into the folder as soon as this returns.
         """
         with self._opening:
             self._closed = True
@@ -258,7 +258,7 @@ class Index:
 
     @staticmethod
     def _is_whole(index: VectorIndex, vectors: CrystalVectors) -> bool:
-        """Whether it holds as many records as it was told; one is asked for, which reads what may kill a process."""
+        """Tell whether it has all records that it was told; one is asked for, which reads what may kill a process."""
         count, wanted, (_, waiting) = index.count(), vectors.vector_count(), vectors.waiting()
         _, sample = vectors.read([vectors.newest()])
         if sample is not None:

@@ -106,7 +106,7 @@ def _committed(context: RepairContext) -> str | None:
 
 
 def _readable(found: bytes, wanted: str) -> str | None:
-    """The file as text, if at most a few rows are no UTF-8; else None.
+    """Return the file as text, if at most a few rows are no UTF-8; else None.
 
     A row that is not UTF-8 is a row of the version with a byte that has changed, else it is in an older encoding.
     """
@@ -125,7 +125,7 @@ def _readable(found: bytes, wanted: str) -> str | None:
 
 
 def _filled(text: str, wanted: str) -> str:
-    """The text with the sections that it lacks, each with the version's lines that are nowhere else in the text."""
+    """Return the text with the sections it lacks, each with the version's lines that are nowhere else in the text."""
     document = parse(text)
     lacking = document.missing
     present_keys = {block.key for part in document.parts for block in part.lines}
@@ -138,7 +138,7 @@ def _filled(text: str, wanted: str) -> str:
 
 
 def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
-    """The version with the whole lines that only the file has; and those lines."""
+    """Return the version with the whole lines that only the file has; and those lines."""
     base, torn = parse(wanted), parse(found.decode("utf-8", "replace").replace("\0", _REPLACED))
     present_keys = {block.key for _, block in base.lines()}
     blocks = [(section, block) for section, block in torn.lines() if section is not SectionName.POINTERS]

@@ -79,7 +79,7 @@ def owners(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _ours(workspace: Workspace) -> Iterator[Path]:
-    """The files of dreamd's in the state folder, without ChromaDB's files and what was kept aside."""
+    """Yield the files of dreamd's in the state folder, without ChromaDB's files and what was kept aside."""
     folders_of_ours = (
         workspace.state,
         workspace.history,

@@ -31,7 +31,7 @@ def checkpoints(context: RepairContext) -> Iterator[Job]:
 
 
 def _wrong(path: Path) -> str | None:
-    """What is wrong with a copy of the database: to open the database itself would write its log into it."""
+    """Return what is wrong, read from a copy: to open the database itself would write its log into it."""
     try:
         require_plain(path)
         with TemporaryDirectory() as folder, storage_errors(path):

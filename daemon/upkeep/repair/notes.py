@@ -54,7 +54,7 @@ def misencoded(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _unread(workspace: Workspace) -> list[tuple[Path, int]]:
-    """The files of notes with the byte from which on nothing was read yet."""
+    """Return the files of notes, each with the byte from which on nothing was read yet."""
     return look(workspace, _places, "rw")
 
 
@@ -63,7 +63,7 @@ def _places(notes: Notes) -> list[tuple[Path, int]]:
 
 
 def _bad_rows(content: bytes, start: int) -> list[tuple[int, bytes]]:
-    """The rows with NULs from `start` on, as (place, new row), each as long as before.
+    """Return the rows with NULs from `start` on, as (place, new row), each as long as before.
 
     Other bytes that are no UTF-8 are text in another encoding, and stay.
     """

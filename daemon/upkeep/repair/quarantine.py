@@ -58,7 +58,7 @@ class Quarantine:
         return str(self._folder) if self._folder is not None else ""
 
     def _place(self, path: Path) -> Path:
-        """A free path for this file in quarantine; its folder is created."""
+        """Return a free path for this file in quarantine, and create its folder."""
         if self._folder is None:
             self._folder = self._made()
         is_state = path.is_relative_to(self.workspace.state)

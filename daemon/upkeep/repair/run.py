@@ -68,7 +68,7 @@ def repair(
 ) -> Repair:
     """Mend everything that can be mended. The caller owns the workspace and has none of its stores open.
 
-    Raises StorageError when the disk refuses or has no room; what was done until then stands, and may be done again.
+    Raise StorageError when the disk refuses or has no room; what was done until then stands, and may be done again.
     """
     context = _repairing(workspace, config, check, embedding, disk)
     report = _Report(on_step)
@@ -85,7 +85,7 @@ def repair(
 
 
 def survey(workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding) -> Repair:
-    """What `repair` would do, as far as it shows before anything is done. Nothing is written."""
+    """Return what `repair` would do, as far as it shows before anything is done. Nothing is written."""
     context = _repairing(workspace, config, check, embedding, None)
     report = _Report(lambda _: None)
     left = (*links(workspace), *owners(workspace))
@@ -102,7 +102,7 @@ def _repairing(
 
 
 def _jobs(context: RepairContext) -> Iterator[Job]:
-    """The jobs before the stores are opened, each found when those before it are done."""
+    """Yield the jobs before the stores are opened, each found when those before it are done."""
     yield from files(context)
     yield from database(context)
     yield from displaced(context)
