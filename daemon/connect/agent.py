@@ -1,7 +1,7 @@
 """Agent: one kind of program that can be connected, and what its files hold then.
 
 An agent is data: how it is recognised, and a pure function from a `Place` to the settings of its files. Nothing here
-reads or writes a file.
+writes a file.
 """
 
 import shlex
@@ -29,7 +29,7 @@ class Scope(StrEnum):
 
 
 def hook(event: str, command: str, **more: object) -> Setting:
-    """A command that an agent runs at an event, in the form that most agents took over from Claude Code."""
+    """Return the command that an agent runs at an event, in the form that most agents took over from Claude Code."""
     return Setting(("hooks", event), {"hooks": [{"type": "command", "command": command, **more}]}, item=True)
 
 
@@ -82,7 +82,7 @@ class Place:
 
     @property
     def needed(self) -> dict[str, str]:
-        """Where the daemon is, the folder in which it stands whose a workspace is, and that of the global one."""
+        """The variables without which a command finds another daemon, state folder or global workspace."""
         plain, found = {"HOME": str(self.home)}, dict[str, str]()
         if self.environment.get("DREAMD_SOCKET") or socket_path(self.environment) != socket_path(plain):
             found["DREAMD_SOCKET"] = str(socket_path(self.environment))
@@ -92,20 +92,25 @@ class Place:
         return dict(sorted(found.items()))  # as Codex writes them when it changes another server
 
     def folder(self, variable: str, usual: str) -> Path:
-        """A folder of an agent's own: what the variable names, else the usual one in the home folder."""
+        """Return a folder of an agent's own: what the variable names, else the usual one in the home folder."""
         named = self.environment.get(variable, "")
         return Path(named) if named.startswith("/") else self.home / usual
 
-    def server(self) -> list[str]:
-        """The command of the MCP server."""
+    def command(self) -> list[str]:
+        """Return the command of the MCP server."""
         return [*self.program, "mcp", *self._workspace()]
 
+    def server(self) -> dict[str, object]:
+        """Return the entry of the MCP server, in the form that most agents have."""
+        command, *arguments = self.command()
+        return {"command": command, "args": arguments, "env": self.needed}
+
     def bootstrap(self, agent: str) -> str:
-        """The command of the hook at the start of a session, for a shell."""
+        """Return the shell command of the hook at the start of a session."""
         return _if_there([*self.program, "bootstrap", *self._workspace(), "--format", "hook", "--agent", agent])
 
     def ingest(self) -> str:
-        """The command of the hooks that have a transcript read, for a shell."""
+        """Return the shell command of the hooks that have a transcript read."""
         return _if_there([*self.program, "ingest", *self._workspace(), "--hook"])
 
     def _workspace(self) -> list[str]:

@@ -28,14 +28,12 @@ NAME = "claude-code"
 
 
 def files(place: Place, _: Read) -> Sequence[AgentFile]:
-    """The file of servers, and the one of hooks and permissions.
+    """Return the file of servers, and the one of hooks and permissions; first the rule if it shows the memory.
 
     A project's settings are the personal ones: paths of one machine are nobody else's.
     """
     own = place.folder("CLAUDE_CONFIG_DIR", ".claude")
-    command, *arguments = place.server()
-    server: dict[str, object] = {"type": "stdio", "command": command, "args": arguments}
-    server |= {"env": place.needed, "alwaysLoad": True}
+    server = {"type": "stdio", **place.server(), "alwaysLoad": True}
     hooks = (
         *([] if place.in_file else [hook("SessionStart", place.bootstrap(NAME))]),
         hook("PreCompact", place.ingest()),

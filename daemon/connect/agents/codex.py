@@ -32,12 +32,10 @@ _MOST_SECONDS, _USUAL_SECONDS = 3, 600
 
 
 def files(place: Place, read: Read) -> Sequence[AgentFile]:
-    """The file of server and hooks; with trust, also what the user's own file says of them."""
+    """Return the file of server and hooks; with trust, also the user's own file, which says that they are trusted."""
     own = place.folder("CODEX_HOME", ".codex") / "config.toml"
     path = own if place.scope is Scope.USER else place.project / ".codex" / "config.toml"
-    command, *arguments = place.server()
-    server: dict[str, object] = {"command": command, "args": arguments}
-    server |= {"env": place.needed} if place.needed else {}
+    server = {name: value for name, value in place.server().items() if value}  # no empty table
     # dream_now waits for a model. Codex writes such numbers with a point when it changes another server.
     server |= {"startup_timeout_sec": 30.0, "tool_timeout_sec": 300.0}
     hooks = (
@@ -68,7 +66,7 @@ def _trusted(path: Path, hooks: Sequence[Setting], known: object) -> tuple[Setti
 
 
 def _digest(event: str, group: object) -> str:
-    """What Codex takes of a hook to see that it has not changed since it was trusted."""
+    """Return the digest by which Codex sees whether a hook has changed since it was trusted."""
     hooks = at(group, ["hooks"])
     assert isinstance(hooks, list)
     about = [{"async": False, "timeout": _USUAL_SECONDS, **one} for one in hooks]

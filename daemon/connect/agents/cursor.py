@@ -11,8 +11,6 @@ NAME = "cursor"
 def files(place: Place, _: Read) -> Sequence[AgentFile]:
     """Return the file of servers, the one of hooks, and the rule if it shows the memory."""
     folder = (place.home if place.scope is Scope.USER else place.project) / ".cursor"
-    command, *arguments = place.server()
-    server = {"command": command, "args": arguments, "env": place.needed}
     hooks = tuple(
         Setting(("hooks", event), {"command": line}, item=True)
         for event, line in (
@@ -24,7 +22,7 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     shows = AgentFile(folder / "rules" / "dreamd.mdc", "the memory as a rule", head="---\nalwaysApply: true\n---\n")
     return (
         *([shows] if place.in_file else []),
-        AgentFile(folder / "mcp.json", "its MCP server", (Setting(("mcpServers", SERVER), server),)),
+        AgentFile(folder / "mcp.json", "its MCP server", (Setting(("mcpServers", SERVER), place.server()),)),
         AgentFile(folder / "hooks.json", "its hooks", (Setting(("version",), 1), *hooks)),
     )
 

@@ -27,8 +27,7 @@ NAME = "gemini"
 def files(place: Place, _: Read) -> Sequence[AgentFile]:
     """Return the file of server and hooks, and what it reads if a file shows the memory."""
     folder = (place.home if place.scope is Scope.USER else place.project) / ".gemini"
-    command, *arguments = place.server()
-    server = {"command": command, "args": arguments, "env": place.needed, "timeout": 300_000, "trust": True}
+    server = {**place.server(), "timeout": 300_000, "trust": True}
     hooks = (
         *([] if place.in_file else [hook("SessionStart", place.bootstrap(NAME), name=SERVER)]),
         hook("PreCompress", place.ingest(), name=SERVER),

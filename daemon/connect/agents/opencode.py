@@ -13,11 +13,11 @@ NAME = "opencode"
 
 
 def files(place: Place, _: Read) -> Sequence[AgentFile]:
-    """The one file, under the name that it has there."""
+    """Return the one file, under the name that it has there."""
     user = place.folder("XDG_CONFIG_HOME", ".config") / "opencode"
     folder = user if place.scope is Scope.USER else place.project
     path = next((one for one in (folder / "opencode.jsonc",) if one.is_file()), folder / "opencode.json")
-    server: dict[str, object] = {"type": "local", "command": place.server(), "enabled": True}
+    server: dict[str, object] = {"type": "local", "command": place.command(), "enabled": True}
     server |= {"environment": place.needed} if place.needed else {}
     settings = [Setting(("mcp", SERVER), server)]
     if place.workspace is not None:

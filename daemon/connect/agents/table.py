@@ -19,7 +19,7 @@ AGENTS = (CLAUDE_CODE, CODEX, CURSOR, GEMINI, OPENCODE, VSCODE, ZED)
 
 
 def agent_of(name: str) -> Agent:
-    """The agent of this name. Raises UsageError."""
+    """Return the agent of this name. Raise UsageError if dreamd knows none."""
     found = next((one for one in AGENTS if one.name == name), None)
     if found is None:
         known = ", ".join(one.name for one in AGENTS)
@@ -28,7 +28,7 @@ def agent_of(name: str) -> Agent:
 
 
 def installed(environment: Mapping[str, str]) -> tuple[Agent, ...]:
-    """The agents that this user has: a program on the PATH, or a folder in the home."""
+    """Return the agents that this user has: a program on the PATH, or a folder in the home."""
     path, own = environment.get("PATH", os.defpath), home(environment)
     return tuple(
         one

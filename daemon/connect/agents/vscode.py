@@ -12,8 +12,7 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     """Return the file of servers, and in a project the one that shows the memory."""
     user = place.folder("XDG_CONFIG_HOME", ".config") / "Code" / "User"
     folder = user if place.scope is Scope.USER else place.project / ".vscode"
-    command, *arguments = place.server()
-    server = {"type": "stdio", "command": command, "args": arguments, "env": place.needed}
+    server = {"type": "stdio", **place.server()}
     servers = AgentFile(folder / "mcp.json", "its MCP server", (Setting(("servers", SERVER), server),))
     if place.scope is Scope.USER:
         return (servers,)

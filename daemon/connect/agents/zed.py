@@ -13,9 +13,7 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     """Return the file of settings, which has the servers."""
     user = place.folder("XDG_CONFIG_HOME", ".config") / "zed"
     folder = user if place.scope is Scope.USER else place.project / ".zed"
-    command, *arguments = place.server()
-    server = {"source": "custom", "command": command, "args": arguments, "env": place.needed}
-    setting = Setting(("context_servers", SERVER), server)
+    setting = Setting(("context_servers", SERVER), {"source": "custom", **place.server()})
     return (AgentFile(folder / "settings.json", "its MCP server", (setting,)),)
 
 
