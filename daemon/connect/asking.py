@@ -27,14 +27,14 @@ def said(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -
 
 @contextmanager
 def running(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float = SECONDS
+    command: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The process; killed at the end, and after so many seconds. Raises OSError when it does not start."""
+    """Run a process, killed at the end or when it is too slow. Raise OSError when it does not start."""
     with subprocess.Popen(  # noqa: S603 - what an agent runs, or the agent itself
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder,
         env=dict(environment),
     ) as process:  # fmt: skip
-        late = threading.Timer(seconds, process.kill)
+        late = threading.Timer(SECONDS, process.kill)
         late.start()
         try:
             yield process
@@ -44,7 +44,7 @@ def running(
 
 
 def asked(process: subprocess.Popen[bytes], *messages: Mapping[str, object]) -> dict[str, Any]:
-    """The result of the last message, which has a number. Raises ValueError when there is none."""
+    """Send the messages and return the result of the last one, which has an id. Raise ValueError without one."""
     assert process.stdin is not None
     assert process.stdout is not None
     for message in messages:

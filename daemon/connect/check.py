@@ -35,7 +35,7 @@ def check(
     connection: Connection | None,
     project: Path,
     environment: Mapping[str, str],
-    shown: ShownMemory | None = None,
+    shown: ShownMemory | None,
 ) -> Iterator[CheckResult]:
     """Try each thing in turn, in this project; nothing is changed, no receipt is left and no dream begun.
 
@@ -53,10 +53,10 @@ def check(
         yield _answers(server, variables, project, environment)
     for hook in filter(None, map(_start_in, settings)):
         yield _gives(hook, project, environment)
-    folders = environment.get("PATH", os.defpath).split(os.pathsep)
-    path = os.pathsep.join(folder for folder in folders if folder.startswith("/"))
     if any(one.state is State.WRONG for one in files):
         return
+    folders = environment.get("PATH", os.defpath).split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if folder.startswith("/"))
     asked_in = {**environment, "PATH": path}
     if program := next((one for one in agent.programs if shutil.which(one, path=path)), None):
         least = max(agent.since, agent.since_file if connection.in_file else ())
@@ -117,7 +117,7 @@ def _version(
 
 
 def _server_in(setting: Setting) -> tuple[list[str], dict[str, str]] | None:
-    """The command of the server in a setting, and its variables."""
+    """Return the command of the server in a setting, and its variables; None if the setting is no server."""
     value = setting.value
     if setting.path[-1] != SERVER or not isinstance(value, Mapping) or "command" not in value:
         return None
@@ -127,16 +127,14 @@ def _server_in(setting: Setting) -> tuple[list[str], dict[str, str]] | None:
 
 
 def _start_in(setting: Setting) -> str:
-    """The command of the hook at the start of a session in a setting; "" when it is another one."""
-    if setting.path[-1].casefold() != "sessionstart" or not isinstance(setting.value, Mapping):
-        return ""
-    return next(iter(commands_in(setting)), "")
+    """Return the command of the hook at the start of a session; "" when the setting is another one."""
+    return next(iter(commands_in(setting)), "") if setting.path[-1].casefold() == "sessionstart" else ""
 
 
 def _answers(
     command: Sequence[str], variables: Mapping[str, str], project: Path, environment: Mapping[str, str]
 ) -> CheckResult:
-    """Whether the server starts with next to no environment, and has its tools."""
+    """Try whether the server starts with next to no environment, and has its tools."""
     about = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": {"name": "dreamd", "version": "1"}}
     passed_on = {name: environment[name] for name in _PASSED_ON if name in environment}
     begin = time.monotonic()
@@ -154,12 +152,12 @@ def _answers(
 
 
 def _gives(command: str, project: Path, environment: Mapping[str, str]) -> CheckResult:
-    """Whether the hook gives what goes into the context, in the form that agents take."""
-    said = {"session_id": "", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
+    """Try whether the hook gives what goes into the context, in the form that agents take."""
+    event = {"session_id": "", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
     begin = time.monotonic()
     try:
         ran = subprocess.run(  # noqa: S602 - as agents run their hooks
-            command, shell=True, input=json.dumps(said), capture_output=True, text=True, timeout=SECONDS,
+            command, shell=True, input=json.dumps(event), capture_output=True, text=True, timeout=SECONDS,
             check=False, cwd=project, env=dict(environment),
         )  # fmt: skip
         # A hook never fails: what went wrong is on stderr.
@@ -175,7 +173,7 @@ def _gives(command: str, project: Path, environment: Mapping[str, str]) -> Check
 
 
 def _context_in(answer: object) -> str | None:
-    """The text that a hook's answer puts into the context, in each agent's form."""
+    """Return the text that a hook's answer puts into the context, in any agent's form; None for another answer."""
     if not isinstance(answer, Mapping):
         return None
     found = answer.get("additional_context", answer.get("hookSpecificOutput"))

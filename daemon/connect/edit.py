@@ -18,7 +18,7 @@ from typing import Any, Literal, cast
 from state.errors import DocumentError, UsageError
 
 Format = Literal["json", "toml", "md"]
-Path = tuple[str, ...]
+Names = tuple[str, ...]
 _Key = str | int
 _BOM = "\ufeff"
 _TOKEN = re.compile(
@@ -35,7 +35,7 @@ _MOST_PLACES = 20
 class Setting:
     """One value in an agent's file; with `item` it is one of the list at this path, not all that is there."""
 
-    path: Path
+    path: Names
     value: object
     item: bool = False
 
@@ -136,7 +136,7 @@ def _says(form: Format, text: str, expected: Sequence[object]) -> bool:
         return False
 
 
-def _having(found: object, path: Path, setting: Setting, *, first: bool) -> object:
+def _having(found: object, path: Names, setting: Setting, *, first: bool) -> object:
     """Return the value with the setting in it. Raise ValueError where something else is in the way."""
     name = ".".join(setting.path)
     if path:
@@ -155,7 +155,7 @@ def _having(found: object, path: Path, setting: Setting, *, first: bool) -> obje
 
 
 def _lacking(whole: Mapping[str, Any], setting: Setting) -> Iterator[object]:
-    """Return what the file may say without the setting: also without what is empty then, outwards."""
+    """Yield what the file may say without the setting: also without what is empty then, outwards."""
     found, inner = at(whole, setting.path, _NOTHING), list[object]()
     if setting.item and isinstance(found, list):
         inner = [[*found[:n], *found[n + 1 :]] for n, one in enumerate(found) if one == setting.value]
@@ -175,7 +175,7 @@ def _lacking(whole: Mapping[str, Any], setting: Setting) -> Iterator[object]:
                 value = _NOTHING
 
 
-def _replaced(whole: Mapping[str, Any], path: Path, value: object) -> dict[str, Any]:
+def _replaced(whole: Mapping[str, Any], path: Names, value: object) -> dict[str, Any]:
     if len(path) > 1:
         value = _replaced(whole[path[0]], path[1:], value)
     rest = {name: one for name, one in whole.items() if name != path[0]}
@@ -271,7 +271,7 @@ def _place_in_json(text: str, setting: Setting) -> tuple[int, str, int]:
         head = "\n" if text.removeprefix(_BOM) and not text.endswith("\n") else ""
         return len(text), f"{head}{json.dumps({missing[0]: value}, ensure_ascii=False, indent=unit)}\n", 0
     place = container.inside
-    is_empty = next(one for one in _tokens_from(text, place))[0] in "}]"
+    is_empty = _next_token(text, place)[0] in "}]"
     is_compact = not is_empty and "\n" not in text[container.begin : container.end]
     written = json.dumps(value, ensure_ascii=False, indent=None if is_compact else unit)
     named = f"{json.dumps(missing[0], ensure_ascii=False)}: {written}" if missing else written
@@ -281,17 +281,17 @@ def _place_in_json(text: str, setting: Setting) -> tuple[int, str, int]:
     outer = line[: len(line) - len(line.lstrip())]
     beside = None if is_empty else _NEXT_LINE.match(text, place)
     indent = beside[1] if beside else outer + unit
-    put = f"\n{indent}" + named.replace("\n", f"\n{indent}")
+    new = f"\n{indent}" + named.replace("\n", f"\n{indent}")
     if not is_empty:
-        return place, f"{put},", depth
-    return place, put if _NEXT_LINE.match(text, place) else f"{put}\n{outer}", depth
+        return place, f"{new},", depth
+    return place, new if _NEXT_LINE.match(text, place) else f"{new}\n{outer}", depth
 
 
-def _tokens_from(text: str, start: int) -> Iterator[re.Match[str]]:
-    """Yield the tokens behind a place, of which the caller wants the first."""
+def _next_token(text: str, start: int) -> re.Match[str]:
+    """Return the first token behind a place in a text that is known to be JSON."""
     while (match := cast("re.Match[str]", _TOKEN.match(text, start))).lastgroup == "blank":
         start = match.end()
-    yield match
+    return match
 
 
 def _cut_from_json(text: str, one: Put) -> str:
@@ -304,7 +304,7 @@ def _cut_from_json(text: str, one: Put) -> str:
         path = path[:-1]
     span = spans[path]
     begin, end = len(text[: span.begin].rstrip()), span.end
-    after = next(_tokens_from(text, end))
+    after = _next_token(text, end)
     if after[0] == ",":
         return text[:begin] + text[after.end() :]
     return text[: begin - (text[begin - 1] == ",")] + text[end:]
@@ -322,7 +322,7 @@ def _place_in_toml(text: str, setting: Setting) -> tuple[int, str, int]:
     return len(text), head + "".join(f"{line}\n" for line in _tables(path, value)), 0
 
 
-def _tables(path: Path, value: object) -> Iterator[str]:
+def _tables(path: Names, value: object) -> Iterator[str]:
     """Yield the lines of a table, or of the tables of a list, each with its header."""
     for table in cast("list[Mapping[str, object]]", value if isinstance(value, list) else [value]):
         name = ".".join(map(_key, path))

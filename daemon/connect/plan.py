@@ -19,7 +19,7 @@ from state.stores.disk.syscalls import storage_errors
 
 # Claude Code keeps more than settings in one of its files; beyond this nobody's settings are read.
 _LONGEST_FILE = 32 << 20
-# A project's may have come with a repository, and an editor takes seconds for a megabyte.
+# A project's may have come with a repository, and an edit takes seconds for a megabyte.
 _LONGEST_OF_PROJECT = 256 << 10
 
 
@@ -132,9 +132,7 @@ def missing(written: Written, text: str | None) -> tuple[Setting, ...]:
     return tuple(one.setting for one in written.puts if not edit.holds(form, text or "", one.setting))
 
 
-def to_connect(
-    agent: Agent, place: Place, last: Connection | None, now: datetime, shown: ShownMemory | None = None
-) -> Plan:
+def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetime, shown: ShownMemory | None) -> Plan:
     """Return what connects the agent. Files of the last time that are no longer meant are taken back.
 
     Raise DocumentError for a file that is broken, StorageError for one that cannot be read or leads elsewhere.
@@ -170,7 +168,7 @@ def to_connect(
 
 
 def to_disconnect(last: Connection) -> Plan:
-    """What takes exactly that connection out again. Raises as `to_connect` does."""
+    """Return what takes exactly that connection out again. Raise what `to_connect` raises."""
     files = tuple(_taken_out(old, last.folder) for old in last.files)
     return Plan(last.agent, last.folder, files, None, last)
 
@@ -178,7 +176,7 @@ def to_disconnect(last: Connection) -> Plan:
 def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tuple[Backup, ...]:
     """Change the files, each at once, and the record. The record is written first: what it names can be taken out.
 
-    Raises BusyError for a file that changed since it was shown, StorageError.
+    Raise BusyError for a file that changed since it was shown, StorageError.
     """
     with record.held(environment) as disk:
         known = record.read(environment)
@@ -202,7 +200,7 @@ def _taken_out(old: Written, project: Path | None) -> PlannedFile:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """An editor knows the text alone: what it refuses is told with the file's name."""
+    """Put the file's name before what is said of its text, which is all that an edit knows."""
     try:
         yield
     except DreamdError as error:
@@ -232,7 +230,7 @@ def _replaced(disk: Disk, file: PlannedFile, project: Path | None, now: datetime
 
 
 def text_of(path: Path, project: Path | None) -> str | None:
-    """What the file holds; None without one. Raises StorageError when it cannot be read or leads elsewhere."""
+    """Return what the file holds; None without one. Raise StorageError if it cannot be read or leads elsewhere."""
     target, folder = _place_of(path, project)
     if not target.parent.is_dir():
         return None
@@ -244,7 +242,7 @@ def text_of(path: Path, project: Path | None) -> str | None:
 
 
 def _place_of(path: Path, project: Path | None) -> tuple[Path, Disk]:
-    """Where the file is, and the folder that it may not leave.
+    """Return where the file is, and the folder that it may not leave.
 
     A user's own files may be links into a folder of dotfiles. A project's may have come with a repository: one that
     leads out of the project is refused.
@@ -258,6 +256,6 @@ def _place_of(path: Path, project: Path | None) -> tuple[Path, Disk]:
 
 
 def _missing(folder: Path) -> Iterator[Path]:
-    """The folders down to this one that are not there, the highest first."""
+    """Yield the missing folders down to this one, the highest first."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     return reversed(missing)

@@ -95,12 +95,12 @@ def read(environment: Mapping[str, str]) -> Record:
         return Record()
     with suppress(ValueError, TypeError, KeyError, AttributeError):  # decode says what is wrong with it
         if "format" not in (old := json.loads(content)):
-            content = json.dumps(_brought_on(old)).encode()
+            content = json.dumps(_converted(old)).encode()
     return decode(Record, content, str(path))
 
 
-def _brought_on(old: dict[str, Any]) -> dict[str, Any]:
-    """Bring a record of the first format on, which has values and not the texts that were put in for them."""
+def _converted(old: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of the first format in this one: it has values, and not the texts that were put in for them."""
     for connection in old["connections"]:
         for file in connection["files"]:
             made, found = file.pop("made", []), file.pop("found", [])

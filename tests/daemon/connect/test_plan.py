@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.connect import edit
-from daemon.connect.agent import Agent, AgentFile, Place, Scope
+from daemon.connect.agent import Agent, AgentFile, Place, Scope, commands_in
 from daemon.connect.agents.table import AGENTS
 from daemon.connect.edit import Setting
 from daemon.connect.plan import connected, disconnected, missing
@@ -189,8 +189,8 @@ def test_a_hook_is_silent_and_ends_well_whether_dreamd_is_there_or_not(shell: st
         pytest.skip(f"no {shell} here")
     program = tmp_path / name
     here = Place(Scope.PROJECT, ROOT, ROOT, (str(program) if "/" in name else name,), {"HOME": "/home/ada"})
-    written = [one.value for agent in AGENTS for file in agent.files(here, nothing) for one in file.settings]
-    hooks = {one for value in written for one in commands_in(value) if one.startswith("command -v")}
+    settings = [one for agent in AGENTS for file in agent.files(here, nothing) for one in file.settings]
+    hooks = {command for one in settings for command in commands_in(one)}
     assert len(hooks) == 5  # the end of a session is the same for all, and each agent has a beginning of its own
 
     def ran(command: str) -> tuple[int, bytes, bytes]:
@@ -204,12 +204,6 @@ def test_a_hook_is_silent_and_ends_well_whether_dreamd_is_there_or_not(shell: st
         program.chmod(0o755)
         expected = {(0, f"{word} {ROOT}\n".encode(), b"") for word in ("bootstrap", "ingest")}
         assert {ran(command) for command in hooks} == expected
-
-
-def commands_in(value: object) -> list[str]:
-    """Every hook's command in a setting, in each agent's form."""
-    inner = value.get("hooks", [value]) if isinstance(value, dict) else []
-    return [one["command"] for one in inner if isinstance(one.get("command"), str)]
 
 
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent.name in ("claude-code", "codex")])
