@@ -26,7 +26,6 @@ MARK = (
 )
 # Agents leave comments out, also one that a line of memory would begin and never end; and they read the file that
 # follows an @. They look for it in each piece of Markdown, which begins behind any mark but a letter or a digit.
-_HIDES, _SHOWN = "<!--", "&lt;!--"
 _IMPORTS = re.compile(r"(?<!\\)((?:\\\\)+|(?<![^\W_]))@(?=\S)")
 _WINDOW, _LONGEST = 200_000, 1 << 20
 
@@ -63,7 +62,7 @@ class ShownMemory:
         while True:
             most = max(room - len(frame.encode()), 0)
             said = lasting(self.workspace, reader.window or _WINDOW, most, self.redaction, self.environment)
-            whole = frame + _IMPORTS.sub(r"\1\\@", said.replace(_HIDES, _SHOWN))
+            whole = frame + escaped(said)
             rows, size = whole.count("\n"), len(whole.encode(errors="replace"))
             if most == 0 or (rows <= cap.lines and size <= cap.bytes):
                 return whole
@@ -73,6 +72,14 @@ class ShownMemory:
         """Have each version write this file. Raise StorageError."""
         files = ShownFiles((*(one for one in _known(self.workspace) if one.path != file.path), file))
         self.workspace.disk().write_atomic(_path(self.workspace), encode(files).encode())
+
+
+def escaped(text: str) -> str:
+    """Return Markdown of which an agent hides nothing, and in which it follows no import.
+
+    The digests of former blocks are of lines that were escaped like this.
+    """
+    return _IMPORTS.sub(r"\1\\@", text.replace("<!--", "&lt;!--"))
 
 
 def agent_files(workspace: Workspace) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
+from daemon.workspace.agent_files import escaped
 from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store
 from state.document.document import PIN, Edit, SectionName, parse, render
@@ -26,7 +27,7 @@ from state.stores.history.memory import decode_document
 
 _LONGEST = 4 * 1024**2
 _CODE = re.compile(r"<!-- Made by dreamd [^\n]*? ([0-9a-f]{8}) -->")
-_IMPORTS, _IMPORTED = re.compile(r"(?<!\\)((?:\\\\)+|(?<![^\W_]))@(?=\S)"), re.compile(r"(?<![^\W_])\\@(?=\S)")
+_ESCAPED_IMPORT = re.compile(r"(?<![^\W_])\\@(?=\S)")
 _Line = tuple[SectionName | None, str, bool]
 
 
@@ -124,7 +125,7 @@ def _edits(
     """Yield what a person did to a block whose lines were `base`: a line that is gone, come or corrected."""
     shown, known = shown_of(store), dict[str, tuple[SectionName, str, bool]]()
     for section, block in parse(text).lines():
-        row = item(_IMPORTS.sub(r"\1\\@", shown(block.text).strip().replace("<!--", "&lt;!--")))
+        row = item(escaped(shown(block.text).strip()))
         for _, as_read, _ in _lines(f"## {section.value}\n{row}")[:1]:
             known[_id(key, section, as_read)] = (section, block.text, block.pinned)
     for _, first, last, start, end in SequenceMatcher(a=base, b=ids, autojunk=False).get_opcodes():
@@ -135,7 +136,7 @@ def _edits(
             olds, news = ([one for one in side if one[0] is section] for side in (gone, come))
             for old, new in zip_longest(olds, news):
                 pin = f" {PIN}" if (old and old[2]) or (new and new[2]) else ""
-                said = f"{_IMPORTED.sub('@', new[1].replace('&lt;!--', '<!--'))}{pin}" if new else None
+                said = f"{_ESCAPED_IMPORT.sub('@', new[1].replace('&lt;!--', '<!--'))}{pin}" if new else None
                 yield Edit(section, (old[1],) if old else (), said)
 
 
