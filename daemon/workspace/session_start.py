@@ -42,8 +42,8 @@ class Session:
 class _Facts:
     """Of state.db: how the last dream ended and when, how much waits for the owner, whether anything is forgotten.
 
-    `verdict` is that on its proposal, empty for a dream that made none. `memory` is what is to be read in place of
-    MEMORY.md, `torn` says that a conflict stands there.
+    `verdict` is that on its proposal, empty for a dream that made none. `memory` is what is to be read: MEMORY.md,
+    or what stands in for it; `torn` says that a conflict is in the file.
     """
 
     outcome: str = ""
@@ -52,7 +52,7 @@ class _Facts:
     changes: int = 0
     forgets: bool = False
     version: int = 0
-    memory: str | None = None
+    memory: str = ""
     torn: bool = False
 
 
@@ -64,18 +64,17 @@ def session(
     now: datetime,
     environment: Mapping[str, str] = os.environ,
 ) -> Session:
-    """What an agent reads now, for a context window of so many tokens, within the limits of its hook.
+    """Return what an agent reads now, for a context window of so many tokens, within the limits of its hook.
 
-    Raises StorageError when MEMORY.md or the notes cannot be read.
+    Raise StorageError when MEMORY.md or the notes cannot be read.
     """
     notices = list[str]()
     memory, newest = _memory(workspace, notices), look(workspace, lambda notes: notes.newest())
     everywhere, beside = _everywhere(workspace, environment, notices)
     facts = _facts(workspace, memory)
-    memory = memory if facts.memory is None else facts.memory
     shown_of = _unforgotten(workspace) if facts.forgets else str
     ready = bootstrap(
-        memory,
+        facts.memory,
         newest.notes,
         window,
         limits.characters if limits else None,
@@ -86,7 +85,7 @@ def session(
         most_bytes=limits.size if limits else None,
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
-    return Session(replace(ready, digest=digest_of(memory), version=facts.version), tuple(notices))
+    return Session(replace(ready, digest=digest_of(facts.memory), version=facts.version), tuple(notices))
 
 
 def lasting(
@@ -96,18 +95,17 @@ def lasting(
 
     Raise StorageError when MEMORY.md cannot be read.
     """
-    memory = _memory(workspace, [])
-    facts, (everywhere, _) = _facts(workspace, memory), _everywhere(workspace, environment, [])
-    memory = memory if facts.memory is None else facts.memory
+    facts, (everywhere, _) = _facts(workspace, _memory(workspace, [])), _everywhere(workspace, environment, [])
     shown_of = _unforgotten(workspace) if facts.forgets else str
-    given = bootstrap(memory, (), window, None, redaction, shown_of, everywhere=everywhere, most_bytes=most_bytes)
-    return given.text
+    return bootstrap(
+        facts.memory, (), window, None, redaction, shown_of, everywhere=everywhere, most_bytes=most_bytes
+    ).text
 
 
 def project_budget(
     workspace: Workspace, window: int, redaction: Redaction, environment: Mapping[str, str] = os.environ
 ) -> int:
-    """Characters that MEMORY.md may have so that a reader gets all of it, beside what is true everywhere."""
+    """Return how many characters of MEMORY.md a reader gets beside what is true everywhere."""
     everywhere, _ = _everywhere(workspace, environment, [])
     if not everywhere:
         return budget_for(window)
@@ -115,16 +113,16 @@ def project_budget(
 
 
 def is_global(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this is the person's global workspace."""
+    """Tell whether this is the person's global workspace."""
     with suppress(DreamdError):
         return str(workspace.root) == os.path.realpath(global_root(environment))
     return False
 
 
 def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Workspace | None]:
-    """MEMORY.md of the person's global workspace, and that workspace; without one, nothing.
+    """Return MEMORY.md of the person's global workspace, and that workspace; without one, nothing.
 
-    Raises StorageError, UsageError when it cannot be read.
+    Raise StorageError, UsageError when it cannot be read.
     """
     if not has_global_workspace(environment):
         return "", None
@@ -135,7 +133,7 @@ def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Wor
 def _everywhere(
     workspace: Workspace, environment: Mapping[str, str], notices: list[str]
 ) -> tuple[str, Workspace | None]:
-    """What the global workspace says in every other one, and which it is; a notice when it cannot be read."""
+    """Return what the global workspace says in every other one, and which it is; add a notice if it is unreadable."""
     if is_global(workspace, environment):
         return "", None
     try:
@@ -146,7 +144,7 @@ def _everywhere(
 
 
 def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime) -> str:
-    """The one line about what a person has to do, the most urgent thing; "" when there is nothing."""
+    """Return the one line about what a person has to do, the most urgent thing; "" when there is nothing."""
     troubles = {
         "git left a conflict in MEMORY.md, this is the version before it": facts.torn,
         "the last dream failed": facts.outcome == "failed",
@@ -171,12 +169,12 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
 
 
 def _facts(workspace: Workspace, memory: str = "") -> _Facts:
-    """The facts in state.db. What cannot be read may have forgotten something; the status says what is wrong.
+    """Return the facts in state.db. What cannot be read may have forgotten something; the status says what is wrong.
 
     `memory` is what MEMORY.md holds.
     """
     if not os.path.lexists(workspace.database):
-        return _Facts()
+        return _Facts(memory=memory)
     import sqlite3
 
     from state.stores.database.connection import open_unmigrated
@@ -194,15 +192,15 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
                 " (SELECT coalesce(max(number), 0) FROM versions)",
                 (last["id"] if last else "",),
             ).fetchone()
-            instead, torn = _in_place_of(memory, workspace, connection)
+            read, torn = _in_place_of(memory, workspace, connection)
     except (sqlite3.Error, DreamdError):
-        return _Facts(forgets=True)
+        return _Facts(forgets=True, memory=memory)
     outcome, ended = (last["outcome"], last["at"]) if last else ("", "")
-    return _Facts(outcome, ended, counted[0] or "", counted[1], bool(counted[2]), counted[3], instead, torn)
+    return _Facts(outcome, ended, counted[0] or "", counted[1], bool(counted[2]), counted[3], read, torn)
 
 
-def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str | None, bool]:
-    """What is read in place of what git put into MEMORY.md, and whether that is a conflict.
+def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str, bool]:
+    """Return MEMORY.md, or what is read in place of what git put into it; and whether that is a conflict.
 
     A file that is the last version, or an edit of what git does not track, is not looked at any further.
     """
@@ -210,26 +208,26 @@ def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") ->
     query = "SELECT digest FROM versions WHERE cause <> 'found' ORDER BY number DESC LIMIT 1"
     last = connection.execute(query).fetchone()
     if last is None or not memory.strip() or last["digest"] == digest:
-        return None, False
+        return memory, False
     is_known = connection.execute("SELECT 1 FROM versions WHERE digest = ?", (digest,)).fetchone()
     if not is_known and "<<<<<<<" not in memory:
         from state.stores.git.repository import git_file
 
         tracked = git_file(workspace.document)
         if tracked is None or not tracked.blob:
-            return None, False
+            return memory, False
     from state.stores.git.reading import Found, reading
 
     try:
         read = reading(workspace, connection)
     except DreamdError:  # the status says what is wrong with it
-        return None, False
+        return memory, False
     is_torn = read.found is Found.CONFLICT
-    return read.text if is_torn or read.found is Found.CHECKOUT else None, is_torn
+    return read.text if is_torn or read.found is Found.CHECKOUT else memory, is_torn
 
 
 def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
-    """What may be shown of a note: not what was forgotten for good. Without notes nothing is loaded."""
+    """Return what cuts forgotten texts out of a note before it is shown. Without notes nothing is loaded."""
 
     @cache
     def unforgotten() -> Callable[[str], str]:
@@ -244,7 +242,7 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
 
 
 def _memory(workspace: Workspace, notices: list[str]) -> str:
-    """The workspace's MEMORY.md."""
+    """Return the workspace's MEMORY.md, and add a notice if it is not all UTF-8."""
     content = workspace.disk().read_optional(workspace.document) or b""
     text = content.decode(errors="replace")
     if "\ufffd" in text and "\ufffd".encode() not in content:
