@@ -21,6 +21,7 @@ from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.crystals.vectors import NAME, carry_over
+from state.stores.database import former_entries
 from state.stores.database.connection import (
     compact,
     from_text,
@@ -31,7 +32,6 @@ from state.stores.database.connection import (
     transaction,
 )
 from state.stores.database.copies import copies_of, is_copy_due, make_copy, next_number, number_of
-from state.stores.database.former_entries import FILE, WRITTEN
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
@@ -74,12 +74,12 @@ _LEAST_CORRECTION = timedelta(seconds=1)
 
 
 def utc_now() -> datetime:
-    """The current time, aware, in UTC."""
+    """Return the current time, aware, in UTC."""
     return datetime.now(UTC) + _clock.behind
 
 
 def follow_clock(said: datetime, asked: float) -> timedelta:
-    """Go by another clock from now on; by how much that changed `utc_now`.
+    """Go by another clock from now on, and return by how much that changed `utc_now`.
 
     It was `asked` at that moment of `time.monotonic`, and `said` its time some time since. Less than a second is no
     difference.
@@ -120,7 +120,7 @@ class Store:
     worker: "ModelWorker | None" = None
 
     def embedder(self) -> Embedder | None:
-        """The embedding model, loaded at the first call; None when there is none (a notice says so)."""
+        """Return the embedding model, loaded at the first call; None when there is none (a notice says so)."""
         embedder = self.embedding.get()
         if isinstance(embedder, Unavailable):
             self.notice(embedder.reason)
@@ -139,11 +139,11 @@ class Store:
         return Searcher(self.crystals, self.embedder(), self.index(), beside)
 
     def index(self) -> VectorIndex | None:
-        """ChromaDB, if the store is too large to read its vectors and it is open; else it is opened meanwhile."""
+        """Return ChromaDB if the store is too large to read its vectors; while it is not open yet, have it opened."""
         return self.indexing.ready(self.crystals) if self.crystals.newest() > SCANNED_UP_TO and self.owned else None
 
     def embed(self, stop: Callable[[], bool] = lambda: False) -> int:
-        """Embed the crystals that wait for a vector, and have ChromaDB told; how many."""
+        """Embed the crystals that wait for a vector, have ChromaDB told, and return how many."""
         vectors, done = self.crystals.vectors, 0
         if embedder := self.embedder():
             while not stop() and (count := vectors.embed_pending(embedder, EMBED_BATCH)):
@@ -153,7 +153,7 @@ class Store:
         return done
 
     def sweep(self, now: datetime) -> int:
-        """Delete rows of the ledger older than `retention` allows, once a day; returns how many.
+        """Delete rows of the ledger older than `retention` allows, once a day; return how many.
 
         Of the receipts of bootstraps the last ones stay. Files that nobody waits for any more go each time.
         """
@@ -261,10 +261,11 @@ def recover(store: Store) -> None:
     with suppress(DocumentError, StorageError):  # whoever needs its text says what is wrong with it
         if store.memory.recover():
             store.notice(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
-    if count := Meta(store.crystals.connection).get(WRITTEN):
-        where = store.workspace.state / FILE
+    meta = Meta(store.crystals.connection)
+    if count := meta.get(former_entries.WRITTEN):
+        where = store.workspace.state / former_entries.FILE
         store.notice(f"{count} entries that programs kept here are now in {where}: docs/agents.md, LangGraph's store")
-        Meta(store.crystals.connection).remove(WRITTEN)
+        meta.remove(former_entries.WRITTEN)
     from daemon.workspace.agent_files import write_agent_files  # which are about stores
     from daemon.workspace.former_blocks import remove_blocks
 
@@ -277,7 +278,7 @@ def _embedding(config: Config) -> Embedding:
 
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:
-    """The folders that an owner writes in, each after the one that it is in."""
+    """Return the folders that an owner writes in, parents first."""
     inside = (workspace.index, workspace.checkpoints)
     return (workspace.scratch.parent, *inside)
 
