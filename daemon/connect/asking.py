@@ -15,7 +15,7 @@ _MOST_SECONDS = 120.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-def said(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
     """Run a command and return what it said, without colours. Raise OSError, subprocess.TimeoutExpired."""
     ran = subprocess.run(  # noqa: S603 - the agent itself
         command, capture_output=True, text=True, errors="replace", timeout=_MOST_SECONDS, check=False, cwd=folder,
@@ -43,7 +43,7 @@ def running(
             process.kill()
 
 
-def asked(process: subprocess.Popen[bytes], *messages: Mapping[str, object]) -> dict[str, Any]:
+def ask(process: subprocess.Popen[bytes], *messages: Mapping[str, object]) -> dict[str, Any]:
     """Send the messages and return the result of the last one, which has an id. Raise ValueError without one."""
     assert process.stdin is not None
     assert process.stdout is not None

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from daemon.connect.agent import SERVER, Agent, CheckResult, State, commands_in, format_of
-from daemon.connect.asking import SECONDS, asked, running, said
+from daemon.connect.asking import SECONDS, ask, run, running
 from daemon.connect.edit import Setting, at, read
 from daemon.connect.plan import missing, text_of
 from daemon.connect.record import Connection, Written
@@ -50,9 +50,9 @@ def check(
     yield from files
     settings = [one.setting for written in connection.files for one in written.puts]
     for server, variables in filter(None, map(_server_in, settings)):
-        yield _answers(server, variables, project, environment)
-    for hook in filter(None, map(_start_in, settings)):
-        yield _gives(hook, project, environment)
+        yield _try_server(server, variables, project, environment)
+    for hook in filter(None, map(_start_hook_in, settings)):
+        yield _try_hook(hook, project, environment)
     if any(one.state is State.WRONG for one in files):
         return
     folders = environment.get("PATH", os.defpath).split(os.pathsep)
@@ -62,7 +62,7 @@ def check(
         least = max(agent.since, agent.since_file if connection.in_file else ())
         yield from _version(agent, program, least, project, asked_in)
     if agent.lists and shutil.which(agent.lists[0], path=path):
-        yield _knows(agent, project, asked_in)
+        yield _ask_agent(agent, project, asked_in)
     if agent.tries is not None and (program or not agent.lists):
         yield from agent.tries(settings, project, asked_in)
 
@@ -107,7 +107,7 @@ def _version(
 ) -> Iterator[CheckResult]:
     """Yield the agent's version, and whether it is one that shows the memory."""
     with suppress(OSError, subprocess.TimeoutExpired):
-        found = re.search(r"\d+(\.\d+)+", said([program, "--version"], project, environment).stdout)
+        found = re.search(r"\d+(\.\d+)+", run([program, "--version"], project, environment).stdout)
         if found is None:
             return
         least = ".".join(map(str, since))
@@ -126,12 +126,12 @@ def _server_in(setting: Setting) -> tuple[list[str], dict[str, str]] | None:
     return words, {**value.get("env", {}), **value.get("environment", {})}
 
 
-def _start_in(setting: Setting) -> str:
+def _start_hook_in(setting: Setting) -> str:
     """Return the command of the hook at the start of a session; "" when the setting is another one."""
     return next(iter(commands_in(setting)), "") if setting.path[-1].casefold() == "sessionstart" else ""
 
 
-def _answers(
+def _try_server(
     command: Sequence[str], variables: Mapping[str, str], project: Path, environment: Mapping[str, str]
 ) -> CheckResult:
     """Try whether the server starts with next to no environment, and has its tools."""
@@ -141,9 +141,9 @@ def _answers(
     advice = f"run: {shlex.join(command)}"
     try:
         with running(command, project, {**passed_on, **variables}) as server:
-            asked(server, {"id": 1, "method": "initialize", "params": about})
+            ask(server, {"id": 1, "method": "initialize", "params": about})
             seconds = time.monotonic() - begin
-            tools = asked(server, {"method": "notifications/initialized"}, {"id": 2, "method": "tools/list"})
+            tools = ask(server, {"method": "notifications/initialized"}, {"id": 2, "method": "tools/list"})
     except (OSError, ValueError) as error:
         return CheckResult(State.WRONG, f"the server does not answer: {error}", advice)
     number = len(tools.get("tools", ()))
@@ -151,7 +151,7 @@ def _answers(
     return CheckResult(State.OK if number else State.WRONG, what, "" if number else advice)
 
 
-def _gives(command: str, project: Path, environment: Mapping[str, str]) -> CheckResult:
+def _try_hook(command: str, project: Path, environment: Mapping[str, str]) -> CheckResult:
     """Try whether the hook gives what goes into the context, in the form that agents take."""
     event = {"session_id": "", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
     begin = time.monotonic()
@@ -182,19 +182,19 @@ def _context_in(answer: object) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _knows(agent: Agent, project: Path, environment: Mapping[str, str]) -> CheckResult:
+def _ask_agent(agent: Agent, project: Path, environment: Mapping[str, str]) -> CheckResult:
     """Return whether the agent itself knows the server."""
-    asked = shlex.join(agent.lists)
+    command = shlex.join(agent.lists)
     try:
-        answer = said(agent.lists, project, environment)
+        answer = run(agent.lists, project, environment)
     except subprocess.TimeoutExpired as error:
-        return CheckResult(State.WAITS, f"'{asked}' has not answered in {error.timeout:.0f} s", f"run: {asked}")
+        return CheckResult(State.WAITS, f"'{command}' has not answered in {error.timeout:.0f} s", f"run: {command}")
     except OSError as error:
-        return CheckResult(State.WRONG, f"'{asked}' fails: {error}", f"run: {asked}")
+        return CheckResult(State.WRONG, f"'{command}' fails: {error}", f"run: {command}")
     text = f"{answer.stdout}\n{answer.stderr}"  # Gemini CLI answers on stderr
     if answer.returncode == 0 and re.search(agent.knows, text, re.MULTILINE):
-        return CheckResult(State.OK, f"'{asked}' knows the server")
+        return CheckResult(State.OK, f"'{command}' knows the server")
     state = State.WAITS if re.search(agent.waits, text, re.MULTILINE) else State.WRONG
     rows = [line.strip() for line in text.splitlines() if "Status" in line or SERVER in line]
     row = next((one for one in rows if "Status" in one), "".join(rows[:1]))
-    return CheckResult(state, f"'{asked}' has no such server that works: {row}".rstrip(": "), agent.unknown)
+    return CheckResult(state, f"'{command}' has no such server that works: {row}".rstrip(": "), agent.unknown)

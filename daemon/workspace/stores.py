@@ -279,8 +279,7 @@ def _embedding(config: Config) -> Embedding:
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:
     """Return the folders that an owner writes in, parents first."""
-    inside = (workspace.index, workspace.checkpoints)
-    return (workspace.scratch.parent, *inside)
+    return (workspace.scratch.parent, workspace.index, workspace.checkpoints)
 
 
 def _database(workspace: Workspace, *, owned: bool) -> Connection:

@@ -24,7 +24,7 @@ from daemon.connect.agent import (
     commands_in,
     hook,
 )
-from daemon.connect.asking import asked, running
+from daemon.connect.asking import ask, running
 from daemon.connect.edit import Setting, at
 
 NAME = "codex"
@@ -82,10 +82,8 @@ def _tries(settings: Sequence[Setting], project: Path, environment: Mapping[str,
     advice = "'dreamd connect codex --trust', or start 'codex' there, trust the folder and allow them with /hooks"
     try:
         with running(["codex", "app-server"], project, environment) as server:
-            asked(
-                server, {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": SERVER, "version": "1"}}}
-            )
-            listed = asked(
+            ask(server, {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": SERVER, "version": "1"}}})
+            listed = ask(
                 server,
                 {"method": "initialized"},
                 {"id": 2, "method": "hooks/list", "params": {"cwds": [str(project)]}},

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from daemon.connect.agent import SERVER, Agent, AgentFile, CheckResult, Place, Read, Scope, State
-from daemon.connect.asking import said
+from daemon.connect.asking import run
 from daemon.connect.edit import Setting, at
 
 NAME = "opencode"
@@ -27,16 +27,16 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
 
 def _tries(settings: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
     """Yield whether MEMORY.md is one of the instructions that opencode itself reads, of all its files together."""
-    asked = "opencode debug config"
+    command = "opencode debug config"
     try:
-        read = at(json.loads(said(asked.split(), project, environment).stdout), ("instructions",), [])
+        read = at(json.loads(run(command.split(), project, environment).stdout), ("instructions",), [])
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        yield CheckResult(State.WAITS, f"'{asked}' does not say what it reads", f"run: {asked}")
+        yield CheckResult(State.WAITS, f"'{command}' does not say what it reads", f"run: {command}")
         return
     for one in (one for one in settings if one.path == ("instructions",)):
         is_read = isinstance(read, list) and one.value in read
         what = f"opencode {'reads' if is_read else 'does not read'} {one.value}"
-        yield CheckResult(State.OK if is_read else State.WRONG, what, "" if is_read else f"run: {asked}")
+        yield CheckResult(State.OK if is_read else State.WRONG, what, "" if is_read else f"run: {command}")
 
 
 OPENCODE = Agent(

@@ -113,7 +113,7 @@ def _jobs(context: RepairContext) -> Iterator[Job]:
 
 
 def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
-    """Open the stores, finish interrupted commits, repair the indexes; yields what is still wrong."""
+    """Open the stores, finish interrupted commits, repair the indexes; yield what is still wrong."""
     with _opened(context) as store:
         try:
             recover(store)
