@@ -157,9 +157,9 @@ def ground(place: Path) -> Iterator[Ground]:
 
 
 @contextmanager
-def database(url: str, size: int = 8) -> Iterator[FleetDatabase]:
+def database(url: str) -> Iterator[FleetDatabase]:
     """The database as a process of the fleet has it."""
-    made = FleetDatabase(url, size)
+    made = FleetDatabase(url, 8)
     try:
         yield made
     finally:

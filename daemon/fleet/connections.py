@@ -63,7 +63,8 @@ def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Co
         database = open_database(config, size)
         stack.callback(database.close)
         objects = open_objects(config.fleet.objects, environment)
-        _require_holds_generations(database, objects, config.fleet.objects)
+        if not _mark_of(objects):
+            _require_no_generations(database, config.fleet.objects)
         _require_same_fleet(database, objects, config.fleet.objects)
         stack.pop_all()
     return Connections(database, objects)
@@ -85,31 +86,30 @@ def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt:
         objects = open_objects(config.fleet.objects, environment)
         recovery = Recovery(database)
         if recovery.is_empty():
-            with suppress(NotFoundError):
-                found = objects.get(MARK).decode()
-                if adopt:
-                    recovery.mark(found)
-        elif adopt or _is_marked(objects):
+            if (found := _mark_of(objects)) and adopt:
+                recovery.mark(found.decode())
+        elif adopt or _mark_of(objects):
             _require_same_fleet(database, objects, config.fleet.objects)
         stack.pop_all()
     return Connections(database, objects)
 
 
-def _require_holds_generations(database: "FleetDatabase", objects: "Objects", url: str) -> None:
-    """Return unless the database names generations, and the store has not even a mark. Raises ConfigError."""
+def _require_no_generations(database: "FleetDatabase", url: str) -> None:
+    """Return if the database names no generation: the store at this URL is empty. Raise ConfigError."""
     row = database.row("SELECT count(*) AS count FROM workspaces WHERE generation > 0 AND removed_at IS NULL")
-    if row is not None and row["count"] and not _is_marked(objects):
+    if row is not None and row["count"]:
         raise ConfigError(
             f"{url} is empty, and the database has {row['count']:,} workspaces whose memory lies in an object store",
             "check fleet.objects; if that store was lost, see the runbook in docs/fleet.md",
         )
 
 
-def _is_marked(objects: "Objects") -> bool:
+def _mark_of(objects: "Objects") -> bytes:
+    """Return which fleet's store this is; empty for a store that is nobody's yet."""
     try:
-        return bool(objects.get(MARK))
+        return objects.get(MARK)
     except NotFoundError:
-        return False
+        return b""
 
 
 def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str) -> None:
@@ -118,17 +118,11 @@ def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str)
 
     row = database.row("SELECT mark::text AS mark FROM fleet")
     mark = str(row["mark"] if row else "").encode()
-    try:
-        found = objects.get(MARK)
-    except NotFoundError:
+    if not _mark_of(objects):
         probe(objects, f"probe-{os.urandom(8).hex()}")
-        try:
+        with suppress(ConflictError):
             objects.put_new(MARK, mark)
-        except ConflictError:
-            found = objects.get(MARK)
-        else:
-            found = mark
-    if found != mark:
+    if _mark_of(objects) != mark:
         raise ConfigError(
             f"the objects in {url} are another fleet's than the database",
             "set fleet.database and fleet.objects of one fleet; after a restore see the runbook in docs/fleet.md",

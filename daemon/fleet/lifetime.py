@@ -26,7 +26,8 @@ _RETRY_SECONDS = 1.0
 class Lifetime:
     """The row of a process: a worker, a gateway, or a command that owns a workspace for a moment.
 
-    `condition` is what it says of itself; `ended` is called when it counts as dead, `heard` after each heartbeat.
+    `condition` is what it says of itself; `ended` is called when it counts as dead, `after_each` after
+    each heartbeat that PostgreSQL has heard.
     """
 
     def __init__(
@@ -37,8 +38,8 @@ class Lifetime:
         condition: Callable[[], Condition],
         ended: Callable[[], None] = lambda: None,
         slots: int = 0,
-        heard: Callable[[], None] = lambda: None,
-        seconds: float | None = None,
+        after_each: Callable[[], None] = lambda: None,
+        seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self.worker = me
         self.problem = f"the {kind} is starting"
@@ -48,8 +49,8 @@ class Lifetime:
         self._slots = slots
         self._condition = condition
         self._ended = ended
-        self._after_each = heard
-        self._seconds = seconds or HEARTBEAT_SECONDS
+        self._after_each = after_each
+        self._seconds = seconds
         self._believed_until = 0.0
         self._draining = False
         self._stopping = threading.Event()

@@ -19,7 +19,6 @@ from daemon.service import malloc
 from state.errors import UnreachableError
 
 if TYPE_CHECKING:
-    from daemon.fleet.connections import Connections
     from daemon.fleet.gateways.gateway import Gateway
     from daemon.fleet.workers.worker import Worker
 

@@ -25,13 +25,13 @@ _FORM = re.compile(r"dreamd_[0-9a-f]{12}_[0-9a-f]{48}")
 class Bearers:
     """The tokens that were shown here. `look` asks PostgreSQL. Any thread may call."""
 
-    def __init__(self, look: Callable[[str], Token | None], seconds: float = SECONDS) -> None:
+    def __init__(self, look: Callable[[str], Token | None]) -> None:
         self._look = look
         self._lock = threading.Lock()
         # By their digests: nothing that is kept here is of use to anybody.
-        self._shown: Recent[bytes, Token] = Recent(_MOST, seconds)
+        self._shown: Recent[bytes, Token] = Recent(_MOST, SECONDS)
         # Apart: no number of bad ones drives out a good one.
-        self._bad: Recent[bytes, bool] = Recent(_MOST, seconds)
+        self._bad: Recent[bytes, bool] = Recent(_MOST, SECONDS)
         self._familiar: Recent[bytes, bool] = Recent(_MOST, _KNOWN_SECONDS)
         self._known: Recent[str, Token] = Recent(_MOST, _KNOWN_SECONDS)
         self._looks: dict[bytes, Future[Token | None]] = {}

@@ -18,18 +18,12 @@ _MINUTE = 60
 class NoteQuotas:
     """What is known of tenants' quotas, for a second; between two looks a gateway counts what it lets in itself.
 
-    `notes_this_minute` and `bytes_of` ask PostgreSQL; `now` is seconds since the epoch, for how long to wait.
+    `notes_this_minute` and `bytes_of` ask PostgreSQL.
     """
 
-    def __init__(
-        self,
-        notes_this_minute: Callable[[int], int],
-        bytes_of: Callable[[Place], int],
-        now: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, notes_this_minute: Callable[[int], int], bytes_of: Callable[[Place], int]) -> None:
         self._notes_this_minute = notes_this_minute
         self._bytes_of = bytes_of
-        self._now = now
         self._lock = threading.Lock()
         self._notes: Recent[int, list[int]] = Recent(_MOST, _SECONDS)
         self._sizes: Recent[int, int] = Recent(_MOST, _SIZE_SECONDS)
@@ -38,7 +32,7 @@ class NoteQuotas:
         """Return if a note may be put. Raises QuotaError."""
         quotas = tenant.quotas
         if quotas.notes_per_minute and self._counted(tenant)[0] >= quotas.notes_per_minute:
-            wait = _MINUTE - int(self._now()) % _MINUTE
+            wait = _MINUTE - int(time.time()) % _MINUTE
             raise QuotaError(
                 f"{quotas.notes_per_minute} notes a minute are what this tenant may put",
                 f"try again in {wait} s",

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from state.stores.fleet.standings import Standing, Standings
     from state.stores.generations.objects import Objects
 
-MOST_REPLICAS = 2_000
-MOST_BYTES = 20 << 30
+_MOST_REPLICAS = 2_000
+_MOST_BYTES = 20 << 30
 # An empty workspace's files are not nothing.
 _LEAST_BYTES = 1 << 18
 _TRIES = 8
@@ -93,15 +93,11 @@ class Replicas:
         objects: "Objects",
         standings: "Standings",
         redaction: "Callable[[], Redaction]",
-        most_bytes: int = MOST_BYTES,
-        most: int = MOST_REPLICAS,
     ) -> None:
         self._folder = folder
         self._objects = objects
         self._standings = standings
         self._redaction = redaction
-        self._most_bytes = most_bytes
-        self._most = most
         self._lock = threading.Lock()
         self._replicas: dict[int, Replica] = {}
         # What was forgotten while this gateway was not there lies in none of them.
@@ -198,7 +194,7 @@ class Replicas:
         while True:
             with self._lock:
                 every = self._replicas
-                if len(every) <= self._most and sum(one.bytes for one in every.values()) <= self._most_bytes:
+                if len(every) <= _MOST_REPLICAS and sum(one.bytes for one in every.values()) <= _MOST_BYTES:
                     return
                 idle = [(one.used, number) for number, one in every.items() if not one.users]
                 if not idle:

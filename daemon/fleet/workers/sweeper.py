@@ -133,14 +133,15 @@ class Sweeper:
         if lost:
             sweep.clear_lost(lost, [row.place.id for row in rows if row.lost and not row.outage])
             logs.get().warning("jobs_lost", workspaces=len(lost))
+        alone = len(lost) == 1
         until, wanted, done = list[tuple[int, datetime | None]](), list[_Wanted](), list[int]()
         for row in rows:
-            found = _look(row, capacity.now, self._thresholds(), alone=len(lost) == 1)
+            found = _look(row, capacity.now, self._thresholds(), alone=alone)
             if isinstance(found, _Wanted):
                 wanted.append(found)
             else:
                 until.append((row.place.id, found))
-                done += [row.place.id] if _has_failed(row) and not _is_paused(row, alone=len(lost) == 1) else []
+                done += [row.place.id] if _has_failed(row) and not _is_paused(row, alone=alone) else []
         if done:  # what a lost job was for was done all the same
             sweep.forgive_lost(done)
         if wanted:

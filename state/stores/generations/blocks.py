@@ -45,7 +45,7 @@ class Extent:
     runs: list[tuple[int, int]]
 
     def sizes(self) -> Iterator[tuple[int, int]]:
-        """Return (offset, bytes) of each run."""
+        """Yield (offset, bytes) of each run."""
         for first, count in self.runs:
             start = first * BLOCK_BYTES
             yield start, min(self.size, start + count * BLOCK_BYTES) - start
@@ -78,22 +78,21 @@ class Blocks:
     def __init__(self, before: Mapping[str, Reading]) -> None:
         # Before any file is looked at: what changes from here on is read again.
         self._began_ns = time.time_ns()
-        self._before = before
-        self._dropped: set[str] = set()
+        self._before = {**before}
         self.readings: dict[str, Reading] = {}
         self.batches = [Batch()]
 
     def repeats(self, name: str, known: Identity) -> bool:
         """Take the file as it was read the last time, if it is that one."""
         reading = self._before.get(name)
-        if reading is None or name in self._dropped or not reading.is_of(known):
+        if reading is None or not reading.is_of(known):
             return False
         self.readings[name] = reading
         return True
 
     def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int, known: Identity | None) -> None:
         """Take so many bytes. Raise StorageError if there are fewer."""
-        before = self._before[name].digests if name in self._before and name not in self._dropped else b""
+        before = self._before[name].digests if name in self._before else b""
         digests = bytearray()
         for number, block in enumerate(read(name, source, size)):
             digest, at = digest_of(block), number * DIGEST_BYTES
@@ -108,11 +107,11 @@ class Blocks:
     def drop(self, name: str) -> None:
         """Forget what was taken under this name; all of its blocks are taken with the next reading."""
         self.readings.pop(name, None)
-        self._dropped.add(name)
+        self._before.pop(name, None)
 
 
 def read(name: str, source: BinaryIO, size: int) -> Iterator[bytes]:
-    """Return the blocks of so many bytes. Raise StorageError if there are fewer."""
+    """Yield the blocks of so many bytes. Raise StorageError if there are fewer."""
     left = size
     while left:
         content = source.read(min(left, _READ_BYTES))

@@ -21,8 +21,8 @@ from state.fleet.generation import Manifest, Part, StoredFile
 from state.stores.generations.belonging import may_be_placed
 from state.stores.generations.blocks import DIGEST_BYTES, Batch, Extent
 
-FORMAT = 2
-LONGEST = 256 * 1024**2
+_FORMAT = 2
+_LONGEST = 256 * 1024**2
 _DIGEST = 32
 _HEX = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 _NAME = re.compile(r"\.?([0-9]{12})-([0-9]{1,19})-([0-9a-f]{32})(?:\..*)?")
@@ -52,7 +52,7 @@ def made_by(key: str) -> tuple[int, int] | None:
 
 def encoded(batch: Batch, manifest: Manifest | None = None) -> bytes:
     """Return the content of an object with these blocks; `manifest`: of the generation whose own it is."""
-    plain: dict[str, Any] = {"format": FORMAT, "blocks": [[one.name, one.size, one.runs] for one in batch.extents]}
+    plain: dict[str, Any] = {"format": _FORMAT, "blocks": [[one.name, one.size, one.runs] for one in batch.extents]}
     if manifest is not None:
         plain |= {
             "place": [manifest.tenant, manifest.workspace],
@@ -83,7 +83,7 @@ def decoded_manifest(content: bytes, key: str, prefix: str) -> Manifest:
         number, fence, at = _number(plain["number"]), _number(plain["fence"]), datetime.fromisoformat(plain["at"])
         manifest = Manifest(tenant, workspace, number, fence, at, files, (*parts, Part(key, len(content))))
     except _MALFORMED as error:
-        raise _wrong(key, "it is no generation") from error
+        raise damaged(key, "it is no generation") from error
     _require_sound(manifest, prefix)
     return manifest
 
@@ -97,10 +97,10 @@ def decoded_batch(content: bytes, key: str, prefix: str) -> Batch:
             for name, size, runs in plain["blocks"]
         ]
     except _MALFORMED as error:
-        raise _wrong(key, "it has no blocks") from error
+        raise damaged(key, "it has no blocks") from error
     sizes = [size for extent in extents for _, size in extent.sizes()]
     if any(size <= 0 for size in sizes) or sum(sizes) != len(blocks):
-        raise _wrong(key, "its blocks are not those that it names")
+        raise damaged(key, "its blocks are not those that it names")
     return Batch(extents, bytearray(blocks))
 
 
@@ -110,12 +110,12 @@ _MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, Recur
 def _decoded(content: bytes, key: str, prefix: str) -> tuple[dict[str, Any], bytes]:
     """Return head and blocks of an object."""
     if not _is_key(key, prefix) or hashlib.sha256(content).hexdigest()[:_DIGEST] != key[-_DIGEST:]:
-        raise _wrong(key, "it is not what was written under this key")
+        raise damaged(key, "it is not what was written under this key")
     try:
         unpacking = zlib.decompressobj()
-        whole = unpacking.decompress(content, LONGEST)
+        whole = unpacking.decompress(content, _LONGEST)
         if unpacking.unconsumed_tail or not unpacking.eof:
-            raise _wrong(key, "it is cut off, or too long")
+            raise damaged(key, "it is cut off, or too long")
         if whole.startswith(b"{"):
             raise StorageError(
                 f"the object {key} was written by an older dreamd",
@@ -125,8 +125,8 @@ def _decoded(content: bytes, key: str, prefix: str) -> tuple[dict[str, Any], byt
         plain = json.loads(whole[_LENGTH.size : start])
         found = plain["format"]
     except (*_MALFORMED, zlib.error, struct.error) as error:
-        raise _wrong(key, "it is none of a generation's objects") from error
-    if found != FORMAT:
+        raise damaged(key, "it is none of a generation's objects") from error
+    if found != _FORMAT:
         raise StorageError(f"the object {key} has format {found!r:.20}", "use the dreamd that wrote it")
     return plain, whole[start:]
 
@@ -146,23 +146,24 @@ def _is_key(key: str, prefix: str) -> bool:
 def _require_sound(manifest: Manifest, prefix: str) -> None:
     key = manifest.key
     if made_by(key) != (manifest.number, manifest.fence):
-        raise _wrong(key, "it is of another generation")
+        raise damaged(key, "it is of another generation")
     for part in manifest.parts:
         if not _is_key(part.key, prefix):
-            raise _wrong(key, f"it names {part.key[:100]!r}, which is no object of this workspace")
+            raise damaged(key, f"it names {part.key[:100]!r}, which is no object of this workspace")
     names = {file.name for file in manifest.files}
     if len(names) != len(manifest.files):
-        raise _wrong(key, "it has two files of one name")
+        raise damaged(key, "it has two files of one name")
     for file in manifest.files:
         steps = file.name.split("/")
         above = {"/".join(steps[:depth]) for depth in range(1, len(steps))}
         if not may_be_placed(file.name) or above & names:
-            raise _wrong(key, f"no workspace has a file {file.name[:100]!r}")
+            raise damaged(key, f"no workspace has a file {file.name[:100]!r}")
         if not -(2**63) <= file.mtime_ns < 2**63:
-            raise _wrong(key, f"the time of {file.name[:100]!r} is none")
+            raise damaged(key, f"the time of {file.name[:100]!r} is none")
         if not _HEX.fullmatch(file.digest):
-            raise _wrong(key, f"the digest of {file.name[:100]!r} is none")
+            raise damaged(key, f"the digest of {file.name[:100]!r} is none")
 
 
-def _wrong(key: str, what: str) -> StorageError:
+def damaged(key: str, what: str) -> StorageError:
+    """Return the error for an object of a generation that cannot be used."""
     return StorageError(f"the object {key}: {what}", "bring up an older generation ('dreamd fleet recover')")

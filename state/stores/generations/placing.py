@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from state.errors import StorageError
 from state.fleet.generation import Manifest, StoredFile
 from state.stores.disk.disk import below, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.generations.belonging import FOLDERS, KEPT
 from state.stores.generations.blocks import Batch, Reading, digest_of, read
+from state.stores.generations.manifests import damaged
 from state.stores.generations.snapshot import identity
+
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def place(folder: Path, manifest: Manifest, batches: Iterable[Batch]) -> dict[str, Reading]:
@@ -62,9 +64,6 @@ def _write(root: Path, batch: Batch, names: set[str]) -> None:
             at += sum(size for _, size in sizes)
 
 
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-
-
 def _finished(root: Path, file: StoredFile, began_ns: int, key: str) -> Reading:
     path = root / file.name
     fd = os.open(path, _WRITE, 0o600)
@@ -76,8 +75,5 @@ def _finished(root: Path, file: StoredFile, began_ns: int, key: str) -> Reading:
     with opened(path) as source:
         digests = b"".join(map(digest_of, read(file.name, source, file.size)))
     if digest_of(digests).hex() != file.digest:
-        raise StorageError(
-            f"the object {key}: {file.name} does not come out as it was put",
-            "bring up an older generation ('dreamd fleet recover')",
-        )
+        raise damaged(key, f"{file.name} does not come out as it was put")
     return Reading(identity(root, file.name) or (), began_ns, file, digests)

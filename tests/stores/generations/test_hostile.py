@@ -129,7 +129,6 @@ def test_a_key_of_another_workspace_is_none_of_this_one(folder_store: Objects, m
 
 def test_no_link_in_the_folder_is_followed(folder_store: Objects, made: Manifest, tmp_path: Path) -> None:
     outside = make_folder(tmp_path / "outside")
-    (outside / "crystals").mkdir()
     before = contents(outside)
     for name in (".dreamd", "memory", "MEMORY.md", ".dreamd/index", ".dreamd/history"):
         there = tmp_path / name.replace("/", "-")

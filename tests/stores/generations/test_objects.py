@@ -14,10 +14,10 @@ from tests.support.s3 import S3
 
 
 def test_an_object_is_written_once(objects: Objects) -> None:
-    objects.put_new("1/2/packs/a", b"first")
+    objects.put_new("1/2/parts/a", b"first")
     with pytest.raises(ConflictError):
-        objects.put_new("1/2/packs/a", b"second")
-    assert objects.get("1/2/packs/a") == b"first"
+        objects.put_new("1/2/parts/a", b"second")
+    assert objects.get("1/2/parts/a") == b"first"
 
 
 def test_what_is_missing_is_not_found_and_deleting_it_is_done(objects: Objects) -> None:
@@ -75,9 +75,9 @@ def test_no_key_leads_out_of_a_folder(folder_store: Objects, key: str) -> None:
 
 
 def test_objects_in_a_folder_are_their_owners_alone(folder_store: Objects, tmp_path: Path) -> None:
-    folder_store.put_new("1/2/packs/a", b"x")
+    folder_store.put_new("1/2/parts/a", b"x")
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "store").rglob("*")}
-    assert modes == {"1": 0o700, "2": 0o700, "packs": 0o700, "a": 0o600}
+    assert modes == {"1": 0o700, "2": 0o700, "parts": 0o700, "a": 0o600}
 
 
 def test_a_folder_that_is_away_is_not_a_store_without_objects(folder_store: Objects, tmp_path: Path) -> None:

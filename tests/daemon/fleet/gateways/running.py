@@ -111,9 +111,9 @@ class Fleet:
         name = f"t{os.urandom(4).hex()}"
         return Tokens(self.database, os.urandom).add(tenant, name, rights, workspaces, expires_at)
 
-    def commit(self, place: Place, write: Callable[[Path], None], *, owner: Worker | None = None) -> Place:
+    def commit(self, place: Place, write: Callable[[Path], None]) -> Place:
         """A generation of this workspace, as a worker commits one that takes in what waits."""
-        worker = owner or Worker(uuid4(), "127.0.0.1:9", "secret")
+        worker = Worker(uuid4(), "127.0.0.1:9", "secret")
         Processes(self.database).begin("worker", worker, "here", "1")
         leases = Leases(self.database)
         lease = leases.take(place.id, worker.id)
@@ -129,8 +129,7 @@ class Fleet:
         number = lease.generation.number + 1
         manifest = generations.put(generations.take(folder, previous), lease, datetime.now(UTC))
         leases.commit(lease, Commit(Generation(number, manifest.key), manifest.bytes, taken))
-        if owner is None:
-            Processes(self.database).end(worker.id)
+        Processes(self.database).end(worker.id)
         return place
 
     @contextmanager

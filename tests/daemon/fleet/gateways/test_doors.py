@@ -14,11 +14,11 @@ from tests.daemon.http.running import spoken
 READ, WRITE, DREAM, MANAGE = Right.READ, Right.WRITE, Right.DREAM, Right.MANAGE
 
 
-def raw(door: Door, *lines: str, body: bytes = b"") -> bytes:
+def raw(door: Door, *lines: str) -> bytes:
     """What is answered to a request as it stands here."""
     connection = socket.create_connection(("127.0.0.1", door.port), timeout=60)
-    head = "\r\n".join([*lines, f"Host: 127.0.0.1:{door.port}", f"Content-Length: {len(body)}", "Connection: close"])
-    return spoken(connection, head.encode("latin-1") + b"\r\n\r\n" + body)
+    head = "\r\n".join([*lines, f"Host: 127.0.0.1:{door.port}", "Content-Length: 0", "Connection: close"])
+    return spoken(connection, head.encode("latin-1") + b"\r\n\r\n")
 
 
 def status_of(answer: bytes) -> int:

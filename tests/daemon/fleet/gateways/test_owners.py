@@ -52,11 +52,11 @@ def process(home: Fleet, kind: str, **more: str) -> Iterator[subprocess.Popen[by
             one.wait(60)
 
 
-def ends(one: subprocess.Popen[bytes], seconds: float = 12) -> float:
+def ends(one: subprocess.Popen[bytes]) -> float:
     """End it in order; how long that took."""
     began = time.monotonic()
     one.send_signal(signal.SIGTERM)
-    one.wait(seconds)
+    one.wait(12)
     return time.monotonic() - began
 
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from state.fleet.workspace import Place, Worker
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import contained, init_workspace
@@ -139,13 +141,13 @@ def test_a_removed_workspace_is_gone_for_every_gateway(home: Fleet, door: Door) 
         until(lambda: all(b"something to remember" not in _bytes(folder) for folder in folders))
 
 
-def test_the_copies_that_were_read_longest_ago_go(home: Fleet, door: Door) -> None:
+def test_the_copies_that_were_read_longest_ago_go(home: Fleet, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = home.tenant()
     token = home.token(tenant)
     for number in range(6):
         home.places.add(tenant, f"w{number}")
     replicas = door.gateway.parts.replicas
-    replicas._most = 3
+    monkeypatch.setattr("daemon.fleet.gateways.replicas._MOST_REPLICAS", 3)
     for number in range(6):
         door.note(token, f"w{number}", f"number {number}")
         assert f"number {number}" in door.bootstrap(token, f"w{number}")

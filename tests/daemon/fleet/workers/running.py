@@ -17,7 +17,6 @@ from uuid import uuid4
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, connect
-from daemon.fleet.workers.sweeper import Sweeper
 from daemon.fleet.workers.worker import Worker
 from state.fleet.tenant import Quotas, Tenant
 from state.fleet.workspace import Place
@@ -98,15 +97,13 @@ class Fleet:
         return row["owner"] is None and row["queued_at"] is None
 
     @contextmanager
-    def worker(self, *, sweeping: bool = False, **fleet: Any) -> Iterator[Worker]:
-        """A worker in this process that takes no jobs by itself; `sweeping`: nor is there anybody to sweep."""
+    def worker(self, **fleet: Any) -> Iterator[Worker]:
+        """A worker in this process that takes no jobs by itself; nobody sweeps."""
         config = self.config(**fleet)
         connections = Connections(FleetDatabase(self.url, 16), open_objects(self.objects_url, self.options))
         worker = Worker(lambda: config, connections, self._own_folder(), "http://127.0.0.1:9", "secret")
         worker.start()
         try:
-            if sweeping:
-                Sweeper(worker.database, lambda: config, worker.thresholds, worker.stopping).thread.start()
             yield worker
         finally:
             worker.stop(5.0)

@@ -44,8 +44,8 @@ def row(tenant: int, number: int, due_at: datetime = NOW, facts: str = "") -> Du
     )
 
 
-def capacity(slots: int = 4, busy: int = 0, tokens: int = 0, usd: float = 0.0) -> Capacity:
-    return Capacity(NOW, slots, busy, tokens, usd)
+def capacity(slots: int = 4, busy: int = 0) -> Capacity:
+    return Capacity(NOW, slots, busy, tokens=0, usd=0.0)
 
 
 def test_the_one_of_a_tenant_comes_before_the_thousands_of_another() -> None:
