@@ -60,7 +60,7 @@ class Row:
 
 
 def dreamt(workspace: "Workspace") -> int:
-    """One dream on the command line, silently; its exit status."""
+    """Dream once on the command line, silently; return its exit status."""
     from daemon.cli import main
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -69,7 +69,7 @@ def dreamt(workspace: "Workspace") -> int:
 
 @contextlib.contextmanager
 def configured(folder: Path) -> Iterator[None]:
-    """No configuration of whoever runs this, and no ceiling: the dreams of a year are in one day here."""
+    """Use no configuration of whoever runs this, and no ceiling: a year of dreams is one day here."""
     os.environ["XDG_CONFIG_HOME"] = str(folder / "no-config")
     os.environ["OPENAI_API_KEY"] = "sk-of-a-benchmark"
     for name in [name for name in os.environ if name.startswith("DREAMD_")]:
@@ -131,7 +131,7 @@ WHERE = {
 
 
 def false_rejections() -> None:
-    """Honest updates that the checks refuse."""
+    """Print how many honest updates the checks refuse."""
     from graphs import talk
     from graphs.checks import OF_MODEL
     from tests.graphs.honest_corpus import HONEST

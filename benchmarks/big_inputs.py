@@ -26,7 +26,7 @@ _WORDS = "kettle bicycle garden window piano ladder carpet lamp fence clock stov
 
 
 def measured(*words: str | Path) -> tuple[float, float, int]:
-    """Peak of memory (MiB), seconds and exit status of a command."""
+    """Run a command; return its peak of memory (MiB), seconds and exit status."""
     began = time.perf_counter()
     command = [sys.executable, "-m", "daemon", *map(str, words)]
     silent = os.open(os.devnull, os.O_WRONLY)
@@ -38,7 +38,7 @@ def measured(*words: str | Path) -> tuple[float, float, int]:
 
 
 def scratch(path: Path, lines: int) -> None:
-    """A log of so many notes."""
+    """Write a log of so many notes."""
     with path.open("w", encoding="utf-8") as file:
         for number in range(lines):
             thing = _WORDS[number % len(_WORDS)]
@@ -46,7 +46,7 @@ def scratch(path: Path, lines: int) -> None:
 
 
 def conversation(file: BinaryIO, size: int) -> None:
-    """A session of Claude Code of so many bytes: what tools gave back is most of it, as it is in real ones."""
+    """Write a session of Claude Code of so many bytes, most of it what tools gave back, as in real ones."""
     number = 0
     output = "x = 1  # a line of a listing that nobody remembers\n" * 20_000
     while file.tell() < size:
@@ -59,7 +59,7 @@ def conversation(file: BinaryIO, size: int) -> None:
 
 
 def one_line(file: BinaryIO, size: int) -> None:
-    """A single line without an end."""
+    """Write a single line without an end."""
     file.write(b'{"type": "user", "message": "')
     piece = b"a" * _PIECE
     while file.tell() < size:
@@ -67,7 +67,7 @@ def one_line(file: BinaryIO, size: int) -> None:
 
 
 def prose(file: BinaryIO, size: int) -> None:
-    """A log of a program: lines, and no blank one between them."""
+    """Write a log of a program: lines, and no blank one between them."""
     number = 0
     while file.tell() < size:
         number += 1
@@ -75,7 +75,7 @@ def prose(file: BinaryIO, size: int) -> None:
 
 
 def in_workspace(folder: Path, does: Callable[[Workspace], None]) -> None:
-    """In a new workspace, removed afterwards."""
+    """Do something in a new workspace, which is removed afterwards."""
     workspace = init_workspace(folder / "w")
     try:
         does(workspace)

@@ -101,7 +101,7 @@ class Clock:
 
 
 def imported() -> float:
-    """Seconds to import what a dream needs."""
+    """Return the seconds that importing what a dream needs takes."""
     began = time.perf_counter()
     for module in _IMPORTED:
         import_module(module)
@@ -109,7 +109,7 @@ def imported() -> float:
 
 
 def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cProfile.Profile | None = None) -> Run:
-    """One dream over the notes of this batch."""
+    """Dream over the notes of this batch."""
     from daemon.config.settings import Config
     from daemon.dream.run import Mode, dream_now
     from daemon.ingest.notes import absorb_notes
@@ -145,7 +145,7 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
 
 
 def timed(store: "Store") -> TimedEmbedder:
-    """The store's embedder from now on."""
+    """Give the store an embedder that measures its time."""
     inner = store.embedder()
     if inner is None:
         raise SystemExit("; ".join(store.notices))
@@ -157,7 +157,7 @@ def timed(store: "Store") -> TimedEmbedder:
 
 
 def prepared(folder: Path, workload: Workload, size: int) -> "Workspace":
-    """A workspace with so many crystals, and a MEMORY.md at its budget."""
+    """Make a workspace with so many crystals, and a MEMORY.md at its budget."""
     from daemon.config.settings import Config
     from daemon.workspace.stores import open_exclusive
     from state.stores.disk.workspace import contained, init_workspace
@@ -172,7 +172,7 @@ def prepared(folder: Path, workload: Workload, size: int) -> "Workspace":
 
 
 def measured(workspaces: "dict[int, Workspace]", workload: Workload, first: int, runs: int) -> dict[int, list[Run]]:
-    """The runs by size. The sizes take turns, so that a machine that is busy for a while is so for all of them."""
+    """Return the runs by size. The sizes take turns, so that a busy machine slows down all of them."""
     results: dict[int, list[Run]] = {size: [] for size in workspaces}
     for run in range(runs):
         for size, workspace in workspaces.items():
@@ -222,7 +222,7 @@ def main() -> None:
 
 
 def versions(workspace: "Workspace") -> int:
-    """How many dreams it had: the next batch of notes is new to it."""
+    """Return how many dreams it had: the next batch of notes is new to it."""
     return sum(1 for _ in workspace.history.glob("*.json"))
 
 

@@ -50,7 +50,7 @@ NOTES = 30
 
 
 def made_workspace(place: Path, crystals: int) -> Path:
-    """A workspace of so many crystals."""
+    """Make a workspace of so many crystals."""
     from daemon.workspace.stores import open_exclusive
 
     workspace = init_workspace(contained(place / "made"))
@@ -76,7 +76,7 @@ class Cold:
         self.other = places.add(tenant, "small")
 
     def search(self, place: "Place", query: str = "Who renewed the certificate of the gateway?") -> float:
-        """Seconds until the search is answered."""
+        """Search, and return the seconds until the answer."""
         began = time.perf_counter()
         with self.worker.open(place.handle, lambda _: None) as access:
             access.run(memory_search, Search(query=query))
@@ -88,16 +88,16 @@ class Cold:
             self.worker.ownership.give_back_idle(0)
 
     def remove_copy(self) -> None:
-        """The worker has never had it, nor its vectors."""
+        """Remove the worker's folder, as if it had never had the workspace."""
         shutil.rmtree(self.own / self.place.handle)
 
     def stored(self) -> tuple[int, int]:
-        """Objects of the workspace, and their bytes."""
+        """Count the objects of the workspace, and their bytes."""
         sizes = [one.size for one in self.objects.list(self.place.prefix)]
         return len(sizes), sum(sizes)
 
     def bring_up(self, folder: Path) -> float:
-        """Seconds of the generation alone, into an empty folder."""
+        """Bring up the generation alone into an empty folder; return the seconds."""
         generations = Generations(self.objects, self.place.prefix)
         found = generations.keys()
         began = time.perf_counter()
@@ -105,7 +105,7 @@ class Cold:
         return time.perf_counter() - began
 
     def dream(self) -> tuple[float, float]:
-        """Thirty notes, a dream without a model and its commit: seconds of all, and of the commit."""
+        """Dream over thirty notes without a model; return the seconds of all, and of the commit."""
         workload, inbox = Workload(SEED), Inbox(self.database)
         bodies = [json.dumps({"text": one.text, "importance": 0.5}) for one in workload.notes(1, NOTES, utc_now())]
         inbox.put(
@@ -140,7 +140,7 @@ class Cold:
 
 
 def measure(cold: Cold, kind: str, runs: int, place: Path) -> None:
-    """The rows of one object store."""
+    """Print the rows of one object store."""
     cold.search(cold.other)  # the embedding model
     row(f"{kind}: the workspace", f"{cold.bytes / 1e6:.1f} MB in {cold.stored()[0]} objects")
     first, again, alone = list[float](), list[float](), list[float]()

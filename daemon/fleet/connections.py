@@ -34,7 +34,7 @@ class Connections:
 
 
 def open_database(config: Config, size: int = 8) -> "FleetDatabase":
-    """The fleet's database, of this version. Raises ConfigError and UnreachableError."""
+    """Open the fleet's database, if it is of this version. Raise ConfigError and UnreachableError."""
     from state.stores.fleet.database import FleetDatabase
 
     if not config.fleet.database:
@@ -50,7 +50,7 @@ def open_database(config: Config, size: int = 8) -> "FleetDatabase":
 
 
 def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Connections:
-    """Database and object store of one fleet. Raises ConfigError and UnreachableError.
+    """Connect to the database and the object store of one fleet. Raise ConfigError and UnreachableError.
 
     The store of another fleet is refused: workspaces of two would lie over each other. So is an empty one beside a
     database that names generations.
@@ -71,9 +71,9 @@ def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Co
 
 
 def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt: bool) -> Connections:
-    """Like `connect`; a database without a tenant, which was lost and made anew, may have any store.
+    """Connect as `connect` does, but let a database without a tenant, which was made anew, have any store.
 
-    So may one whose store was lost have an empty one. `adopt`: that store is its own from now on.
+    A database whose store was lost may have an empty one. `adopt`: that store is its own from now on.
     """
     from state.stores.fleet.recovery import Recovery
     from state.stores.generations.objects import open_objects
@@ -95,7 +95,7 @@ def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt:
 
 
 def _require_no_generations(database: "FleetDatabase", url: str) -> None:
-    """Return if the database names no generation: the store at this URL is empty. Raise ConfigError."""
+    """Raise ConfigError if the database names generations: the store at this URL is empty."""
     row = database.row("SELECT count(*) AS count FROM workspaces WHERE generation > 0 AND removed_at IS NULL")
     if row is not None and row["count"]:
         raise ConfigError(
@@ -113,7 +113,7 @@ def _mark_of(objects: "Objects") -> bytes:
 
 
 def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str) -> None:
-    """Return if the store has this fleet's mark, which an empty store is given. Raises ConfigError."""
+    """Raise ConfigError unless the store has this fleet's mark, which an empty store is given."""
     from state.stores.generations.objects import probe
 
     row = database.row("SELECT mark::text AS mark FROM fleet")
@@ -130,7 +130,7 @@ def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str)
 
 
 def require_installed() -> None:
-    """Return if the libraries of the fleet are there. Raises ConfigError."""
+    """Raise ConfigError unless the libraries of the fleet are installed."""
     from importlib.util import find_spec
 
     missing = [name for name in ("psycopg", "procrastinate", "obstore") if find_spec(name) is None]
@@ -153,9 +153,9 @@ class OwnFolder:
 def own_folder(
     config: Config, environment: Mapping[str, str], kind: Literal["worker", "gateway", "upkeep"]
 ) -> OwnFolder:
-    """The first folder worker-N (gateway-N, upkeep-N) below fleet.folder that no living process has.
+    """Lock and return the first folder worker-N (gateway-N, upkeep-N) below fleet.folder that is free.
 
-    What is in it from before is its own again. Raises BusyError when there are 64 such processes.
+    What an earlier process left there belongs to this one. Raise BusyError when 64 processes have one each.
     """
     base = config.fleet.folder or state_folder(environment) / "fleet"
     make_private_folder(base)

@@ -57,12 +57,12 @@ class Lifetime:
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Enter the row. Raises UnreachableError."""
+        """Enter the row. Raise UnreachableError."""
         self._begin()
         self._thread.start()
 
     def check(self) -> None:
-        """Raises FencedError when PostgreSQL may count this process as dead."""
+        """Raise FencedError when PostgreSQL may count this process as dead."""
         if time.monotonic() >= self._believed_until:
             raise FencedError(
                 f"PostgreSQL has not heard this {self._kind} for too long", "what is acknowledged is safe; try again"

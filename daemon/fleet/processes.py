@@ -34,14 +34,14 @@ _GATEWAY_KEYS = PortKeys("fleet.host", "fleet.gateway_port", "any free one")
 
 
 def prepare(config: Config) -> None:
-    """What every process of the fleet begins with."""
+    """Set up what every process of the fleet begins with: logs, memory, threads."""
     logs.configure(config.log.form, config.log.level)
     malloc.share_arenas()
     sys.setswitchinterval(0.001)
 
 
 def patiently(act: Callable[[], Result]) -> Result:
-    """Do it as soon as database and object store can be reached: a process that starts waits for them."""
+    """Do it as soon as PostgreSQL and the object store can be reached: a process that starts waits for them."""
     is_told = False
     while True:
         try:
@@ -151,12 +151,12 @@ async def _trim(worker: "Worker") -> None:
 
 
 def public_address(address: str, host: str) -> str:
-    """The address of a listener as other machines ask it: that of one everywhere names this `host`."""
+    """Return the address at which other machines reach a listener; one on all addresses is named by `host`."""
     return address.replace("//0.0.0.0:", f"//{host}:").replace("//[::]:", f"//{host}:")
 
 
 def stop_event() -> asyncio.Event:
-    """Set by SIGTERM and SIGINT."""
+    """Return an event that SIGTERM and SIGINT set."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)

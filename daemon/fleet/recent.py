@@ -19,7 +19,7 @@ class Recent(Generic[K, V]):
         self._found: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """What was put under this key; None when that is forgotten."""
+        """Return what was put under this key; None when that is forgotten."""
         with self._lock:
             entry = self._found.get(key)
             if entry is None:

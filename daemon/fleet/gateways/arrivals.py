@@ -45,7 +45,7 @@ class Arrivals:
         """How many statements; for figures."""
 
     def put(self, arrival: Arrival) -> Arrived | None:
-        """What became of it, durably; None when its workspace is gone. Raises UnreachableError."""
+        """Put it durably and return what became of it; None when its workspace is gone. Raise UnreachableError."""
         mine = _Waiting(arrival)
         with self._lock:
             self._waiting.append(mine)
@@ -75,7 +75,7 @@ class Arrivals:
                     self._is_led = False
 
     def _taken(self) -> list[_Waiting]:
-        """The first that wait, no two of them with one key; the order is the same for all gateways: no deadlocks."""
+        """Return the first that wait, no two with the same key, in the same order at every gateway: no deadlocks."""
         batch, keys, later = list[_Waiting](), set[tuple[int, str]](), list[_Waiting]()
         with self._lock:
             while self._waiting and len(batch) < MOST_AT_ONCE:

@@ -109,7 +109,7 @@ class Authentication:
                 del self._under_way[tenant]
 
     async def _token(self, scope: "Scope") -> "Token | ErrorResponse | None":
-        """The bearer; None for a path that is open, or the operator's with their token. Raises DreamdError."""
+        """Return the bearer; None for an open path, or for the operator's with their token. Raise DreamdError."""
         path = scope["path"]
         if path in OPEN_PATHS:
             return None
@@ -128,7 +128,7 @@ class Authentication:
         return _NOT_FOR_TENANTS if path in _OPERATORS else token
 
     async def _looked_up(self, shown: str) -> "Token | None":
-        """Whose token PostgreSQL says it is. Raises UnreachableError."""
+        """Ask PostgreSQL whose token it is. Raise UnreachableError."""
         threads = self._familiar if self._bearers.is_familiar(shown) else self._strangers
         look = asyncio.get_running_loop().run_in_executor(threads, self._bearers.authenticate, shown)
         try:
@@ -137,7 +137,7 @@ class Authentication:
             raise UnreachableError("the token could not be looked up in time", "try again") from error
 
     def _application(self, scope: "Scope", token: "Token | None") -> "tuple[ASGIApp, Scope]":
-        """Who answers this, and the scope as they see it. Raises NotFoundError."""
+        """Return who answers this, and the scope as they see it. Raise NotFoundError."""
         assert self.inside is not None
         assert self.own is not None
         if not is_plain(scope.get("raw_path") or scope["path"].encode()):
@@ -160,7 +160,7 @@ class Authentication:
         return self.inside, self._inner(scope, named.rewritten(token.id))
 
     def _inner(self, scope: "Scope", path: str) -> "Scope":
-        """The scope with the secret in place of the token, for this path."""
+        """Return the scope for this path, with the secret in place of the token."""
         headers = [(name, value) for name, value in scope["headers"] if name not in _CREDENTIALS]
         headers.append((b"authorization", f"Bearer {self._secret}".encode()))
         return {**scope, "headers": headers, "path": path, "raw_path": path.encode(), "root_path": ""}
@@ -175,7 +175,7 @@ def _is_own(named: NamedPath) -> bool:
 
 
 def _shown(scope: "Scope") -> str | None:
-    """The only token that the request shows."""
+    """Return the only token that the request shows."""
     given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
     if len(given) != 1 or len(given[0]) > _LONGEST_TOKEN:
         return None
@@ -185,7 +185,7 @@ def _shown(scope: "Scope") -> str | None:
 
 
 def _refused(error: DreamdError) -> ErrorResponse:
-    """The reply to an error, without what it says of the operator's machines."""
+    """Return the reply to an error, without what it says of the operator's machines."""
     if isinstance(error, UnreachableError) or error.code == DreamdError.code:
         logs.get().error("token_not_looked_up", error=error)
         error = not_now()

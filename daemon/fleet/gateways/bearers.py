@@ -37,19 +37,19 @@ class Bearers:
         self._looks: dict[bytes, Future[Token | None]] = {}
 
     def remembered(self, shown: str) -> Token | None:
-        """Whose token this is, if that is known without a look."""
+        """Return whose token this is, if that is known without a look."""
         return self._shown.get(_digest(shown))
 
     def is_bad(self, shown: str) -> bool:
-        """Whether it is known without a look that this is nobody's token."""
+        """Tell whether it is known without a look that this is nobody's token."""
         return _FORM.fullmatch(shown) is None or self._bad.get(_digest(shown)) is not None
 
     def is_familiar(self, shown: str) -> bool:
-        """Whether this was somebody's token of late."""
+        """Tell whether this was somebody's token of late."""
         return self._familiar.get(_digest(shown)) is not None
 
     def authenticate(self, shown: str) -> Token | None:
-        """Whose token this is; None for none. Raises UnreachableError."""
+        """Return whose token this is; None for nobody's. Raise UnreachableError."""
         if self.is_bad(shown):
             return None
         digest = _digest(shown)
@@ -63,11 +63,11 @@ class Bearers:
         return found
 
     def known(self, identity: str) -> Token | None:
-        """The token of this id, if it was shown of late."""
+        """Return the token of this id, if it was shown of late."""
         return self._known.get(identity)
 
     def _looked_up(self, digest: bytes, shown: str) -> Token | None:
-        """What PostgreSQL says: of those who ask at once one looks."""
+        """Return what PostgreSQL says: of those who ask at once only one looks."""
         with self._lock:
             look = self._looks.get(digest)
             mine = look is None

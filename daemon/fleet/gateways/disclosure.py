@@ -38,7 +38,7 @@ _PATH = re.compile(r"(?<![\w.~/])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
 def told(error: Exception, place: Place) -> DreamdError:
-    """The error as the tenant of the workspace is told it; what it says of machines is logged."""
+    """Return the error as the workspace's tenant may see it; log what it says of machines."""
     if isinstance(error, QuotaError):
         return error
     if not isinstance(error, DreamdError) or isinstance(error, _OF_MACHINES) or error.code == DreamdError.code:
@@ -56,25 +56,25 @@ def told(error: Exception, place: Place) -> DreamdError:
 
 
 def not_now() -> UnreachableError:
-    """What a tenant is told when a machine of the operator's is the reason."""
+    """Return the error for a tenant when one of the operator's machines is the reason."""
     return UnreachableError("the service cannot do this now", "try again")
 
 
 def unknown_outcome() -> UnknownOutcomeError:
-    """What a tenant is told when it was done, perhaps."""
+    """Return the error for a tenant when nobody knows whether it was done."""
     return UnknownOutcomeError(
         "nobody knows whether this is done", "look whether it is there before you send it again"
     )
 
 
 def told_text(text: str, place: Place) -> str:
-    """A message without the paths of a machine: the workspace is called by its name."""
+    """Return the message without paths of a machine; the workspace goes by its name."""
     own = re.sub(rf"/[^\s'\":;,]*/{place.handle}(?![\w-])", place.name, text)
     return _PATH.sub("…", own)
 
 
 def told_advice(text: str, place: Place) -> str:
-    """Advice without what only the operator can do."""
+    """Return the advice without what only the operator can do."""
     said = told_text(text, place)
     if not _OF_OPERATOR.search(said):
         return said
@@ -82,7 +82,7 @@ def told_advice(text: str, place: Place) -> str:
 
 
 def told_value(value: Value, place: Place) -> Value:
-    """A reply of which every text may name a machine's files, without those."""
+    """Return the reply without the paths of a machine's files, in whichever of its texts they are."""
     if isinstance(value, str):
         return told_text(value, place)  # type: ignore[return-value]
     if isinstance(value, tuple):

@@ -60,9 +60,9 @@ class Parts:
     known: Recent[tuple[int, str], Place] = field(default_factory=lambda: Recent(_MOST_PLACES, _PLACE_SECONDS))
 
     def place(self, token: Token, name: str) -> Place:
-        """The workspace, which may have gone in the last minute: a note for one that has is refused by the inbox.
+        """Return the workspace, which may have gone in the last minute: the inbox refuses a note for it then.
 
-        Raises NotFoundError, the same whether there is none or it is not for this token.
+        Raise NotFoundError, the same whether there is none or it is not for this token.
         """
         if not is_name(name) or not token.reaches(name):
             raise unknown(name)
@@ -77,7 +77,7 @@ class Parts:
         return place
 
     def forget_place(self, place: Place) -> None:
-        """It is gone: look it up anew."""
+        """Look the workspace up anew the next time: it is gone."""
         self.known.drop((place.tenant, place.name))
 
 
@@ -136,7 +136,7 @@ class Gateway:
         return self._metrics
 
     def info(self) -> DaemonInfo:
-        """The process alone: which workspaces there are, its tenants ask."""
+        """Describe the process alone: its tenants ask which workspaces they have."""
         return DaemonInfo(
             version=version("dreamd"),
             pid=0,
@@ -151,23 +151,23 @@ class Gateway:
         )
 
     def status(self) -> DaemonStatus:
-        """The process alone."""
+        """Return the status of the process alone."""
         return DaemonStatus(self.info(), ())
 
     def register(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - as the daemon's
-        """Refused. Raises UsageError."""
+        """Raise UsageError: a gateway registers no folders."""
         raise UsageError("a gateway has no folders", "make a workspace with POST /v1/workspaces")
 
     def unregister(self, name: str) -> None:
-        """Refused. Raises UsageError."""
+        """Raise UsageError: a workspace of a gateway is removed over HTTP."""
         raise UsageError(
             f"{handle_parts(name)[1]!r} is not unregistered here", "DELETE /v1/workspaces/NAME removes it"
         )
 
     def meant(self, given: str) -> str:
-        """The handle of the workspace that a path of MCP names, if it is there for this token.
+        """Return the handle of the workspace that a path of MCP names, if this token reaches it.
 
-        Raises UsageError when none is named, and NotFoundError.
+        Raise UsageError when none is named, and NotFoundError.
         """
         token, name = self._bearer(given)
         if not name:
@@ -176,30 +176,30 @@ class Gateway:
         return given
 
     def keeps(self, name: str) -> bool:
-        """Whether the bearer of this handle has been seen of late."""
+        """Tell whether the bearer of this handle has been seen of late."""
         return self.bearers.known(handle_parts(name)[0]) is not None
 
     def owner_of(self, name: str) -> str:
-        """The tenant that the bearer of this handle belongs to: it has its share of threads, and no more."""
+        """Return the tenant of this handle's bearer, which has its share of threads and no more."""
         token = self.bearers.known(handle_parts(name)[0])
         return str(token.tenant.id) if token is not None else ""
 
     def pulse(self, name: str) -> str:
-        """Nothing: no page of a gateway waits for a change."""
+        """Return the same at every call: no page of a gateway waits for a change."""
         return name.partition(SIGN)[2]
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """Access to the workspace of this handle. Raises NotFoundError."""
+        """Give access to the workspace of this handle. Raise NotFoundError."""
         token, own = self._bearer(name)
         yield GatewayAccess(self.parts, token, self.parts.place(token, own), on_step)
 
     def unready_reason(self) -> str:
-        """Why it does not serve now."""
+        """Return why it does not serve now; empty when it does."""
         return self._lifetime.problem if self._lifetime is not None else "the gateway is starting"
 
     def start(self, address: str, seconds: float = HEARTBEAT_SECONDS) -> None:
-        """Be known to the fleet at this address. Raises UnreachableError."""
+        """Be known to the fleet at this address. Raise UnreachableError."""
         self._erasures_seen = self.parts.places.last_erasure()  # there are no copies yet
         me = Worker(uuid4(), address, "")
         self._lifetime = Lifetime(
@@ -219,7 +219,7 @@ class Gateway:
             self._erasures_seen = number
 
     def drop(self, workspace: int) -> None:
-        """Something was forgotten in this workspace, or it is gone: keep no copy of it."""
+        """Keep no copy of this workspace: something in it was forgotten, or it is gone."""
         with suppress(DreamdError):
             self.parts.replicas.drop(workspace)
 

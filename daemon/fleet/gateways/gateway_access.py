@@ -66,9 +66,9 @@ class GatewayAccess:
     notices: list[str] = field(default_factory=list)
 
     def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
-        """The operation's reply, wherever it is done.
+        """Run the operation wherever it is done, and return its reply.
 
-        Raises ForbiddenError, QuotaError, ConflictError, what the operation raises, and UnreachableError.
+        Raise ForbiddenError, QuotaError, ConflictError, what the operation raises, and UnreachableError.
         """
         require_right(self.token, operation)
         try:
@@ -102,7 +102,7 @@ class GatewayAccess:
     # ------------------------------------------------------------ inbox
 
     def _take_note(self, request: TakeNote) -> NoteTaken:
-        """Durable when this returns. Its time is that of PostgreSQL, as the log has it."""
+        """Put the note durably into the inbox. Its time is PostgreSQL's, as the log has it."""
         given_note = admitted(Note(request.note, utc_now(), request.importance, replaces=request.replaces))
         self.parts.quotas.require_room(self.token.tenant, self.place)
         redaction = self.parts.config().secrets.redaction
@@ -167,7 +167,7 @@ class GatewayAccess:
             self.notices += access.notices
 
     def _bootstrap(self, access: LocalAccess, request: BootstrapRequest) -> object:
-        """What an agent reads at session start. Its receipt is as durable as a note."""
+        """Return what an agent reads at session start. Its receipt is as durable as a note."""
         ready = given(access, request)
         receipt = given_receipt(access, request, ready)
         if receipt is not None:
@@ -199,40 +199,40 @@ class GatewayAccess:
 
     @property
     def workspace(self) -> "Workspace":
-        """None: a workspace is a folder of its owner's."""
+        """Not here: a workspace is a folder of its owner's."""
         _refuse()
 
     @property
     def files(self) -> "WorkspaceFiles":
-        """None."""
+        """Not here: its files are its owner's."""
         _refuse()
 
     def read(self) -> "AbstractContextManager[Store]":
-        """Refused."""
+        """Raise BusyError."""
         _refuse()
 
     def write(self) -> "AbstractContextManager[Store]":
-        """Refused."""
+        """Raise BusyError."""
         _refuse()
 
     def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":  # noqa: ARG002
-        """Refused."""
+        """Raise BusyError."""
         _refuse()
 
     def offline(self) -> "AbstractContextManager[LockedWorkspace]":
-        """Refused."""
+        """Raise BusyError."""
         _refuse()
 
     def dream(self, reason: "Reason", mode: "Mode") -> "Outcome":  # noqa: ARG002
-        """Refused."""
+        """Raise BusyError."""
         _refuse()
 
     def dream_soon(self, reason: "Reason") -> bool:  # noqa: ARG002
-        """Refused."""
+        """Raise BusyError."""
         _refuse()
 
     def service(self) -> "ServiceStatus | None":
-        """None."""
+        """Return None: the fleet's workers are its service."""
         return None
 
     def report(self, step: Step) -> None:
@@ -240,18 +240,18 @@ class GatewayAccess:
         self.on_step(step)
 
     def mark_changed(self) -> None:
-        """Nothing to do."""
+        """Do nothing: its owner knows."""
 
 
 def require_right(token: Token, operation: "AnyOperation") -> None:
-    """Return if the token allows this operation. Raises ForbiddenError."""
+    """Raise ForbiddenError unless the token allows this operation."""
     if operation.name in OF_THE_OPERATOR or not operation.remote:
         raise ForbiddenError(f"{operation.name} is for the operator of the service", "ask them")
     require(token, right_of(operation), operation.name)
 
 
 def require(token: Token, right: Right, what: str) -> None:
-    """Return if the token has this right. Raises ForbiddenError."""
+    """Raise ForbiddenError unless the token has this right."""
     if right not in token.rights:
         raise ForbiddenError(
             f"this token has not the right {right.value!r}, which {what} needs", "ask for one that has it"
@@ -259,14 +259,14 @@ def require(token: Token, right: Right, what: str) -> None:
 
 
 def right_of(operation: "AnyOperation") -> Right:
-    """The right that an operation needs."""
+    """Return the right that an operation needs."""
     if operation.only_reads:
         return Right.READ
     return Right.DREAM if operation.name == _DREAM else Right.WRITE
 
 
 def _own(spending: Spending) -> Spending:
-    """What was spent, without what else was spent on the same machine."""
+    """Return what was spent, without what others spent on the same machine."""
     return replace(
         spending,
         all_tokens=spending.tokens,

@@ -27,19 +27,19 @@ class NamedPath:
     rest: str
 
     def rewritten(self, token: str) -> str:
-        """The path as the application inside has it."""
+        """Return the path as the application inside has it."""
         return f"{self.room}/{handle(token, self.name)}{self.rest}"
 
 
 def is_plain(path: bytes) -> bool:
-    """Whether a path, as it was sent, is written in the only way that is answered: no escapes, no empty parts."""
+    """Tell whether a path was sent in the only form that is answered: no escapes, no empty parts."""
     text = path.decode("latin-1")
     parts = text[1:].split("/")
     return _PLAIN.fullmatch(text) is not None and (text == "/" or not any(part in ("", ".", "..") for part in parts))
 
 
 def named_path(path: str) -> NamedPath | None:
-    """What a plain path names; None for one that names no workspace."""
+    """Return what a plain path names; None for one that names no workspace."""
     for room in _ROOMS:
         if path.startswith(f"{room}/"):
             name, slash, rest = path[len(room) + 1 :].partition("/")
@@ -48,16 +48,16 @@ def named_path(path: str) -> NamedPath | None:
 
 
 def handle(token: str, name: str) -> str:
-    """The handle of a workspace for the bearer of the token with this id."""
+    """Return the handle of a workspace for the bearer of the token with this id."""
     return f"{token}{SIGN}{name}"
 
 
 def handle_parts(given: str) -> tuple[str, str]:
-    """The token's id and the workspace's name."""
+    """Return the token's id and the workspace's name."""
     token, _, name = given.partition(SIGN)
     return token, name
 
 
 def unknown(name: str) -> NotFoundError:
-    """The error for a workspace that is not there, or not for this token: nobody can tell which."""
+    """Return the error for a workspace that is not there, or not for this token: nobody can tell which."""
     return NotFoundError(f"there is no workspace {name[:60]!r}", f"GET {WORKSPACES} lists yours")

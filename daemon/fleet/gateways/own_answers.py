@@ -101,7 +101,7 @@ class OwnStatus:
 
 
 def own_answers(gateway: "Gateway", policy: AccessPolicy, workers: "Workers") -> "Starlette":
-    """The application of what a gateway answers itself; each request's scope has its token."""
+    """Make the application for what a gateway answers itself; each request's scope has its token."""
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
@@ -207,7 +207,7 @@ def _own(facts: PlaceFacts) -> OwnWorkspace:
 
 
 def _after(request: "Request") -> str:
-    """The name after which a list begins. Raises UsageError."""
+    """Return the name after which a list begins. Raise UsageError."""
     try:
         pairs = parse_qsl(request.scope["query_string"].decode("ascii"), keep_blank_values=True, max_num_fields=2)
     except ValueError:

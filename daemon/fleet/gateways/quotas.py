@@ -29,7 +29,7 @@ class NoteQuotas:
         self._sizes: Recent[int, int] = Recent(_MOST, _SIZE_SECONDS)
 
     def require_room(self, tenant: Tenant, place: Place) -> None:
-        """Return if a note may be put. Raises QuotaError."""
+        """Raise QuotaError unless a note may be put now."""
         quotas = tenant.quotas
         if quotas.notes_per_minute and self._counted(tenant)[0] >= quotas.notes_per_minute:
             wait = _MINUTE - int(time.time()) % _MINUTE
@@ -41,7 +41,7 @@ class NoteQuotas:
         self.require_size(tenant, place)
 
     def require_size(self, tenant: Tenant, place: Place) -> None:
-        """Return if the workspace is not full. Raises QuotaError."""
+        """Raise QuotaError if the workspace is full."""
         quotas = tenant.quotas
         if quotas.bytes_per_workspace and self._size(place) >= quotas.bytes_per_workspace:
             raise QuotaError(
@@ -50,7 +50,7 @@ class NoteQuotas:
             )
 
     def count(self, tenant: Tenant) -> None:
-        """One more note was put."""
+        """Count one more note that was put."""
         if tenant.quotas.notes_per_minute:
             counted = self._counted(tenant)
             with self._lock:

@@ -53,7 +53,7 @@ class Replica:
 
     @contextmanager
     def read(self) -> Iterator[None]:
-        """While the context lasts the files stay what they are, but for what is appended."""
+        """Keep the files as they are while the context lasts, but for what is appended."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_written)
             self._readers += 1
@@ -66,7 +66,7 @@ class Replica:
 
     @contextmanager
     def written(self) -> Iterator[None]:
-        """While the context lasts nobody reads."""
+        """Let nobody read while the context lasts."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_written)
             self._is_written = True
@@ -79,7 +79,7 @@ class Replica:
                 self._changed.notify_all()
 
     def holds(self, standing: "Standing") -> bool:
-        """Whether everything is here that was acknowledged when the workspace stood so."""
+        """Tell whether everything is here that was acknowledged when the workspace stood so."""
         newer = self.number > standing.generation.number
         return newer or (self.number == standing.generation.number and self.rows >= standing.waiting)
 
@@ -106,7 +106,7 @@ class Replicas:
 
     @contextmanager
     def open(self, standing: "Standing") -> Iterator[Replica]:
-        """The workspace as it stood then, or newer. Raises UnreachableError, NotFoundError, StorageError."""
+        """Open the workspace as it stood then, or newer. Raise UnreachableError, NotFoundError, StorageError."""
         with self._using(standing.place.id) as replica:
             for number in range(_TRIES):
                 if number:  # it was dropped, perhaps because of what it held: no older generation comes again
@@ -190,7 +190,7 @@ class Replicas:
             replica.rows |= {row.id}
 
     def _evict(self) -> None:
-        """Remove what was read longest ago beyond the bounds; what is being read stays."""
+        """Remove what was read longest ago, beyond the bounds; what is being read stays."""
         while True:
             with self._lock:
                 every = self._replicas

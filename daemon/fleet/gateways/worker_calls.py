@@ -59,9 +59,9 @@ class WorkerCalls:
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> "ReplyT":
-        """The reply of the `owner`, as it was known last, or of who owns the workspace then.
+        """Return the reply of the `owner`, as it was known last, or of whoever owns the workspace by then.
 
-        Raises what the operation raises, and UnreachableError when nobody did it in time, or nobody knows.
+        Raise what the operation raises, and UnreachableError when nobody did it in time, or nobody knows.
         """
         until = time.monotonic() + self._patience
         silent = set[UUID]()
@@ -128,7 +128,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def chosen(place: Place, workers: Sequence[Worker], silent: set[UUID]) -> Worker | None:
-    """Who of these (the least busy first) shall take the workspace; None without anybody.
+    """Choose who of these, the least busy first, shall take the workspace; None without anybody.
 
     Every gateway chooses the same one for as long as the same ones are the less busy half (rendezvous hashing), so
     that a workspace comes back to where its files are.

@@ -67,9 +67,9 @@ class ImportedPlace:
 
 
 def export_place(connections: Connections, config: Config, place: Place, target: Path, own: Path) -> ExportedPlace:
-    """Write the workspace as it is acknowledged now into this file, which is new. `own`: an empty folder of ours.
+    """Write the workspace as it is acknowledged now into this new file. `own`: an empty folder of ours.
 
-    Raises UsageError when the file is there, NotFoundError, StorageError and UnreachableError; there is no file then.
+    Raise UsageError when the file is there, NotFoundError, StorageError and UnreachableError; no file is left then.
     """
     require_new(target)
     moments = Moments(connections.database)
@@ -106,7 +106,7 @@ def _archive(connections: Connections, config: Config, place: Place, moment: Mom
 
 
 def require_new(target: Path) -> None:
-    """Return if there is nothing at this path, and a folder for it. Raises UsageError."""
+    """Raise UsageError unless the path is free and its folder exists."""
     with storage_errors(target):
         if os.path.lexists(target):
             raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file")
@@ -125,7 +125,7 @@ def _publish(made: Path, target: Path) -> None:
 def import_place(connections: Connections, tenant: Tenant, name: str, file: Path, own: Path) -> ImportedPlace:
     """Make the workspace of this tenant and name that which was exported into this file.
 
-    One that is there and has never held anything is taken. Raises ConflictError for any other, ArchiveError for a
+    One that is there and has never held anything is taken. Raise ConflictError for any other, ArchiveError for a
     file that is none, NotFoundError, QuotaError, UnreachableError; a workspace that was made for it is gone then.
     """
     root = own / "import"
@@ -143,7 +143,7 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
 
 
 def _empty_place(places: Places, tenant: Tenant, name: str) -> tuple[Place, bool]:
-    """A workspace that holds nothing, and whether it was made now."""
+    """Return a workspace that holds nothing, and whether it was made now."""
     try:
         found = places.find(tenant.id, name)
     except NotFoundError:
@@ -154,7 +154,7 @@ def _empty_place(places: Places, tenant: Tenant, name: str) -> tuple[Place, bool
 
 
 def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
-    """Commit the folder as the workspace's first generation; its number and its size.
+    """Commit the folder as the workspace's first generation; return its number and its size.
 
     As its owner for this moment, with a heartbeat of its own: a large one takes long.
     """
@@ -184,14 +184,14 @@ def _committed(connections: Connections, place: Place, root: Path, lifetime: Lif
 
 
 def fresh_facts(handle: str, now: datetime) -> str:
-    """What the schedule is told of a workspace that no owner has seen yet: a pass is due, and finds what there is."""
+    """Return the facts of a workspace that no owner has seen yet: a pass is due, and finds what there is."""
     history = History(awake_since=now, schema=False, phase=phase(handle))
     return facts_text(Facts(history, Pending(changed=True)))
 
 
 @contextmanager
 def scratch_folder(config: Config, environment: "Mapping[str, str]") -> Iterator[Path]:
-    """An empty folder of this process alone, below fleet.folder; nothing of it is left."""
+    """Give this process an empty folder of its own below fleet.folder, and remove it at the end."""
     folder = own_folder(config, environment, "upkeep")
     work = folder.path / "work"
     try:

@@ -44,7 +44,7 @@ class FleetMetrics:
         self._at = float("-inf")
 
     def collect(self) -> "list[GaugeMetricFamily]":
-        """The families `dreamd_fleet_…`, of ten seconds ago at most; without PostgreSQL `dreamd_fleet_up 0` alone."""
+        """Return the families `dreamd_fleet_…`, up to ten seconds old; without PostgreSQL `dreamd_fleet_up 0`."""
         with self._lock:
             if time.monotonic() - self._at >= KEPT_SECONDS:
                 try:

@@ -111,14 +111,14 @@ class _Judged:
 
 
 def require_stopped(connections: Connections) -> None:
-    """Return if no process of the fleet lives. Raises BusyError."""
+    """Raise BusyError if a process of the fleet lives."""
     if living := Recovery(connections.database).living():
         what = "a process of the fleet lives" if living == 1 else f"{living} processes of the fleet live"
         raise BusyError(what, "stop workers and gateways first; they are dead 15 s after their last word")
 
 
 def survey(connections: Connections, tenant: str, now: datetime) -> Iterator[Found]:
-    """How each workspace stands; nothing changes. `tenant`: of this one alone, if it is not empty."""
+    """Yield how each workspace stands, changing nothing. `tenant`: only this one's, unless it is empty."""
     for judged in _judged(connections, tenant, _Judge(connections.objects, now, insistent=False, older=False)):
         yield judged.found
 
@@ -126,10 +126,10 @@ def survey(connections: Connections, tenant: str, now: datetime) -> Iterator[Fou
 def recover(
     connections: Connections, tenant: str, now: datetime, own: Path, *, older: bool = False, insistent: bool = False
 ) -> Iterator[Found]:
-    """Bring each row up to the store, and make those that are missing; what was done, one after the other.
+    """Bring each row up to the store, make those that are missing, and yield what was done, one by one.
 
     `older`: where a row's generation is not whole, take the newest older one that is; the row's number stays. No
-    number ever becomes lower. `insistent`: take a newer number whose time is older, as well. Raises UnreachableError;
+    number ever becomes lower. `insistent`: take a newer number whose time is older, as well. Raise UnreachableError;
     doing it again goes on.
     """
     recovery = Recovery(connections.database)
@@ -162,7 +162,7 @@ def _done(connections: Connections, recovery: Recovery, judged: _Judged, own: Pa
 
 
 def _taken(connections: Connections, place: Place, manifest: "Manifest", own: Path) -> tuple[int, ...]:
-    """The rows of the inbox whose notes stand in the log of this generation: they were taken in before."""
+    """Return the inbox rows whose notes are in this generation's log: they were taken in before."""
     rows = [row for row in Inbox(connections.database).waiting(place.id) if row.kind == "note"]
     if not rows:
         return ()
@@ -177,7 +177,7 @@ def _taken(connections: Connections, place: Place, manifest: "Manifest", own: Pa
 
 
 def _judged(connections: Connections, tenant: str, judge: "_Judge") -> Iterator[_Judged]:
-    """Each workspace of the registry or the store, judged; the store's first."""
+    """Yield each workspace of the registry or the store, judged; the store's first."""
     rows = Recovery(connections.database).rows()
     seen = set[int]()
     number = next((row.place.tenant for row in rows.values() if row.place.tenant_name == tenant), None)
@@ -257,7 +257,7 @@ class _Judge:
         return self._behind(stored, row, place, whole)
 
     def _behind(self, stored: _Stored, row: Row | None, place: Place, whole: "tuple[str, Manifest]") -> _Judged:
-        """Where the row is not the newest that is whole."""
+        """Judge a workspace whose row is not at the newest generation that is whole."""
         (key, manifest), at = whole, row.generation if row is not None else Generation()
         newer = Newer(
             Generation(max(manifest.number, at.number), key),

@@ -53,7 +53,7 @@ class Receipt:
 def remove_tenant(database: "FleetDatabase", objects: "Objects", name: str) -> Receipt:
     """Remove a tenant with all that it has, or go on with what was interrupted.
 
-    Raises NotFoundError; UnreachableError and StorageError when it has to be called again.
+    Raise NotFoundError; UnreachableError and StorageError when it has to be called again.
     """
     tenants, removals = Tenants(database), Removals(database)
     closed = [one for one in removals.tenants() if one.tenant.name == name]
@@ -64,7 +64,7 @@ def remove_tenant(database: "FleetDatabase", objects: "Objects", name: str) -> R
 
 
 def remove_workspace(database: "FleetDatabase", objects: "Objects", tenant: Tenant, name: str) -> Receipt:
-    """Remove one workspace, or go on with what was interrupted. Raises as `remove_tenant` does."""
+    """Remove one workspace, or go on with what was interrupted. Raise as `remove_tenant` does."""
     places = Places(database)
     try:
         place = places.find(tenant.id, name).place
@@ -82,9 +82,9 @@ def remove_workspace(database: "FleetDatabase", objects: "Objects", tenant: Tena
 
 
 def finish_removals(database: "FleetDatabase", objects: "Objects") -> list[Receipt]:
-    """Go on with every removal that was interrupted, and delete what was put after one; what was done.
+    """Go on with every removal that was interrupted, and delete what was put after one; return what was done.
 
-    Raises UnreachableError and StorageError; it may be called again, and by several at once.
+    Raise UnreachableError and StorageError; it may be called again, and by several at once.
     """
     removals, receipts = Removals(database), list[Receipt]()
     for closed in removals.tenants():
@@ -97,7 +97,7 @@ def finish_removals(database: "FleetDatabase", objects: "Objects") -> list[Recei
 
 
 def remover(database: "FleetDatabase", objects: "Objects", stopping: threading.Event) -> threading.Thread:
-    """A thread of a worker that goes on with removals now and then, until the worker stops."""
+    """Make a worker's thread that goes on with removals now and then, until the worker stops."""
 
     def run() -> None:
         wait = _FIRST_LOOK_SECONDS
@@ -141,7 +141,7 @@ def _workspace_removed(database: "FleetDatabase", objects: "Objects", place: Pla
 
 
 def _erase(objects: "Objects", prefix: str) -> tuple[int, int]:
-    """Delete everything below a prefix until a listing finds nothing; how many objects, and their bytes."""
+    """Delete everything below a prefix until a listing finds nothing; return how many objects, and their bytes."""
     sizes = dict[str, int]()
     for _ in range(_ROUNDS):
         found = {one.key: one.size for one in objects.list(prefix)}

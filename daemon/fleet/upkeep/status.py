@@ -54,9 +54,9 @@ class FleetStatus:
 
 
 def fleet_status(database: "FleetDatabase", config: Config, oldest_minutes: float | None = None) -> FleetStatus:
-    """How the fleet stands. `oldest_minutes`: something that waits in an inbox for longer is a problem.
+    """Return how the fleet stands. `oldest_minutes`: what waits in an inbox for longer is a problem.
 
-    Raises UnreachableError.
+    Raise UnreachableError.
     """
     from state.stores.fleet.database import named
 

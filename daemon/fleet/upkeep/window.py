@@ -22,7 +22,7 @@ class StatusWindow:
         self._database: FleetDatabase | None = None
 
     def __call__(self) -> "FleetStatus":
-        """The status now. Raises UnreachableError, and ConfigError for a database that is none of this version."""
+        """Return the status now. Raise UnreachableError, and ConfigError for a database of another version."""
         from daemon.fleet.upkeep.status import fleet_status
 
         with self._lock:

@@ -35,14 +35,14 @@ class Facts:
 
 
 def facts_text(facts: Facts) -> str:
-    """The facts as the registry keeps them."""
+    """Return the facts as the registry keeps them."""
     return encode(facts)
 
 
 def facts_of(text: str, handle: str, since: datetime) -> Facts:
-    """The facts in this text; of a workspace that had no owner yet (""), which is known `since` then, none.
+    """Return the facts in this text; none for a workspace that had no owner yet (""), known `since` then.
 
-    Raises StorageError for a text that another version of dreamd wrote.
+    Raise StorageError for a text that another version of dreamd wrote.
     """
     if not text:
         return Facts(History(awake_since=since, schema=False, phase=phase(handle)), Pending())
@@ -50,7 +50,7 @@ def facts_of(text: str, handle: str, since: datetime) -> Facts:
 
 
 def facts_or_none(text: str, handle: str, since: datetime) -> Facts:
-    """The same; none for a text that cannot be read."""
+    """Return the facts in this text; none for one that cannot be read."""
     try:
         return facts_of(text, handle, since)
     except StorageError:
@@ -58,7 +58,7 @@ def facts_or_none(text: str, handle: str, since: datetime) -> Facts:
 
 
 def continued(history: History, before: History, now: datetime) -> History:
-    """The history as a new owner reads it from the folder, and as the one `before` told it; no stamp is ahead of now.
+    """Return the history from the folder and from the owner `before`, with no stamp ahead of now.
 
     A folder that was moved in may have some that are.
     """
@@ -71,7 +71,7 @@ def continued(history: History, before: History, now: datetime) -> History:
 
 
 def foreseen(facts: Facts, now: datetime, thresholds: Thresholds) -> Decision | None:
-    """What is to be done now; WAIT until when; None: nothing is foreseen."""
+    """Return what is to be done now, or WAIT with its time; None when nothing is foreseen."""
     if facts.interrupted is not None:
         at = min(facts.interrupted, now) + _INTERRUPTED_FOR
         return Decision(Action.DREAM if at <= now else Action.WAIT, Reason.CATCH_UP, "it was interrupted", at)
@@ -82,7 +82,7 @@ def foreseen(facts: Facts, now: datetime, thresholds: Thresholds) -> Decision | 
 
 
 def _upkeep(facts: Facts, now: datetime) -> Decision | None:
-    """What is to be done though nothing is to be dreamt."""
+    """Return what is to be done though nothing is to be dreamt."""
     erasing = facts.erasing
     if erasing is not None:
         at = _moved(min(erasing, now), _ERASING_FOR)
@@ -103,13 +103,13 @@ def _sooner(one: Decision | None, other: Decision | None) -> Decision | None:
 
 
 def decide(row: DueRow, now: datetime, thresholds: Thresholds) -> Decision | None:
-    """What is to be done with a workspace that rests, and with what waits in its inbox."""
+    """Return what is to be done with a workspace that rests, and with what waits in its inbox."""
     facts = facts_of(row.facts, row.place.handle, row.waiting.oldest or now)
     return foreseen(replace(facts, pending=with_inbox(facts.pending, row.waiting)), now, thresholds)
 
 
 def with_inbox(pending: Pending, waiting: Waiting) -> Pending:
-    """What waits in the workspace and in its inbox together."""
+    """Return what waits in the workspace and in its inbox together."""
     return replace(
         pending,
         notes=pending.notes + waiting.notes,
@@ -124,7 +124,7 @@ def with_inbox(pending: Pending, waiting: Waiting) -> Pending:
 
 
 def _moved(moment: datetime, by: timedelta) -> datetime:
-    """So much later, as far as there are days."""
+    """Return the time so much later, or the last one there is."""
     try:
         return moment + by
     except OverflowError:

@@ -20,7 +20,7 @@ class DiscreetModelWorker(ModelWorker):
     """Asks the operator's model for tenants."""
 
     def call(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The reply; of a failure, that it failed, and whether another try may help."""
+        """Return the reply; of a failure only that it failed, and whether another try may help."""
         reply = super().call(message, seconds)
         failure = reply.get("failure")
         if failure is None:
@@ -38,9 +38,9 @@ def _told(failure: dict[str, Any]) -> dict[str, str]:
 
 
 def without_machines_ceilings(config: Config) -> Config:
-    """The configuration of a worker: what one machine spends is nobody's ceiling, for it is many tenants' together.
+    """Return a worker's configuration, without ceilings for its machine, which spends for many tenants.
 
-    The fleet's ceilings, and those of each tenant, are the schedule's. Raises ConfigError for a person's own agent.
+    The fleet's ceilings, and those of each tenant, are the schedule's. Raise ConfigError for a person's own agent.
     """
     if config.model.name in AGENTS:
         who = f"model.name is {config.model.name}, which answers on the login of one person"

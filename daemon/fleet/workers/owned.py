@@ -109,7 +109,7 @@ class Owned:
         self._written = self.keeper.written
 
     def check(self) -> None:
-        """Raises FencedError when the workspace is, or may be, another worker's."""
+        """Raise FencedError when the workspace is, or may be, another worker's."""
         if self.lost:
             raise FencedError(f"{self.place.handle} is no longer this worker's", "its owner does it again")
         self._around.check()
@@ -117,7 +117,7 @@ class Owned:
     # ------------------------------------------------------------ inbox
 
     def absorb(self) -> int:
-        """Write what waits in the inbox into the folder, once; how many rows.
+        """Write what waits in the inbox into the folder, once; return how many rows.
 
         Not while a generation is made: it would hold what its commit does not call taken.
         """
@@ -229,7 +229,7 @@ class Owned:
         self._sweep(manifest, whole=whole)
 
     def _finish_erasing(self) -> None:
-        """Some time after a forgetting, delete all that is older, again or because its owner died before it could.
+        """Delete all that is older than a forgetting of some time ago, again or in place of an owner that died.
 
         By now nobody writes any more who did not know yet that another one owns the workspace.
         """
@@ -265,7 +265,7 @@ class Owned:
                 raise
 
     def _foresight(self, erasing: datetime | None) -> tuple[str, timedelta | None]:
-        """What the schedule is told: the facts, and after how long the sweep looks; None: when something comes."""
+        """Return the facts for the schedule, and after how long the sweep looks (None: when something comes)."""
         now = utc_now()
         facts = Facts(
             continued(
@@ -283,7 +283,7 @@ class Owned:
         return facts_text(facts), due_in
 
     def _paid_now(self) -> Spend:
-        """All that the ledger holds; by no clock, for its lines were stamped by those of many machines."""
+        """Return all that the ledger holds, whatever the time: its lines were stamped by clocks of many machines."""
         with self.keeper.store() as store:
             return store.ledger.spent()
 

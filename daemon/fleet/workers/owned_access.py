@@ -31,7 +31,7 @@ class OwnedAccess(DaemonAccess):
     require_room: Callable[[Owned], None]
 
     def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
-        """Done here, with what waits in the inbox; its reply comes once it is committed."""
+        """Run it here, with what waits in the inbox, and return its reply once it is committed."""
         self.owned.absorb()
         if operation.only_reads:
             return operation.run(self, request)
@@ -50,7 +50,7 @@ class OwnedAccess(DaemonAccess):
         return reply
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
-        """Dream now, under the same ceilings as the schedule's dreams. Raises QuotaError, and as the daemon's."""
+        """Dream now, under the ceilings of the schedule's dreams. Raise QuotaError, and what the daemon's raises."""
         if mode is not Mode.DRY:
             self.require_room(self.owned)
         return DaemonAccess.dream(self, reason, mode)
@@ -58,7 +58,7 @@ class OwnedAccess(DaemonAccess):
     def dream_soon(self, reason: Reason) -> bool:
         """Have it dreamt by whoever owns it then; the commit of this call makes a session's end durable.
 
-        Raises QuotaError as `dream`; for a session's end the schedule waits until there is room.
+        Raise QuotaError as `dream`; for a session's end the schedule waits until there is room.
         """
         if reason is Reason.SESSION_END:
             self.owned.keeper.record_session_end(utc_now())

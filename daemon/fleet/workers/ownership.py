@@ -24,7 +24,7 @@ from state.stores.generations.placing import clear
 # Vectors of workspaces that are no longer owned stay for the next time, as long as the disk has room for others.
 _MOST_COPIES = 1_000
 _LEAST_FREE = 0.05
-# An older one may hold what was forgotten so long ago that nobody tells of it any more.
+# An older folder may hold the vectors of a text whose erasure notice was swept already.
 _OLDEST_SECONDS = (ERASURES_KEPT_DAYS - 1) * 86_400.0
 _GIVEN_BACK_AT_ONCE = 8
 # A folder that is removed begins with this, so that nobody takes half of it for a workspace.
@@ -62,18 +62,18 @@ class Ownership:
         self._counting = threading.Lock()
 
     def all(self) -> list[Owned]:
-        """Those that it owns now."""
+        """Return the workspaces that it owns now."""
         return [*self._owned.values()]
 
     def find(self, workspace: int) -> Owned | None:
-        """The workspace, if it is owned."""
+        """Return the workspace, if it is owned."""
         return self._owned.get(workspace)
 
     @contextmanager
     def owning(self, workspace: int) -> Iterator[Owned]:
-        """The workspace, owned by this worker as long as the context lasts; it is taken if nobody owns it.
+        """Own the workspace while the context lasts; it is taken if nobody owns it.
 
-        Raises NotKeptError when another worker owns it, NotFoundError, UnreachableError, StorageError.
+        Raise NotKeptError when another worker owns it, NotFoundError, UnreachableError, StorageError.
         """
         owned = self._acquire(workspace)
         try:
@@ -143,7 +143,7 @@ class Ownership:
         return owned
 
     def _forget(self, owned: Owned) -> None:
-        """Whoever is still at work in it is fenced, and finds nothing any more; nor does anybody who looks for it."""
+        """Close the workspace and remove its folder: whoever is still at work in it is fenced and finds nothing."""
         owned.drop()
         if self._owned.get(owned.place.id) is owned:
             del self._owned[owned.place.id]
@@ -154,7 +154,7 @@ class Ownership:
         shutil.rmtree(gone, ignore_errors=True)
 
     def drop_all(self) -> None:
-        """The lifetime has ended: whatever it owned is, or may be, another worker's."""
+        """Own nothing more: the lifetime has ended, and every workspace is, or may be, another worker's."""
         for owned in [*self._owned.values()]:
             owned.lost = True
 
@@ -185,11 +185,10 @@ class Ownership:
                     self._leases.release(owned.lease)
 
     def cut_off(self) -> list[int]:
-        """Commit those that are still in use as they are, and own them no more: there is no time to wait for them.
+        """Commit those that are still in use as they are, own them no more, and return which they are.
 
-        Returns which; each still has its lease.
-
-        What is under way in them is fenced; a dream goes on elsewhere after the last of its nodes that has ended.
+        There is no time to wait for them; each still has its lease. What is under way in them is fenced; a dream goes
+        on elsewhere after the last of its nodes that has ended.
         """
         left = [owned for owned in self.all() if not owned.lost]
         if left:
@@ -229,9 +228,9 @@ class Ownership:
     def remove_copy(self, workspace: int) -> bool:
         """Remove the folder of a workspace, unless it is owned: then its owner has done what is to be done.
 
-        What this worker believes is not enough: the lease may be gone, and with it the workspace. Whether it could be
-        removed: while somebody is still at work in it, it cannot. Raises UnreachableError, and OSError when something
-        of it stays.
+        What this worker believes is not enough: the lease may be gone, and with it the workspace. Return whether the
+        folder could be removed: while somebody is still at work in it, it cannot. Raise UnreachableError, and OSError
+        when something of it stays.
         """
         with self._turn(workspace):
             owned = self._owned.get(workspace)

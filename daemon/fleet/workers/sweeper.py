@@ -51,7 +51,7 @@ class Room:
         return max(0, self.capacity.slots * _WAITING_FOR_A_SLOT - self.capacity.busy)
 
     def refusal(self, tenant: int, more: int, more_of_all: int) -> str:
-        """Why a tenant may have no dream beside those that were queued in this sweep; empty when it may."""
+        """Return why a tenant may have no dream beside those queued in this sweep; empty when it may."""
         use, fleet = self.uses.get(tenant, Use(Quotas())), self.config.fleet
         quotas, limits = use.quotas, self.config.limits
         # What waits or runs may cost as much as its ceiling allows, and is counted so until it has ended.
@@ -106,7 +106,7 @@ class Sweeper:
                 logs.get().error("sweep_failed", error=error)
 
     def tick(self) -> int:
-        """Sweep once, if anything is due; how many workspaces were looked at."""
+        """Sweep once, if anything is due; return how many workspaces were looked at."""
         steady = time.monotonic()
         if steady >= self._net_at:
             self._net_at = steady + _NET_SECONDS
@@ -166,7 +166,7 @@ class _Wanted:
 def chosen(
     wanted: Sequence[_Wanted], room: Room, passed_over: Counter[int]
 ) -> tuple[list[Job], list[tuple[int, datetime | None]]]:
-    """The jobs that are queued now, and when the other workspaces are looked at again.
+    """Return the jobs to queue now, and when to look at the other workspaces again.
 
     Tenants come in turn, the one with the fewest jobs under way first, each with its longest due first. A tenant
     without room waits until the day ends. Who found no slot is looked at again when its turn among its tenant's may
@@ -209,7 +209,7 @@ def _in_turn(wanted: Sequence[_Wanted], uses: Mapping[int, Use]) -> Iterator[_Wa
 
 
 def _look(row: DueRow, now: datetime, thresholds: Thresholds, *, alone: bool) -> _Wanted | datetime | None:
-    """The job that a workspace wants now; else when it is looked at again, None: when something comes."""
+    """Return the job that a workspace wants now, else when to look at it again (None: when something comes)."""
     if row.queued and not row.lost:
         return now + 4 * _POSTPONED
     if _is_paused(row, alone=alone):

@@ -22,27 +22,27 @@ class WatchedObjects:
         self._objects = objects
 
     def put_new(self, key: str, content: bytes) -> None:
-        """As the other one."""
+        """Write a new object, as the store does."""
         with self._watched():
             self._objects.put_new(key, content)
 
     def get(self, key: str) -> bytes:
-        """As the other one."""
+        """Return an object, as the store does."""
         with self._watched():
             return self._objects.get(key)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """As the other one."""
+        """Delete objects, as the store does."""
         with self._watched():
             self._objects.delete(keys)
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
-        """As the other one."""
+        """Yield the objects below a prefix, as the store does."""
         with self._watched():
             yield from self._objects.list(prefix)
 
     def ask_again(self) -> None:
-        """If the store was away, or nobody asked it for a minute, look whether it is there."""
+        """Look whether the store is there, if it was away or nobody asked it for a minute."""
         if self.problem or time.monotonic() - self._reached_at > _ASKED_EVERY_SECONDS:
             with suppress(DreamdError):
                 self.get(MARK)

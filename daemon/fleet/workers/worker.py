@@ -126,7 +126,7 @@ class Worker:
         return self._metrics
 
     def info(self) -> DaemonInfo:
-        """The workspaces that it owns now."""
+        """Describe the worker with the workspaces that it owns now."""
         return DaemonInfo(
             version=version("dreamd"),
             pid=os.getpid(),
@@ -144,43 +144,43 @@ class Worker:
         )
 
     def status(self) -> DaemonStatus:
-        """The worker alone: a workspace's status is asked of it."""
+        """Return the status of the worker alone: that of a workspace is an operation."""
         return DaemonStatus(self.info(), ())
 
     def register(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - as the daemon's
-        """Refused: workspaces are made at a gateway. Raises UsageError."""
+        """Raise UsageError: workspaces are made at a gateway."""
         raise UsageError(
             f"{root} is a folder of one machine", "'dreamd fleet import' brings a workspace into the fleet"
         )
 
     def unregister(self, name: str) -> None:
-        """Refused: workspaces are removed at a gateway. Raises UsageError."""
+        """Raise UsageError: workspaces are removed at a gateway."""
         raise UsageError(f"{name} is removed at a gateway", "see 'dreamd fleet workspace --help'")
 
     def meant(self, given: str) -> str:
-        """The name as it was given."""
+        """Return the name as it was given."""
         return given
 
     def keeps(self, name: str) -> bool:
-        """Whether it owns this workspace."""
+        """Tell whether it owns this workspace."""
         return self.ownership.find(_number(name)) is not None
 
     def pulse(self, name: str) -> str:
-        """How often its stores were written."""
+        """Return a text that changes whenever its stores are written."""
         owned = self.ownership.find(_number(name))
         return f"{name} {owned.keeper.written if owned is not None else ''}"
 
     def unready_reason(self) -> str:
-        """Why it takes nothing now."""
+        """Return why it takes nothing now; empty when it does."""
         if self._stopping.is_set():
             return "the worker is stopping"
         return self.lifetime.problem or self._objects.problem
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """Access to the workspace, which is taken if nobody owns it.
+        """Give access to the workspace, which is taken if nobody owns it.
 
-        Raises NotKeptError when another worker owns it or this one ends, UnknownWorkspaceError, UnreachableError.
+        Raise NotKeptError when another worker owns it or this one ends, UnknownWorkspaceError, UnreachableError.
         """
         if self._stopping.is_set():  # not StoppedError, of which nobody knows what was done
             raise NotKeptError("the worker is stopping", "ask another one")
@@ -252,7 +252,7 @@ class Worker:
                 continue  # the database is away; the lifetime says so
 
     def _is_removed(self, workspace: int) -> bool:
-        """Remove the copy of a workspace; whether it could be. One that cannot holds up no other."""
+        """Remove the copy of a workspace, and return whether it could be. One that cannot be holds up no other."""
         try:
             return self.ownership.remove_copy(workspace)
         except OSError as error:
@@ -262,13 +262,13 @@ class Worker:
     # ------------------------------------------------------------ start and end
 
     def start(self) -> None:
-        """Be known to the fleet, and take work. Raises UnreachableError."""
+        """Be known to the fleet, and take work. Raise UnreachableError."""
         self.lifetime.start()
         for thread in self._threads:
             thread.start()
 
     def stop(self, seconds: float) -> bool:
-        """Take nothing more, end dreams at their next node, commit and give back everything; whether all ended."""
+        """Take nothing more, end dreams at their next node, give back everything; return whether all ended."""
         deadline = time.monotonic() + seconds
         self.lifetime.drain()
         self._stopping.set()
@@ -287,7 +287,7 @@ class Worker:
         return ended
 
     def own_queue(self) -> str:
-        """The queue of jobs for what it owns; another one after each new beginning."""
+        """Return the queue of jobs for what it owns; it is another one after each new beginning."""
         return self.lifetime.worker.queue
 
     def trim(self) -> None:
@@ -304,7 +304,7 @@ class Worker:
         return self._stopping
 
     def thresholds(self) -> Thresholds:
-        """The thresholds of the triggers, as configured."""
+        """Return the thresholds of the triggers, as configured."""
         section = self._config.dream
         return Thresholds(
             interval=timedelta(minutes=section.interval_minutes),
@@ -320,7 +320,7 @@ class Worker:
         return Condition(len(self.ownership.all()), self.jobs.dreaming, self._objects.problem)
 
     def _require_room(self, owned: Owned) -> None:
-        """Return if the owner's tenant may have a dream now, which is counted from now on. Raises QuotaError."""
+        """Count a dream of the owner's tenant from now on, or raise QuotaError."""
         tenant = owned.place.tenant
 
         def refusal(capacity: Capacity, use: Use) -> str:
@@ -346,7 +346,7 @@ class Worker:
 
 
 def _number(name: str) -> int:
-    """The number in a workspace's name among workers. Raises UnknownWorkspaceError."""
+    """Return the number in a workspace's name among workers. Raise UnknownWorkspaceError."""
     kind, _, digits = name.partition("-")
     if kind != "ws" or not digits.isascii() or not digits.isdigit() or len(digits) > 18:
         raise UnknownWorkspaceError(f"there is no workspace {name[:60]!r}", "a worker is asked by gateways alone")

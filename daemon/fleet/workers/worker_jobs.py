@@ -26,7 +26,7 @@ class WorkerJobs:
     def dream(
         self, owned: Owned, reason: Reason, mode: Mode, on_step: Callable[[Step], None], *, queued: bool = False
     ) -> Outcome:
-        """Dream, and commit what came of it: also of one that failed, which cost something. Raises as `dream_now`.
+        """Dream, and commit what came of it: also of one that failed, which cost something. Raise as `dream_now`.
 
         `queued`: it was a job, which has ended then, unless it failed: the schedule has to be told that by itself.
         """
@@ -58,7 +58,7 @@ class WorkerJobs:
             return outcome
 
     def consolidate(self, owned: Owned, reason: Reason | None) -> None:
-        """Run a pass and what is due in sessions, and commit. Raises as the pass does.
+        """Run a pass and what is due in sessions, and commit. Raise as the pass does.
 
         It was a job, which has ended then, unless it failed, as in `dream`.
         """

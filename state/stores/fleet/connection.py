@@ -29,7 +29,7 @@ class BoundedConnection(Connection[Row]):
         self.born = time.monotonic()
 
     def wait(self, gen: PQGen[_Result], interval: float = _INTERVAL_SECONDS, timeout: float | None = None) -> _Result:
-        """As psycopg's; raises OperationalError for an answer that does not come."""
+        """Wait as psycopg does, but raise OperationalError for an answer that does not come."""
         until = time.monotonic() + ANSWER_SECONDS
         try:
             return super().wait(gen, interval, ANSWER_SECONDS if timeout is None else timeout)

@@ -68,9 +68,9 @@ class FleetDatabase:
         self._pool.open()
 
     def rows(self, statement: str, values: Row | None = None) -> list[dict[str, Any]]:
-        """What one statement returns, in a transaction of its own.
+        """Run one statement in a transaction of its own, and return its rows.
 
-        A connection that was found dead before the statement is replaced. Raises UnreachableError, also when nobody
+        A connection that was found dead before the statement is replaced. Raise UnreachableError, also when nobody
         knows whether the statement was carried out.
         """
         with self._cursor() as cursor:
@@ -79,23 +79,23 @@ class FleetDatabase:
             return cursor.fetchall() if cursor.description is not None else []
 
     def row(self, statement: str, values: Row | None = None) -> dict[str, Any] | None:
-        """The first row of `rows`."""
+        """Run one statement as `rows` does, and return its first row; None without one."""
         return next(iter(self.rows(statement, values)), None)
 
     @contextmanager
     def transaction(self) -> Iterator["Cursor[DictRow]"]:
-        """A cursor whose statements are committed together at the end of the context."""
+        """Give a cursor whose statements are committed together at the end of the context."""
         with self._cursor() as cursor, cursor.connection.transaction():
             yield cursor
 
     def now(self) -> datetime:
-        """PostgreSQL's time, by which all of the fleet goes."""
+        """Return PostgreSQL's time, by which all of the fleet goes."""
         [row] = self.rows("SELECT clock_timestamp() AS now")
         now: datetime = row["now"]
         return now
 
     def require_schema(self) -> None:
-        """Return if the schema is that of this version. Raises ConfigError, for a wrong password at once."""
+        """Raise ConfigError unless the schema is of this version; for a wrong password at once."""
         refused = _away(self.url, reason) if (reason := _reason(self.url)) is not None else None
         if isinstance(refused, ConfigError):
             raise refused
@@ -120,7 +120,7 @@ class FleetDatabase:
         self._pool.close(timeout=1.0)
 
     def _check(self, connection: "BoundedConnection[DictRow]") -> None:
-        """Raises when the server has ended this connection, which its socket tells: nobody is asked.
+        """Raise when the server has ended this connection. Its socket tells: nobody is asked.
 
         With it go the others that are as old: the pool would try them one by one, with pauses between.
         """
@@ -176,7 +176,7 @@ KEEP_ALIVE: Mapping[str, Any] = {
 
 
 def conninfo(url: str) -> str:
-    """The address as psycopg wants it. Raises ConfigError for one that is none; nothing of it is told."""
+    """Return the address as psycopg wants it. Raise ConfigError, which shows nothing of it, for a wrong one."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
@@ -198,7 +198,7 @@ def conninfo(url: str) -> str:
 
 
 def named(url: str) -> str:
-    """The database as messages name it: without user and password."""
+    """Return the database's name for messages, without user and password."""
     from psycopg.conninfo import conninfo_to_dict
 
     parts = conninfo_to_dict(url)
@@ -206,12 +206,12 @@ def named(url: str) -> str:
 
 
 def storable(text: str) -> str:
-    """The text as PostgreSQL can hold it: U+FFFD for NUL and for halves of characters."""
+    """Return the text as PostgreSQL can hold it: U+FFFD for NUL and for halves of characters."""
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _reason(url: str) -> Exception | None:
-    """Why no connection is made, which the pool keeps for itself."""
+    """Return why no connection is made, which the pool keeps for itself."""
     import psycopg
 
     try:
@@ -246,9 +246,9 @@ def _away(url: str, error: Exception) -> DreamdError:
 
 
 def migrate(url: str, mark: str) -> int:
-    """Make the tables, or bring them to this version; the version. Doing it again is harmless.
+    """Make the tables, or bring them to this version, and return it. Doing it again is harmless.
 
-    `mark`: the fleet's, if it is made now. Raises UnreachableError, and ConfigError for a newer schema, for tables of
+    `mark`: the fleet's, if it is made now. Raise UnreachableError, and ConfigError for a newer schema, for tables of
     somebody else's, and for a user who may not make tables; then nothing is changed.
     """
     import psycopg

@@ -120,22 +120,22 @@ class Figures:
         self._database = database
 
     def counts(self) -> Counts:
-        """The workspaces, by how they stand."""
+        """Count the workspaces, by how they stand."""
         [row] = self._database.rows(_COUNTS)
         return Counts(**row)
 
     def inbox(self) -> InboxFigures:
-        """What waits in all inboxes."""
+        """Count what waits in all inboxes."""
         [row] = self._database.rows(_INBOX)
         return InboxFigures(**row)
 
     def spent(self, tenants: int) -> tuple[SpentToday, list[SpentToday]]:
-        """What today has cost all tenants together, and those that it has cost the most, so many at most."""
+        """Return what today has cost all tenants together, and so many tenants that it has cost the most."""
         every, *rows = self._database.rows(_SPENT, {"most": tenants + 1})
         return SpentToday(**every), [SpentToday(**row) for row in rows]
 
     def failing(self, most: int) -> list[Failing]:
-        """The workspaces whose jobs fail, those that failed the most often first."""
+        """Return the workspaces whose jobs fail, those that failed most often first."""
         return [
             Failing(**row)
             for row in self._database.rows(
@@ -147,6 +147,6 @@ class Figures:
         ]
 
     def removing(self) -> Removing:
-        """What is closed and not deleted yet."""
+        """Count what is closed and not deleted yet."""
         [row] = self._database.rows(_REMOVING)
         return Removing(**row)

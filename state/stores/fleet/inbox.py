@@ -133,7 +133,7 @@ class Inbox:
         return answers
 
     def waiting(self, workspace: int) -> list[InboxRow]:
-        """What waits for the workspace, in the order of its ids; a lower id may still come after a higher one."""
+        """Return what waits for the workspace, by id; a lower id may still come after a higher one."""
         return [
             InboxRow(row["id"], row["kind"], row["key"], row["body"], row["at"])
             for row in self._database.rows(
@@ -144,7 +144,7 @@ class Inbox:
         ]
 
     def notes_this_minute(self, tenant: int) -> int:
-        """How many notes of a tenant came since the minute began."""
+        """Count the notes of a tenant since the minute began."""
         row = self._database.row(
             "SELECT notes FROM arrivals WHERE tenant = %(tenant)s"
             " AND minute = date_trunc('minute', statement_timestamp())",
@@ -153,7 +153,7 @@ class Inbox:
         return int(row["notes"]) if row else 0
 
     def wake_waiting(self) -> int:
-        """Have the sweep look at workspaces whose inbox waits though nothing is foreseen for them; how many.
+        """Have the sweep look at workspaces whose inbox waits though nothing is foreseen; return how many.
 
         There should be none: it is the net below what each arrival does itself. The end of a session with no note
         waits for the next one, and wakes nobody meanwhile.
@@ -179,7 +179,7 @@ class Inbox:
         )
 
     def sweep(self) -> int:
-        """Forget keys and counts that are older than they need to be; how many."""
+        """Forget keys and counts that are older than they need to be; return how many."""
         gone = self._database.rows(
             "WITH old AS (DELETE FROM arrivals WHERE minute < statement_timestamp() - interval '1 hour')"
             " DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE taken_at < statement_timestamp()"

@@ -118,7 +118,7 @@ class Leases:
     def take(self, workspace: int, owner: UUID) -> Lease | None:
         """Own the workspace from now on, with a new fence; None when another living process does, or `owner` is dead.
 
-        Raises NotFoundError when it is gone.
+        Raise NotFoundError when it is gone.
         """
         row = self._database.row(_TAKE, {"id": workspace, "owner": owner})
         if row is not None:
@@ -128,7 +128,7 @@ class Leases:
         raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")
 
     def holds(self, lease: Lease) -> bool:
-        """Whether the workspace is there, and this lease is the last of it."""
+        """Tell whether the workspace is there, and this is its last lease."""
         values = {"id": lease.place.id, "owner": lease.owner, "fence": lease.fence}
         found = self._database.row(
             "SELECT 1 FROM workspaces WHERE id = %(id)s AND owner = %(owner)s AND fence = %(fence)s"
@@ -138,9 +138,9 @@ class Leases:
         return found is not None
 
     def commit(self, lease: Lease, commit: Commit) -> Lease:
-        """Make this the workspace's generation; the lease with it.
+        """Make this the workspace's generation, and return the lease with it.
 
-        Raises FencedError when the lease is no longer this owner's: nothing of the commit stands. Raises
+        Raise FencedError when the lease is no longer this owner's: nothing of the commit stands. Raise
         UnreachableError when nobody knows whether it stands: PostgreSQL did not say so in time, or others committed
         after an answer was lost.
         """
@@ -182,7 +182,7 @@ class Leases:
         )
 
     def owner_of(self, workspace: int) -> Worker | None:
-        """The living owner of a workspace; None without one."""
+        """Return the living owner of a workspace; None without one."""
         row = self._database.row(
             "SELECT p.id, p.address, p.secret FROM workspaces w JOIN processes p ON p.id = w.owner"
             " WHERE w.id = %(id)s AND p.alive_until > clock_timestamp()",
@@ -191,7 +191,7 @@ class Leases:
         return Worker(row["id"], row["address"], row["secret"]) if row else None
 
     def settle(self, workspace: int, due_in: timedelta | None) -> None:
-        """A job of the workspace has ended without a commit; the sweep looks again after `due_in`.
+        """Note that a job of the workspace has ended without a commit; the sweep looks again after `due_in`.
 
         It looks at once when something came since the job was queued.
         """
@@ -203,7 +203,7 @@ class Leases:
         )
 
     def settle_failed(self, workspace: int, problem: str) -> None:
-        """A job of the workspace has failed without a commit; each failure in a row doubles the wait for the next."""
+        """Note that a job of the workspace has failed; each failure in a row doubles the wait for the next."""
         self._database.rows(
             "UPDATE workspaces SET queued_at = NULL, problem = %(problem)s, failures = failures + 1, due_at ="
             " clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))"
@@ -212,7 +212,7 @@ class Leases:
         )
 
     def _stands(self, lease: Lease, commit: Commit) -> bool:
-        """Whether a refused commit was carried out before, by a statement whose answer was lost."""
+        """Tell whether a refused commit was carried out before, by a statement whose answer was lost."""
         # Waits for a statement that is still carried out; one that comes later is refused like the last.
         row = self._database.row(
             "SELECT generation, key FROM workspaces WHERE id = %(id)s FOR SHARE", {"id": lease.place.id}
@@ -221,7 +221,7 @@ class Leases:
         return row is not None and (row["generation"], row["key"]) == (wanted.number, wanted.key)
 
     def _is_later(self, lease: Lease, commit: Commit) -> bool:
-        """Whether the workspace has a later generation than this commit's."""
+        """Tell whether the workspace has a later generation than this commit's."""
         statement = "SELECT 1 FROM workspaces WHERE id = %(id)s AND generation > %(number)s"
         return self._database.row(statement, {"id": lease.place.id, "number": commit.generation.number}) is not None
 

@@ -32,7 +32,7 @@ class Moments:
         self._database = database
 
     def of(self, workspace: int) -> Moment:
-        """The workspace now. Raises NotFoundError."""
+        """Return the workspace as it is now. Raise NotFoundError."""
         rows = self._database.rows(_MOMENT, {"id": workspace})
         if not rows:
             raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")

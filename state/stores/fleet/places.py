@@ -48,7 +48,7 @@ class Places:
         self._database = database
 
     def add(self, tenant: Tenant, name: str) -> Place:
-        """A new, empty workspace. Raises UsageError, ConflictError when the name is taken, QuotaError."""
+        """Make a new, empty workspace. Raise UsageError, ConflictError when the name is taken, QuotaError."""
         require_name("workspace", name)
         with self._database.transaction() as cursor:
             # Of all who add at once each sees what the others have added.
@@ -78,7 +78,7 @@ class Places:
         return Place(made["id"], tenant.id, tenant.name, name)
 
     def find(self, tenant: int, name: str) -> PlaceFacts:
-        """The workspace of this tenant and name. Raises NotFoundError."""
+        """Return the workspace of this tenant and name. Raise NotFoundError."""
         row = self._database.row(
             _FACTS + " WHERE w.tenant = %(tenant)s AND w.name = %(name)s AND w.removed_at IS NULL"
             " AND t.removed_at IS NULL",
@@ -89,7 +89,7 @@ class Places:
         return _facts(row)
 
     def all(self, tenant: int, after: str = "", most: int = 1_000) -> list[PlaceFacts]:
-        """The workspaces of a tenant by name, from after this one on, at most so many."""
+        """Return at most so many workspaces of a tenant, by name, those after this one."""
         return [
             _facts(row)
             for row in self._database.rows(
@@ -110,7 +110,7 @@ class Places:
         )
 
     def closed(self, tenant: int | None = None) -> list[Place]:
-        """Workspaces that were closed and whose rows and objects are still there."""
+        """Return the workspaces that were closed and whose rows and objects are still there."""
         return [
             Place(row["id"], row["tenant"], row["tenant_name"], row["name"])
             for row in self._database.rows(
@@ -131,7 +131,7 @@ class Places:
         )
 
     def erasures(self, after: int) -> list[tuple[int, int]]:
-        """The erasures after this one, each with its number and its workspace's."""
+        """Return the erasures after this one, each with its number and its workspace's."""
         return [
             (row["id"], row["workspace"])
             for row in self._database.rows(
@@ -140,7 +140,7 @@ class Places:
         ]
 
     def sweep(self) -> int:
-        """Delete what nobody asks for any more: erasures after a month, spending after a year; how many rows."""
+        """Delete erasures after a month and spending after a year; return how many rows."""
         gone = self._database.rows(
             "WITH old AS (DELETE FROM spending WHERE (day, tenant, workspace) IN (SELECT day, tenant, workspace"
             " FROM spending WHERE day < current_date - %(spending)s::int LIMIT %(most)s) RETURNING 1),"
@@ -152,7 +152,7 @@ class Places:
         return len(gone)
 
     def last_erasure(self) -> int:
-        """The number of the last erasure; 0 without one."""
+        """Return the number of the last erasure; 0 without one."""
         row = self._database.row("SELECT coalesce(max(id), 0) AS id FROM erasures")
         return int(row["id"]) if row else 0
 

@@ -53,7 +53,7 @@ class Processes:
     def begin(self, kind: Kind, one: Worker, host: str, version: str, slots: int = 0) -> None:
         """Enter a process that starts; it is alive from now on, as long as it says so.
 
-        Raises ConflictError for an id that began before: a process that was silent for too long is another one.
+        Raise ConflictError for an id that began before: a process that was silent for too long is another one.
         """
         begun = self._database.row(
             "INSERT INTO processes (id, kind, address, secret, host, version, slots, alive_until) VALUES (%(id)s,"
@@ -84,7 +84,7 @@ class Processes:
         return found["now"] if found else None
 
     def end(self, one: UUID) -> None:
-        """The process has ended in order: what it owned is free at once."""
+        """Take away the row of a process that ends in order: what it owned is free at once."""
         self._database.rows(
             "WITH gone AS (DELETE FROM processes WHERE id = %(id)s), owned AS MATERIALIZED ("
             " SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)"
@@ -93,7 +93,7 @@ class Processes:
         )
 
     def workers(self) -> list[Worker]:
-        """The workers that live and take work, the least busy first."""
+        """Return the workers that live and take work, the least busy first."""
         return [
             Worker(row["id"], row["address"], row["secret"])
             for row in self._database.rows(
@@ -103,7 +103,7 @@ class Processes:
         ]
 
     def all(self) -> list[Process]:
-        """Every process that is known, also those that died in the last hour."""
+        """Return every process that is known, also those that died in the last hour."""
         return [
             Process(**row)
             for row in self._database.rows(
@@ -116,7 +116,7 @@ class Processes:
         ]
 
     def sweep(self) -> int:
-        """Forget processes that have been dead for an hour; how many."""
+        """Forget processes that have been dead for an hour; return how many."""
         gone = self._database.rows(
             "DELETE FROM processes WHERE alive_until < clock_timestamp() - interval '1 hour' RETURNING id"
         )

@@ -76,12 +76,12 @@ class Recovery:
         self._database = database
 
     def living(self) -> int:
-        """How many processes of the fleet live."""
+        """Count the processes of the fleet that live."""
         row = self._database.row("SELECT count(*) AS count FROM processes WHERE alive_until > clock_timestamp()")
         return int(row["count"]) if row else 0
 
     def rows(self) -> dict[int, Row]:
-        """Every workspace, by its number."""
+        """Return every workspace, by its number."""
         return {
             row["id"]: Row(
                 Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
@@ -100,7 +100,7 @@ class Recovery:
     def make(self, place: Place, newer: Newer) -> None:
         """Make the row, and its tenant's if that is lost too.
 
-        Raises ConflictError when another workspace or tenant has the number or the name.
+        Raise ConflictError when another workspace or tenant has the number or the name.
         """
         with self._database.transaction() as cursor:
             tenant = {"id": place.tenant, "name": place.tenant_name}
@@ -127,7 +127,7 @@ class Recovery:
             )
 
     def is_empty(self) -> bool:
-        """Whether the database knows no tenant: it was lost, and made anew."""
+        """Tell whether the database knows no tenant: it was lost, and made anew."""
         return self._database.row("SELECT 1 FROM tenants LIMIT 1") is None
 
     def mark(self, mark: str) -> None:

@@ -67,7 +67,7 @@ class Removals:
         self._database = database
 
     def tenants(self) -> list[Closed]:
-        """The tenants that were closed and are still there."""
+        """Return the tenants that were closed and are still there."""
         return [
             Closed(Tenant(row["id"], row["name"]), row["removed_at"])
             for row in self._database.rows(
@@ -76,16 +76,16 @@ class Removals:
         ]
 
     def of_tenant(self, tenant: int) -> RowCounts:
-        """The rows of a tenant."""
+        """Count the rows of a tenant."""
         [row] = self._database.rows(_OF_TENANT, {"tenant": tenant})
         return RowCounts(**row)
 
     def of_workspace(self, workspace: int) -> RowCounts:
-        """The rows of a workspace."""
+        """Count the rows of a workspace."""
         [row] = self._database.rows(_OF_WORKSPACE, {"workspace": workspace})
         return RowCounts(**row)
 
     def lately(self, most: int) -> list[str]:
-        """The prefixes of what was removed in the last day: a worker that was at work may have put objects since."""
+        """Return the prefixes of what was removed in the last day: a worker may have put objects there since."""
         rows = self._database.rows(_STRAGGLERS, {"most": most})
         return [f"{row['tenant']}/{row['workspace']}" if row["workspace"] else str(row["tenant"]) for row in rows]

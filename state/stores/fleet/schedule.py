@@ -49,7 +49,8 @@ class Waiting:
 class DueRow:
     """A workspace that the sweep looks at. `queue`: of its living owner, else empty.
 
-    `queued`: a job of it waits or runs, and `lost`: that one is dead, `outage`: because PostgreSQL was away.
+    `queued`: a job of it waits or runs; `lost`: that one is dead; `outage`: PostgreSQL has started anew since it was
+    queued.
     """
 
     place: Place
@@ -191,7 +192,7 @@ class Sweep:
         self._database = database
 
     def due(self, most: int) -> list[DueRow]:
-        """The workspaces that have been due the longest, at most so many."""
+        """Return at most so many workspaces, those that have been due the longest."""
         locked = [row["id"] for row in self._rows(_LOCK_DUE, {"most": most})]
         if not locked:
             return []
@@ -199,12 +200,12 @@ class Sweep:
         return [_due_row(row) for row in self._rows(_DUE, values)]
 
     def capacity(self, *, spent: bool) -> Capacity:
-        """What the fleet has now; `spent`: with what today has cost all tenants together."""
+        """Return what the fleet has now; `spent`: with what today has cost all tenants together."""
         [row] = self._rows(_CAPACITY, {"summed": spent})
         return Capacity(row["now"], int(row["slots"]), int(row["busy"]), int(row["tokens"]), float(row["usd"]))
 
     def use(self, tenants: Sequence[int]) -> dict[int, Use]:
-        """What these tenants use today."""
+        """Return what these tenants use today."""
         return {
             row["id"]: Use(
                 quotas_of(row["quotas"]),
@@ -237,14 +238,14 @@ class Sweep:
         )
 
     def forgive_lost(self, workspaces: Sequence[int]) -> None:
-        """Nothing is left of what a lost job was for: these workspaces fail no more, if that was all."""
+        """Forgive these workspaces their lost jobs, if no other has failed: nothing is left to do of those."""
         self._rows(
             "UPDATE workspaces SET failures = 0, problem = '' WHERE id = ANY(%(ids)s) AND problem = %(problem)s",
             {"ids": list(workspaces), "problem": _LOST},
         )
 
     def count_asked(self, workspace: int) -> None:
-        """The workspace has a dream that somebody asked for."""
+        """Note that the workspace has a dream that somebody asked for."""
         self._rows("UPDATE workspaces SET asked_at = clock_timestamp() WHERE id = %(id)s", {"id": workspace})
 
     def defer(self, jobs: Sequence[Job]) -> None:
@@ -264,7 +265,7 @@ class Schedule:
         self._database = database
 
     def is_due(self) -> bool:
-        """Whether any workspace is due now."""
+        """Tell whether any workspace is due now."""
         return bool(
             self._database.row(
                 "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND removed_at IS NULL"
@@ -273,7 +274,7 @@ class Schedule:
         )
 
     def ask(self, place: Place, refusal: Callable[[Capacity, Use], str]) -> str:
-        """Count a dream that somebody asked for, from now until its commit, unless there is a `refusal`; that.
+        """Count a dream that somebody asked for, until its commit, unless there is a `refusal`; return that.
 
         One at a time, and none during a sweep: each sees what the others may cost.
         """
@@ -287,7 +288,7 @@ class Schedule:
             return refused
 
     def abandon(self, workspaces: Sequence[int]) -> None:
-        """The jobs of these workspaces are not carried on here, which is no failure: each is due at once."""
+        """Give up the jobs of these workspaces, which is no failure: each is due at once."""
         self._database.rows(
             f"WITH dead AS ({_DELETE_JOBS}) UPDATE workspaces SET queued_at = NULL, due_at = clock_timestamp()"
             " WHERE id = ANY(%(ids)s) AND removed_at IS NULL",
@@ -295,7 +296,7 @@ class Schedule:
         )
 
     def clear_dead(self, ended: Collection[int] = ()) -> int:
-        """Take away jobs that are being done by nobody any more; how many. The lock of each holds up its workspace.
+        """Take away jobs that nobody does any more, and return how many. The lock of each holds up its workspace.
 
         Their worker died after its commit, so that no mark of a queued job tells of them; or it lives, and could not
         say that they have ended: of `ended_jobs` those that it had some time ago.
@@ -311,7 +312,7 @@ class Schedule:
         )
 
     def ended_jobs(self) -> set[int]:
-        """Jobs that have ended as their workspaces say, and not yet as Procrastinate does."""
+        """Return the jobs that have ended as their workspaces say, and not yet as Procrastinate does."""
         return {row["id"] for row in self._database.rows(f"SELECT j.id FROM procrastinate_jobs j WHERE {_ENDED}")}
 
     def queue(self, job: Job) -> None:
@@ -320,7 +321,7 @@ class Schedule:
 
     @contextmanager
     def sweep(self) -> Iterator[Sweep | None]:
-        """A sweep; None while another process sweeps."""
+        """Begin a sweep; None while another process sweeps."""
         with self._database.transaction() as cursor:
             self._database.statements += 1
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_SWEEP_LOCK,))

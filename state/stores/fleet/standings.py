@@ -61,7 +61,7 @@ class Standings:
         self._database = database
 
     def find(self, tenant: int, name: str) -> Standing:
-        """How the workspace of this tenant and name stands now. Raises NotFoundError."""
+        """Return how the workspace of this tenant and name stands now. Raise NotFoundError."""
         row = self._database.row(_STANDING, {"tenant": tenant, "name": name})
         if row is None:
             raise NotFoundError(f"there is no workspace {name[:60]!r}", "GET /v1/workspaces lists yours")
@@ -75,7 +75,7 @@ class Standings:
         )
 
     def rows(self, workspace: int, numbers: Collection[int]) -> list[InboxRow]:
-        """Those of these rows that still wait, in the order of their numbers."""
+        """Return those of these rows that still wait, by number."""
         if not numbers:
             return []
         found = self._database.rows(
@@ -86,7 +86,7 @@ class Standings:
         return [InboxRow(row["id"], row["kind"], row["key"], row["body"], row["at"]) for row in found]
 
     def use(self, tenant: int) -> Use:
-        """What the tenant has and uses."""
+        """Return what the tenant has and uses."""
         row = self._database.row(_USE, {"tenant": tenant})
         assert row is not None
         dreams, tokens, usd = row["spent"]

@@ -45,7 +45,7 @@ class TokenFacts:
 
 
 def quotas_of(stored: Mapping[str, Any]) -> Quotas:
-    """Quotas as they are stored; what a newer dreamd has added is left out."""
+    """Return quotas as they are stored, without what a newer dreamd has added."""
     known = {field.name for field in fields(Quotas)}
     return Quotas(**{name: value for name, value in stored.items() if name in known})
 
@@ -57,7 +57,7 @@ class Tenants:
         self._database = database
 
     def add(self, name: str, quotas: Quotas = Quotas()) -> Tenant:  # noqa: B008 - a frozen value
-        """A new tenant. Raises UsageError for a name that none may have, ConflictError for one that is taken."""
+        """Make a tenant. Raise UsageError for a name that none may have, ConflictError for one that is taken."""
         row = self._database.row(
             "INSERT INTO tenants (name, quotas) VALUES (%(name)s, %(quotas)s) ON CONFLICT DO NOTHING RETURNING id",
             {"name": require_name("tenant", name), "quotas": json.dumps(asdict(quotas))},
@@ -67,7 +67,7 @@ class Tenants:
         return Tenant(row["id"], name, quotas)
 
     def find(self, name: str) -> Tenant:
-        """The tenant of this name. Raises NotFoundError."""
+        """Return the tenant of this name. Raise NotFoundError."""
         row = self._database.row(
             "SELECT id, quotas FROM tenants WHERE name = %(name)s AND removed_at IS NULL", {"name": storable(name)}
         )
@@ -76,14 +76,14 @@ class Tenants:
         return Tenant(row["id"], name, quotas_of(row["quotas"]))
 
     def set_quotas(self, tenant: Tenant, quotas: Quotas) -> None:
-        """From now on these are its quotas."""
+        """Give the tenant these quotas from now on."""
         self._database.rows(
             "UPDATE tenants SET quotas = %(quotas)s WHERE id = %(id)s",
             {"id": tenant.id, "quotas": json.dumps(asdict(quotas))},
         )
 
     def all(self) -> list[TenantFacts]:
-        """Every tenant, by name; also those whose removal is not finished."""
+        """Return every tenant, by name; also those whose removal is not finished."""
         rows = self._database.rows(
             "SELECT t.id, t.name, t.quotas, t.created_at, t.removed_at IS NOT NULL AS removed,"
             " count(w.id) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,"
@@ -129,7 +129,7 @@ class Tenants:
             )
 
     def drop(self, tenant: int) -> int:
-        """Delete every row of a tenant that was closed; how many workspaces it had."""
+        """Delete every row of a tenant that was closed; return how many workspaces it had."""
         with self._database.transaction() as cursor:
             values = {"id": tenant}
             cursor.execute(
@@ -162,7 +162,7 @@ class Tokens:
         workspaces: Sequence[str] = (),
         expires_at: datetime | None = None,
     ) -> str:
-        """A new token, as its bearer shows it; it is told this once. Raises UsageError and ConflictError."""
+        """Make a token and return it as its bearer shows it, this once. Raise UsageError and ConflictError."""
         require_name("token", name)
         if not rights:
             raise UsageError("a token without rights is good for nothing", f"name some of {', '.join(Right)}")
@@ -186,7 +186,7 @@ class Tokens:
         return f"dreamd_{identity}_{secret}"
 
     def authenticate(self, shown: str) -> Token | None:
-        """What this token allows now; None when it is none, has expired or was revoked."""
+        """Return what this token allows now; None when it is none, has expired or was revoked."""
         match = _TOKEN.fullmatch(shown)
         if match is None:
             return None
@@ -208,7 +208,7 @@ class Tokens:
         )
 
     def all(self, tenant: Tenant) -> list[TokenFacts]:
-        """The tokens of a tenant, by name, revoked ones too."""
+        """Return the tokens of a tenant, by name, revoked ones too."""
         return [
             TokenFacts(
                 row["id"],
@@ -225,7 +225,7 @@ class Tokens:
         ]
 
     def revoke(self, tenant: Tenant, name: str) -> None:
-        """The token works no more, at each gateway within its memory of tokens. Raises NotFoundError."""
+        """Revoke the token; a gateway that remembers it refuses it within ten seconds. Raise NotFoundError."""
         row = self._database.row(
             "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())"
             " WHERE tenant = %(tenant)s AND name = %(name)s RETURNING id",

@@ -72,9 +72,9 @@ def _folder(path: Path) -> Objects:
 
 
 def probe(objects: Objects, name: str) -> None:
-    """Return if the store keeps what it is given, and refuses to write it a second time; `name` is any new one.
+    """Raise StorageError unless the store keeps what it is given, and refuses to write it a second time.
 
-    Raise StorageError for a store that cannot be used: two owners could write one generation there.
+    With any other, two owners could write one generation. `name` is any new one.
     """
     key = f"{_PROBES}/{name}"
     objects.put_new(key, b"1")
