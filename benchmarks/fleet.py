@@ -4,7 +4,6 @@ Statements are those of pg_stat_statements: every one that PostgreSQL has execut
 Procrastinate's, and without BEGIN and COMMIT, which are counted apart.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from benchmarks.serving import ROOT, environment, percentile
+from benchmarks.serving import ROOT, environment, logged, percentile
 from daemon.fleet.workers.decision import Facts, facts_text
 from daemon.service.schedule import History, Pending
 from state.stores.fleet.database import FleetDatabase, migrate
@@ -185,14 +184,8 @@ class Process:
         return _processor(self.process.pid)
 
     def events(self, *names: str) -> list[dict[str, Any]]:
-        """What it has logged under these names, in order."""
-        found = []
-        for line in self.log.read_text(encoding="utf-8").splitlines():
-            with suppress(ValueError):
-                event = json.loads(line)
-                if isinstance(event, dict) and event.get("event") in names:
-                    found.append(event)
-        return found
+        """Return what it has logged under these names, in order."""
+        return logged(self.log, *names)
 
 
 @contextmanager

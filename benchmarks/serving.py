@@ -159,14 +159,19 @@ class Daemon:
         raise SystemExit(f"the daemon was not quiet within {_READY_SECONDS:g} s")
 
     def events(self, *names: str) -> list[dict[str, Any]]:
-        """What it has logged under these names, in order."""
-        found = []
-        for line in self.log.read_text(encoding="utf-8").splitlines():
-            with suppress(ValueError):  # the last one may be half written
-                event = json.loads(line)
-                if isinstance(event, dict) and event.get("event") in names:
-                    found.append(event)
-        return found
+        """Return what it has logged under these names, in order."""
+        return logged(self.log, *names)
+
+
+def logged(log: Path, *names: str) -> list[dict[str, Any]]:
+    """Return the events of these names in a log, in order."""
+    found = []
+    for line in log.read_text(encoding="utf-8").splitlines():
+        with suppress(ValueError):  # the last one may be half written
+            event = json.loads(line)
+            if isinstance(event, dict) and event.get("event") in names:
+                found.append(event)
+    return found
 
 
 def seconds_of(event: dict[str, Any]) -> float:

@@ -114,7 +114,8 @@ class Lifetime:
             return
         # The row lives from the moment at which PostgreSQL wrote it, which is after the question.
         self._believed_until = asked + ALIVE_SECONDS - _MARGIN_SECONDS
-        follow(now, asked)
+        if change := follow_clock(now, asked):
+            logs.get().warning("clock_corrected", seconds=round(change.total_seconds(), 1))
         if self.problem:
             logs.get().info("ready", worker=str(self.worker.id))
         self.problem = ""
@@ -125,9 +126,3 @@ class Lifetime:
         self.problem = "the database of the fleet cannot be asked"
         self._believed_until = 0.0
         self._ended()
-
-
-def follow(now: datetime, asked: float) -> None:
-    """Go by PostgreSQL's clock, which was asked at this moment of the steady clock, and said `now`."""
-    if change := follow_clock(now, asked):
-        logs.get().warning("clock_corrected", seconds=round(change.total_seconds(), 1))

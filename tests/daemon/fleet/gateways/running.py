@@ -126,9 +126,8 @@ class Fleet:
         init_workspace(contained(folder))
         taken = tuple(row.id for row in self.inbox.waiting(place.id))
         write(folder)
-        number = lease.generation.number + 1
         manifest = generations.put(generations.take(folder, previous), lease, datetime.now(UTC))
-        leases.commit(lease, Commit(Generation(number, manifest.key), manifest.bytes, taken))
+        leases.commit(lease, Commit(Generation(manifest.number, manifest.key), manifest.bytes, taken))
         Processes(self.database).end(worker.id)
         return place
 

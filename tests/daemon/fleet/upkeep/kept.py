@@ -85,9 +85,8 @@ class Kept:
         workspace = init_workspace(contained(root))
         for note in notes:
             append(workspace, note)
-        number = lease.generation.number + 1
         manifest = generations.put(generations.take(root, previous), lease, at or datetime.now(UTC))
-        return Generation(number, manifest.key), manifest.bytes
+        return Generation(manifest.number, manifest.key), manifest.bytes
 
     def commit(self, place: Place, *notes: str, spent: Spent = Spent(), taken: tuple[int, ...] = ()) -> Generation:  # noqa: B008 - a frozen value
         """Own the workspace, add these notes and commit."""

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
-from daemon.fleet.connections import Connections, connect
+from daemon.fleet.connections import Connections
 from daemon.fleet.workers.worker import Worker
 from state.fleet.tenant import Quotas, Tenant
 from state.fleet.workspace import Place
@@ -235,6 +235,3 @@ def make_owner(fleet: Fleet, place: Place) -> None:
     other = Row(uuid4(), "http://127.0.0.1:9", "secret")
     Processes(fleet.database).begin("worker", other, "elsewhere", "1")
     assert Leases(fleet.database).take(place.id, other.id) is not None
-
-
-__all__ = ["Fleet", "Running", "connect", "make_owner", "run", "until"]
