@@ -25,12 +25,12 @@ FIRST = 10
 
 
 def places(hits: list[str], turns: list[str], ids: dict[str, str]) -> list[int]:
-    """Where these turns stand among the hits."""
+    """Return where these turns stand among the hits."""
     return [hits.index(ids[turn]) for turn in turns if ids.get(turn) in hits]
 
 
 def measure(chats: Path, updates: list[dict[str, Any]], embedder: Embedder, folder: Path) -> dict[str, list[str]]:
-    """For each ability what became of its pairs: newer, older, missed. A pair within one turn has no order."""
+    """Return for each ability what became of its pairs: newer, older, missed. A pair within one turn has no order."""
     found = defaultdict[str, list[str]](list)
     samples = json.loads(chats.read_text("utf-8"))
     for sample, conversation in zip(samples, read(chats), strict=True):
@@ -50,7 +50,7 @@ def measure(chats: Path, updates: list[dict[str, Any]], embedder: Embedder, fold
 
 
 def ids_of(sample: dict[str, Any], conversation: Conversation) -> dict[str, str]:
-    """The crystal (id) of each turn, by the turn's own id."""
+    """Return the crystal (id) of each turn, by the turn's own id."""
     told = sample["conversation"]
     numbers = sorted(int(key.split("_")[1]) for key in told if key.removeprefix("session_").isdigit())
     turns = [turn["dia_id"] for number in numbers for turn in told[f"session_{number}"]]

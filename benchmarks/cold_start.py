@@ -30,7 +30,7 @@ CHARACTERS = 8_000
 
 
 def program() -> Path:
-    """The console script beside this Python."""
+    """Return the console script beside this Python."""
     script = Path(sys.executable).with_name("dreamd")
     if not script.exists():
         raise SystemExit(f"{script} is missing; run 'make install'")
@@ -38,7 +38,7 @@ def program() -> Path:
 
 
 def prepared(folder: Path) -> Path:
-    """A workspace as an agent meets it."""
+    """Make a workspace as an agent meets it."""
     workspace = init_workspace(folder)
     workload = Workload(SEED, width=1)
     for note in workload.notes(0, PENDING, datetime.now(UTC)):
@@ -53,7 +53,7 @@ def prepared(folder: Path) -> Path:
 
 
 def seconds(command: Sequence[str | Path], runs: int, environment: dict[str, str]) -> tuple[list[float], list[float]]:
-    """Wall and processor time of each run; the first, which fills the disk's cache, is not among them."""
+    """Return wall and processor time of each run but the first, which fills the disk's cache."""
     wall, processor = [], []
     for _ in range(runs + 1):
         began, used = time.perf_counter(), _processor()
@@ -69,7 +69,7 @@ def _processor() -> float:
 
 
 def heavy(words: Sequence[str | Path], environment: dict[str, str]) -> list[str]:
-    """Which heavy packages a command imports."""
+    """Return which heavy packages a command imports."""
     command = [sys.executable, "-X", "importtime", program(), *words]
     listed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stderr
     modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in listed.splitlines()}

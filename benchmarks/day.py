@@ -114,7 +114,7 @@ class Day:
         scheduler._pause = self.pause  # noqa: SLF001
 
     def pause(self) -> float:
-        """Called by the looking thread instead of its own `_pause`: how long it really waits."""
+        """Return how long the looking thread really waits, in place of its own `_pause`."""
         self.figures.looks[self._was] += 1
         looking = self.figures.looking
         looking[self._was] = looking.get(self._was, 0.0) + time.thread_time() - self._used
@@ -148,7 +148,7 @@ class Day:
 
 
 def traffic(workload: Workload, workspaces: int, hours: float) -> list[Deed]:
-    """The day's deeds, in order."""
+    """Return the day's deeds, in order."""
     deeds: list[Deed] = []
     for number in range(1, workspaces):  # the first one is silent
         rng = random.Random(f"{SEED}/{number}")
@@ -177,7 +177,7 @@ def _session(workload: Workload, rng: random.Random, number: int, session: int) 
 
 
 def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], bool]:
-    """Does a deed, and waits until the service was told of it; whether it was."""
+    """Return a function that does a deed, waits for the service to be told, and says whether it was."""
     from daemon.api.operations.dreams import DreamNow, dream_now
     from daemon.config.registry import name_of
 
@@ -208,7 +208,7 @@ def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> 
 
 
 def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, list[Workspace]]":
-    """The service over so many new workspaces, with this time."""
+    """Open the service over so many new workspaces, with this time."""
     os.environ |= {
         "XDG_STATE_HOME": str(place / "state"),
         "XDG_DATA_HOME": str(place / "data"),
@@ -233,7 +233,7 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
 
 
 def ledgers(workspaces: "list[Workspace]") -> tuple[Counter[tuple[str, str]], Counter[str]]:
-    """Runs by reason and outcome; and in all: looks that came to nothing, their rows, calls, tokens."""
+    """Count runs by reason and outcome; and in all: looks that came to nothing, their rows, calls, tokens."""
     runs: Counter[tuple[str, str]] = Counter()
     totals: Counter[str] = Counter()
     for workspace in workspaces:
@@ -254,7 +254,7 @@ def ledgers(workspaces: "list[Workspace]") -> tuple[Counter[tuple[str, str]], Co
 
 
 def passes(service: "Daemon") -> int:
-    """How many consolidation passes there were."""
+    """Count the consolidation passes."""
     text = service.metrics.render()[0].decode()
     rows = [line for line in text.splitlines() if line.startswith("dreamd_passes_total")]
     return round(sum(float(line.rpartition(" ")[2]) for line in rows))
@@ -295,7 +295,7 @@ def show(day: Day, service: "Daemon", workspaces: "list[Workspace]", seconds: di
 
 
 def idle(seconds: float) -> float:
-    """The share of a core that this process uses now."""
+    """Return the share of a core that this process uses now."""
     used, began = time.process_time(), time.perf_counter()
     time.sleep(seconds)
     return (time.process_time() - used) / (time.perf_counter() - began)

@@ -34,14 +34,14 @@ _MOST_ROWS = 12
 
 
 def buried(workload: Workload) -> Known:
-    """Facts and long texts that were forgotten, none of which any shape holds."""
+    """Make facts and long texts that were forgotten, none of which any shape holds."""
     chance = Random(_SEED)
     texts = (workload.text("forgotten", number)[0] for number in range(_BURIED))
     return known_of(tuple(Target.of(f"{text} {chance.randrange(1_000_000)}") for text in texts))
 
 
 def stages() -> dict[str, Detector]:
-    """What a note passes through from the hand that takes it to its crystal and its place in MEMORY.md."""
+    """Return what a note passes through on its way to its crystal and its place in MEMORY.md."""
     workload = Workload(_SEED)
     forgotten, now = buried(workload), datetime(2026, 3, 12, tzinfo=UTC)
     return {
@@ -59,14 +59,14 @@ def stages() -> dict[str, Detector]:
 
 
 def sized(shape: str, size: int) -> str:
-    """The shape in so many bytes of UTF-8, or a few less."""
+    """Return the shape in so many bytes of UTF-8, or a few less."""
     text = SHAPES[shape](size)
     share = size / len(text.encode("utf-8", "surrogatepass"))
     return text if share >= 1 else SHAPES[shape](int(size * share))
 
 
 def path(parts: dict[str, Detector]) -> None:
-    """A row for each of the dearest shapes: all that it passes through in turn, and the dearest of these."""
+    """Print a row for each of the dearest shapes: all that it passes through in turn, and the dearest of these."""
 
     def together(text: str) -> dict[str, float]:
         forget_texts()
@@ -86,7 +86,7 @@ def path(parts: dict[str, Detector]) -> None:
 
 
 def worst(detector: Detector, count: int) -> tuple[tuple[float, str], tuple[float, str]]:
-    """The seconds and the shape that costs most, at 16 KiB and at 1 MiB."""
+    """Return the seconds and the shape that costs most, at 16 KiB and at 1 MiB."""
     short = sorted(((seconds(detector, sized(shape, NOTE)), shape) for shape in SHAPES), reverse=True)
     long = max((seconds(detector, sized(shape, LONGEST)), shape) for _, shape in short[:count])
     return short[0], long

@@ -67,7 +67,7 @@ class Corpus:
 
 
 def read(conversations: Sequence[Conversation], embedder: Embedder) -> Corpus:
-    """Every question asked of its conversation, and some of the next conversation's too."""
+    """Ask every question of its conversation, and some of the next conversation's too."""
     found = Corpus([], [], [], [])
     with workspaces_of(conversations, embedder) as workspaces:
         for number, workspace in enumerate(workspaces):
@@ -101,7 +101,7 @@ def _share(found: Sequence[str], asked: Asked) -> float:
 
 
 def fit(groups: Sequence[Sequence[Case]], columns: Sequence[int]) -> Array:
-    """The weights of these columns, the first one 1, by which the evidence has the highest likelihood."""
+    """Return the weights of these columns, the first one 1, by which the evidence has the highest likelihood."""
     learnt = [
         (case.signals[:, columns], case.evidence / case.evidence.sum(), 1.0 / len(group) / len(groups))
         for group in groups
@@ -130,7 +130,7 @@ def fit(groups: Sequence[Sequence[Case]], columns: Sequence[int]) -> Array:
 
 
 def recall(cases: Sequence[Case], columns: Sequence[int], weights: Array) -> Array:
-    """recall@10 of each case."""
+    """Return recall@10 of each case."""
     found = []
     for case in cases:
         first = np.argsort(-(case.signals[:, columns] @ weights), kind="stable")[:FIRST]
@@ -139,7 +139,7 @@ def recall(cases: Sequence[Case], columns: Sequence[int], weights: Array) -> Arr
 
 
 def left_out(known: Mapping[str, Sequence[Case]], columns: Sequence[int]) -> dict[str, Array]:
-    """recall@10 of each case by weights that were fitted on the other corpora."""
+    """Return recall@10 of each case by weights that were fitted on the other corpora."""
     return {
         name: recall(cases, columns, fit([other for key, other in known.items() if key != name], columns))
         for name, cases in known.items()
@@ -147,14 +147,14 @@ def left_out(known: Mapping[str, Sequence[Case]], columns: Sequence[int]) -> dic
 
 
 def interval(differences: Array) -> tuple[float, float, float]:
-    """The mean, and the 95 % interval of a bootstrap over the questions."""
+    """Return the mean, and the 95 % interval of a bootstrap over the questions."""
     draws = np.random.default_rng(1).choice(differences, (_DRAWS, len(differences))).mean(axis=1)
     low, high = np.percentile(draws, [2.5, 97.5])
     return float(differences.mean()), float(low), float(high)
 
 
 def as_scores(known: Mapping[str, Corpus], near: float, *, by_meaning: bool) -> tuple[float, float]:
-    """STEEP and MIDDLE: a logistic regression of whether there is an answer on how close the closest result is.
+    """Fit STEEP and MIDDLE: a logistic regression of whether there is an answer on the closest result.
 
     Learnt from is what is found among the first five, and that a conversation cannot answer another one's questions;
     each corpus counts alike, and in it each of the two. Not from collections of which each has another language: that
@@ -186,7 +186,7 @@ def as_scores(known: Mapping[str, Corpus], near: float, *, by_meaning: bool) -> 
 
 
 def _closeness(case: Case, near: float, *, by_meaning: bool) -> float:
-    """That of the closest result, as `state.search.ranking.score` has it."""
+    """Return that of the closest result, as `state.search.ranking.score` has it."""
     cosines = case.signals[:, NAMES.index("cosine")]
     shown = cosines[:_SHOWN] + near * case.signals[:_SHOWN, NAMES.index("near")]
     return float(shown.max()) - (UNRELATED * unrelated(cosines.tolist()) if by_meaning else 0.0)

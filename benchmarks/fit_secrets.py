@@ -63,7 +63,7 @@ class Row:
 
 
 def read(authors: Sequence[str]) -> tuple[list[Text], list[Row]]:
-    """All texts of the authors, and their candidates."""
+    """Return all texts of the authors, and their candidates."""
     texts, rows = list[Text](), list[Row]()
     for author in authors:
         for file in (CORPORA / f"{name}_{author}.jsonl" for name in ("secrets", "harmless")):
@@ -112,7 +112,7 @@ class Fit:
     def weights(
         self, among: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     ) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
-        """The weights, the last one for all, by Adam from nothing: the same for the same rows."""
+        """Fit the weights, the last one for all, by Adam from zero: the same for the same rows."""
         matrix, secret, costs = self._matrix[among], self._secret[among], self._costs[among]
         weights = np.zeros(matrix.shape[1], np.float32)
         first, second = weights.copy(), weights.copy()
@@ -125,7 +125,7 @@ class Fit:
         return weights
 
     def left_out(self, authors: Sequence[str]) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
-        """The score of each candidate by weights that were fitted on the other authors'."""
+        """Return the score of each candidate by weights that were fitted on the other authors'."""
         of = np.array(authors)
         scores = np.full(len(of), _LOWEST, np.float32)
         for author in _AUTHORS:
@@ -139,7 +139,7 @@ def _cost(text: Text, row: Row) -> float:
 
 
 def threshold(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float]) -> float:
-    """The score that as few harmless texts reach as may be changed, less those that are changed without the judge."""
+    """Return the least score at which few enough harmless texts are changed, with or without the judge."""
     highest = _highest(rows, scores)
     harmless = [number for number, text in enumerate(texts) if text.harmless and text.author in _AUTHORS]
     reached = sorted((highest[number] for number in harmless if not texts[number].found), reverse=True)
@@ -147,7 +147,7 @@ def threshold(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float
 
 
 def _highest(rows: Sequence[Row], scores: Sequence[float]) -> dict[int, float]:
-    """By the number of a text the highest score of its candidates."""
+    """Return the highest score of the candidates of each text, by its number."""
     highest: dict[int, float] = defaultdict(lambda: _LOWEST)
     for row, score in zip(rows, scores, strict=True):
         highest[row.text] = max(highest[row.text], float(score))
@@ -155,7 +155,7 @@ def _highest(rows: Sequence[Row], scores: Sequence[float]) -> dict[int, float]:
 
 
 def caught(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float], least: float) -> list[list[bool]]:
-    """For each text and each of its secrets whether most of it is found."""
+    """Tell for each text and each of its secrets whether most of it is found."""
     told = defaultdict(list)
     for row, score in zip(rows, scores, strict=True):
         if score > least:
@@ -171,7 +171,7 @@ def _is_covered(span: tuple[int, int], found: Sequence[tuple[int, int]]) -> bool
 
 
 def report(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float], least: float) -> Iterator[str]:
-    """The shares of secrets and of texts that are caught, and of harmless ones changed, by author and language."""
+    """Yield the shares of secrets and texts that are caught, and of harmless ones changed, by author and language."""
     highest, told = _highest(rows, scores), caught(texts, rows, scores, least)
     changed = [bool(text.found) or highest[number] > least for number, text in enumerate(texts)]
     for author in _AUTHORS:

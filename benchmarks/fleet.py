@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from benchmarks.serving import ROOT, environment, logged, percentile
+from benchmarks.serving import ROOT, end, environment, logged, percentile
 from daemon.fleet.workers.decision import Facts, facts_text
 from daemon.service.schedule import History, Pending
 from state.stores.fleet.database import FleetDatabase, migrate
@@ -32,7 +32,7 @@ _SETTINGS = {
     "shared_buffers": "256MB",
     "max_wal_size": "1GB",
 }
-_READY_SECONDS, _STOP_SECONDS = 60.0, 30.0
+_READY_SECONDS = 60.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COUNTED = """
 SELECT coalesce(sum(calls) FILTER (WHERE query !~* '^(begin|commit|rollback)'), 0)::bigint AS statements,
@@ -83,22 +83,22 @@ class Ground:
         self.execute("CREATE EXTENSION pg_stat_statements SCHEMA public")
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """As the administrator, who is not counted."""
+        """Execute a statement as the administrator, who is not counted."""
         with self._connected() as connection:
             done = connection.execute(statement.encode(), values or None)
             return done.fetchall() if done.description is not None else []
 
     def counted(self) -> Statements:
-        """What was executed until now."""
+        """Return what was executed until now."""
         return Statements(**self.execute(_COUNTED, (_SWEEPS,))[0])
 
     def processor(self) -> float:
-        """Seconds of processor time that PostgreSQL has used."""
+        """Return the seconds of processor time that PostgreSQL has used."""
         process = self._server._process  # noqa: SLF001
         return _processor(process.pid) if process is not None else 0.0
 
     def most_frequent(self, most: int = 12) -> list[tuple[int, float, str]]:
-        """The statements that were executed most often: calls, milliseconds each, and how they begin."""
+        """Return the statements that were executed most often: calls, milliseconds each, and how they begin."""
         rows = self.execute(
             "SELECT calls, mean_exec_time AS each, left(regexp_replace(query, '\\s+', ' ', 'g'), 90) AS query"
             " FROM public.pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid WHERE r.rolname = 'dreamd'"
@@ -108,7 +108,7 @@ class Ground:
         return [(row["calls"], row["each"], row["query"]) for row in rows]
 
     def tables(self) -> list[dict[str, Any]]:
-        """Each table with its rows, bytes, bytes of its indexes, updates and the share of those that were HOT."""
+        """Return each table's rows, bytes, bytes of indexes, updates and the share of those that were HOT."""
         return self.execute(
             "SELECT relname AS name, n_live_tup AS rows, n_dead_tup AS dead, pg_table_size(relid) AS bytes,"
             " pg_indexes_size(relid) AS indexes, n_tup_upd AS updates,"
@@ -118,7 +118,7 @@ class Ground:
         )
 
     def fill(self, tenants: int, workspaces: int) -> None:
-        """So many workspaces that rest, with facts as a dream leaves them; a fifth of them is due some day."""
+        """Make so many workspaces that rest, with facts as a dream leaves them, a fifth of them due some day."""
         self.execute(
             "INSERT INTO dreamd.tenants (name) SELECT 'tenant-' || n FROM generate_series(1, %s) n", (tenants,)
         )
@@ -149,7 +149,7 @@ class Ground:
 
 @contextmanager
 def ground(place: Path) -> Iterator[Ground]:
-    """PostgreSQL and objects in this folder, on its disk; what is acknowledged there outlives the machine's power."""
+    """Run PostgreSQL with objects in this folder, on its disk: what is acknowledged survives a power cut."""
     place.chmod(0o711)  # PostgreSQL runs as another user
     with Postgres(durable=True, place=str(place), settings=_SETTINGS) as server:
         yield Ground(server, place)
@@ -157,7 +157,7 @@ def ground(place: Path) -> Iterator[Ground]:
 
 @contextmanager
 def database(url: str) -> Iterator[FleetDatabase]:
-    """The database as a process of the fleet has it."""
+    """Open the database as a process of the fleet has it."""
     made = FleetDatabase(url, 8)
     try:
         yield made
@@ -166,7 +166,7 @@ def database(url: str) -> Iterator[FleetDatabase]:
 
 
 def facts(now: datetime) -> str:
-    """What the owner of a workspace says that has dreamt and holds nothing new."""
+    """Return what the owner of a workspace says that has dreamt and holds nothing new."""
     past = now - timedelta(days=1)
     history = History(awake_since=past, last_look=past, last_dream=past, last_pass=past, phase=0.5)
     return facts_text(Facts(history, Pending()))
@@ -180,7 +180,7 @@ class Process:
         self.log = log
 
     def processor(self) -> float:
-        """Seconds of processor time that it and its children have used."""
+        """Return the seconds of processor time that it and its children have used."""
         return _processor(self.process.pid)
 
     def events(self, *names: str) -> list[dict[str, Any]]:
@@ -190,7 +190,7 @@ class Process:
 
 @contextmanager
 def process(made: Ground, kind: str, number: int, **variables: str) -> Iterator[Process]:
-    """`dreamd worker` or `dreamd gateway`, as soon as it says that it has started; stopped in order afterwards."""
+    """Run `dreamd worker` or `dreamd gateway`, once it says that it has started; stop it in order afterwards."""
     log = made.place / f"{kind}-{number}-{time.monotonic_ns()}.log"
     own = {
         "DREAMD_FLEET__DATABASE": made.url,
@@ -216,22 +216,17 @@ def process(made: Ground, kind: str, number: int, **variables: str) -> Iterator[
             time.sleep(0.05)
         yield one
     finally:
-        started.terminate()
-        try:
-            started.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            started.kill()
-            started.wait()
+        end(started)
 
 
 def milliseconds(seconds: Sequence[float]) -> str:
-    """p50, p95, p99 and the worst."""
+    """Return p50, p95, p99 and the worst."""
     p50, p95, p99 = (1000 * percentile(seconds, percent) for percent in (50, 95, 99))
     return f"{p50:.1f} / {p95:.1f} / {p99:.1f}, worst {1000 * max(seconds):.0f} ({len(seconds):,})"
 
 
 def row(name: str, figures: str, goal: str = "", *, met: bool = True) -> None:
-    """A line of a table."""
+    """Print a line of a table."""
     print(f"  {name:34}{figures:58}{f'goal {goal}: ' + ('met' if met else 'MISSED') if goal else ''}", flush=True)
 
 

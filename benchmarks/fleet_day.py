@@ -91,7 +91,7 @@ class Rested:
         self.oldest, self.latest, self.changed = self.oldest or at, at, True
 
     def facts(self, name: str) -> Facts:
-        """As the owner would say."""
+        """Return the facts that the owner would say."""
         history = History(
             awake_since=self.awake_since,
             last_look=self.last_dream,
@@ -171,12 +171,12 @@ class Day:
         self.figures.counts["looked at"] += seen
 
     def lose_a_worker(self) -> None:
-        """One is gone, with its jobs and leases."""
+        """Lose a worker with its jobs and leases."""
         self.hands[0].dead = True
         self.figures.counts["jobs that died"] += len(self.hands[0].running)
 
     def start_a_worker(self) -> None:
-        """Another one comes."""
+        """Start another worker."""
         self.hands[0] = self._hand()
 
     @property
@@ -274,7 +274,7 @@ class Day:
 
 
 def traffic(workspaces: int, tenants: int, hours: float, step: float) -> dict[int, list[Arrival]]:
-    """What arrives in each step of the day."""
+    """Return what arrives in each step of the day."""
     rng, steps = random.Random(SEED), defaultdict[int, list[Arrival]](list)
     busy = max(1, tenants // 10)
     text = "The gateway of the northern site needs another certificate before Friday, said Mira."
@@ -299,7 +299,7 @@ def traffic(workspaces: int, tenants: int, hours: float, step: float) -> dict[in
 
 
 def prepare(made: Ground, tenants: int, workspaces: int) -> None:
-    """The registry of workspaces that have all dreamt the day before, and the simulated clock."""
+    """Make the registry of workspaces that have all dreamt the day before, and the simulated clock."""
     made.fill(tenants, workspaces)
     made.execute("UPDATE dreamd.workspaces SET due_at = NULL, facts = ''")
     made.execute("VACUUM FULL dreamd.workspaces")
@@ -315,7 +315,7 @@ def prepare(made: Ground, tenants: int, workspaces: int) -> None:
 
 
 def show(day: Day, made: Ground, sent: int, seconds: float, hours: float) -> None:
-    """The table."""
+    """Print the table."""
     figures = day.figures
     counts = figures.counts
     row("the day took", f"{seconds:.0f} s for {hours:g} hours: compressed {hours * 3600 / seconds:.0f} times")

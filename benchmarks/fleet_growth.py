@@ -55,7 +55,7 @@ class Round:
 
 
 def supply(made: Ground, workload: Workload, name: str, wanted: int) -> None:
-    """So many new workspaces whose dream is due."""
+    """Make so many new workspaces whose dream is due."""
     import json
 
     with database(made.url) as fleet:
@@ -79,14 +79,14 @@ def supply(made: Ground, workload: Workload, name: str, wanted: int) -> None:
 
 
 def clear(made: Ground) -> None:
-    """What was not dreamt is due no more."""
+    """Have nothing due that was not dreamt."""
     made.execute("UPDATE dreamd.workspaces SET due_at = NULL, queued_at = NULL")
     made.execute("DELETE FROM dreamd.inbox")
     made.execute("DELETE FROM dreamd.procrastinate_jobs")
 
 
 def dreams_until(workers: list[Process], begin: float, end: float) -> list[float]:
-    """The seconds of each dream that was committed between these moments, by the workers' own logs."""
+    """Return the seconds of each dream that was committed between these moments, by the workers' own logs."""
     return [
         float(event.get("seconds", 0))
         for worker in workers
@@ -111,7 +111,7 @@ def round_of(made: Ground, url: str, workers: int, at_once: int, seconds: float)
 
 
 def idle(made: Ground, seconds: float) -> Statements:
-    """What one worker asks while nothing is due."""
+    """Return what one worker asks while nothing is due."""
     with process(made, "worker", 0):
         time.sleep(8)
         before = made.counted()
@@ -120,7 +120,7 @@ def idle(made: Ground, seconds: float) -> Statements:
 
 
 def show(one: Round, before: Round | None, at_once: int) -> None:
-    """The rows of one number of workers."""
+    """Print the rows of one number of workers."""
     growth = one.an_hour / before.an_hour if before is not None and before.dreams else None
     wanted = GROWTH_GOAL if before is None else GROWTH_GOAL ** (one.workers / before.workers / 2)
     row(

@@ -37,7 +37,7 @@ Sent = tuple[float, float, bool]
 
 
 def tokens(made: Ground) -> list[str]:
-    """A token for each tenant."""
+    """Make a token for each tenant."""
     with database(made.url) as fleet:
         tenants, keys = Tenants(fleet), Tokens(fleet, os.urandom)
         found = [tenants.find(f"tenant-{number}") for number in range(1, TENANTS + 1)]
@@ -45,7 +45,7 @@ def tokens(made: Ground) -> list[str]:
 
 
 def address_of(gateway: Process) -> tuple[str, int]:
-    """Where it listens."""
+    """Return where the gateway listens."""
     [event] = gateway.events("started")
     parts = urlsplit(event["entrances"][0])
     return parts.hostname or "127.0.0.1", parts.port or 80
@@ -54,7 +54,7 @@ def address_of(gateway: Process) -> tuple[str, int]:
 def client(
     address: tuple[str, int], bearers: list[str], number: int, begin: float, every: float, count: int
 ) -> list[Sent]:
-    """Send so many notes, one `every` so many seconds from `begin` (of the epoch) on; how each went."""
+    """Send so many notes, one `every` so many seconds from `begin` (of the epoch) on; return how each went."""
     rng, sent = random.Random(f"{SEED}/{number}"), list[Sent]()
     requests = list[bytes]()
     for turn in range(count):
@@ -82,7 +82,7 @@ def client(
 
 
 def _answered(connection: socket.socket) -> bool:
-    """Read one answer; whether it says that the note was taken. A client that costs next to nothing."""
+    """Read one answer at next to no cost, and tell whether it says that the note was taken."""
     got = b""
     while b"\r\n\r\n" not in got:
         got += _received(connection)
@@ -103,7 +103,7 @@ def _received(connection: socket.socket) -> bytes:
 def clients(
     addresses: list[tuple[str, int]], bearers: list[str], numbers: list[int], begin: float, every: float, count: int
 ) -> list[Sent]:
-    """What each of these clients has sent; in a process of their own."""
+    """Run these clients in a process of their own, and return what each has sent."""
     offset = every / len(numbers)
     with ThreadPoolExecutor(len(numbers)) as pool:
         doing = [
@@ -114,7 +114,7 @@ def clients(
 
 
 def bare(made: Ground) -> list[float]:
-    """Seconds of the statement alone, one note each."""
+    """Return the seconds of the statement alone, one note each."""
     seconds = []
     with database(made.url) as fleet:
         inbox = Inbox(fleet)

@@ -33,7 +33,7 @@ _DAYS = 30
 
 
 def prepare(made: Ground, tenants: int, workspaces: int) -> None:
-    """Registry, tombstones, spending and workers."""
+    """Make registry, tombstones, spending and workers."""
     made.fill(tenants, workspaces)
     made.execute(
         "INSERT INTO dreamd.inbox (workspace, kind, key, digest, body, at, taken_at)"
@@ -56,7 +56,7 @@ def prepare(made: Ground, tenants: int, workspaces: int) -> None:
 
 
 def ended(made: Ground) -> None:
-    """All jobs end, as their workers' commits would have it."""
+    """End all jobs, as their workers' commits would have it."""
     made.execute(
         "WITH jobs AS (DELETE FROM dreamd.procrastinate_jobs) UPDATE dreamd.workspaces SET queued_at = NULL,"
         " due_at = NULL WHERE queued_at IS NOT NULL"
@@ -64,7 +64,7 @@ def ended(made: Ground) -> None:
 
 
 def arrive(inbox: Inbox, chosen: list[int], tenants: int, key: str) -> None:
-    """A note and the end of a session for each of these workspaces."""
+    """Put a note and the end of a session for each of these workspaces."""
     for kind in ("note", "session_end"):
         arrivals = [
             Arrival(one, 1 + (one - 1) % tenants, kind, f"{key}-{kind}", '{"text": "tea", "importance": 0.5}')
@@ -75,14 +75,14 @@ def arrive(inbox: Inbox, chosen: list[int], tenants: int, key: str) -> None:
 
 
 def timed(sweeper: Sweeper) -> tuple[float, int]:
-    """A tick: seconds, and how many workspaces it looked at."""
+    """Tick once; return the seconds, and how many workspaces it looked at."""
     began = time.perf_counter()
     seen = sweeper.tick()
     return time.perf_counter() - began, seen
 
 
 def net_and_all(made: Ground, sweeper: Sweeper, inbox: Inbox, workspaces: int, tenants: int) -> None:
-    """The rows of what comes seldom."""
+    """Print the rows of what comes seldom."""
     net = list[float]()
     for _ in range(20):
         began = time.perf_counter()

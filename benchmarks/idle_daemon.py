@@ -39,7 +39,7 @@ _UNTIL_IDLE = 100.0  # seconds: a minute, and the daemon's next look
 
 
 def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "list[Workspace]":
-    """Workspaces with crystals, vectors and an index."""
+    """Make workspaces with crystals, vectors and an index."""
     from daemon.config.settings import Config
     from daemon.workspace.adoption import init_workspace
     from daemon.workspace.stores import open_exclusive
@@ -55,7 +55,7 @@ def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "lis
 
 
 def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
-    """One search in each."""
+    """Search once in each."""
     from daemon.api.operations.search import Search, memory_search
 
     for workspace in workspaces:
@@ -63,7 +63,7 @@ def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
 
 
 def dreamt(running: Daemon, workspaces: "list[Workspace]", workload: Workload, batch: int) -> None:
-    """One dream in each, over a few notes."""
+    """Dream once in each, over a few notes."""
     from daemon.api.operations.dreams import DreamNow, dream_now
     from state.stores.history.inbox import NoteInbox
 
@@ -90,7 +90,7 @@ def _dreamt(ask: "Callable[[], object]") -> None:
 
 
 def row(name: str, running: Daemon, seconds: float, most: "list[float]") -> None:
-    """What it costs from now on, when it has settled."""
+    """Print what it costs from now on, when it has settled."""
     running.settle()
     passes = len(running.events("pass_done"))
     used, began = running.processor(), time.perf_counter()

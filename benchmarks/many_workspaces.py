@@ -105,7 +105,7 @@ class Round:
 
 
 def prepared(place: Path, workload: Workload, count: int) -> "tuple[list[Workspace], list[Workspace]]":
-    """New workspaces, each with notes of its own; and those where agents will be at work."""
+    """Make new workspaces, each with notes of its own; return them, and those where agents will be at work."""
     from daemon.workspace.adoption import init_workspace
 
     due = [init_workspace(place / f"workspace-{number:03}", environment(place)) for number in range(count)]
@@ -116,30 +116,30 @@ def prepared(place: Path, workload: Workload, count: int) -> "tuple[list[Workspa
 
 
 def asked(running: Daemon) -> Callable[["Workspace", str], None]:
-    """A note over the daemon's socket."""
+    """Return a function that takes a note over the daemon's socket."""
     from daemon.api.operations.notes import TakeNote, working_memory_note
 
     return lambda workspace, text: void(running.client.call(workspace.root, working_memory_note, TakeNote(note=text)))
 
 
 def appended(workspace: "Workspace", text: str) -> None:
-    """A note as a window takes it that needs no daemon."""
+    """Take a note as a window does that needs no daemon."""
     NoteInbox(workspace).append(Note(text, datetime.now(UTC)))
 
 
 def bare(workspace: "Workspace", text: str) -> None:
-    """As many bytes, appended and synced."""
+    """Append as many bytes, and sync them."""
     with workspace.root.with_name("probe").open("ab", buffering=0) as file:
         file.write(f"- [2026-01-01T00:00:00Z] (0.5) {text}\n".encode())
         os.fsync(file.fileno())
 
 
 def void(_: object) -> None:
-    """Nothing of it is wanted."""
+    """Throw away a reply."""
 
 
 def round_of(place: Path, workload: Workload, count: int, answer: float, concurrency: int) -> Round:
-    """All of the workspaces, made anew, dreamt once."""
+    """Make all of the workspaces anew, and have each dream once."""
     place.mkdir()
     due, busy = prepared(place, workload, count)
     with ExitStack() as stack:
@@ -163,7 +163,7 @@ def round_of(place: Path, workload: Workload, count: int, answer: float, concurr
 
 
 def awaited(running: Daemon, names: set[str], deadline: float) -> None:
-    """Until each of these workspaces has dreamt, or it takes all too long."""
+    """Wait until each of these workspaces has dreamt, or it takes all too long."""
     while time.monotonic() < deadline and running.process.poll() is None:
         if names <= {one["workspace"] for one in running.events("dream_committed")}:
             return
@@ -171,7 +171,7 @@ def awaited(running: Daemon, names: set[str], deadline: float) -> None:
 
 
 def overtaken(running: Daemon, names: set[str]) -> int:
-    """How many of these workspaces that were due later began earlier, at most."""
+    """Return how many of these workspaces, at most, were due later than another and began earlier."""
     due = [one["workspace"] for one in running.events("dream_due") if one["workspace"] in names]
     begun = [one["workspace"] for one in running.events("dream_started") if one["workspace"] in names]
     place: dict[str, int] = {name: number for number, name in reversed(list(enumerate(due)))}
@@ -180,7 +180,7 @@ def overtaken(running: Daemon, names: set[str]) -> int:
 
 
 def read(running: Daemon, names: set[str], concurrency: int, takings: tuple[Taking, ...]) -> Round:
-    """The figures, by the daemon's log."""
+    """Read the figures from the daemon's log."""
     (started,) = running.events("started")
     ready = seconds_of(started)
     every = running.events("dream_committed")
@@ -208,14 +208,14 @@ def read(running: Daemon, names: set[str], concurrency: int, takings: tuple[Taki
 
 
 def status_seconds(running: Daemon) -> float:
-    """What it takes to tell how all workspaces are."""
+    """Return the seconds that it takes to tell how all workspaces are."""
     began = time.perf_counter()
     running.client.get("/v1/status")
     return time.perf_counter() - began
 
 
 def show(one: Round, count: int, answer: float) -> None:
-    """One table."""
+    """Print one table."""
     share = count * answer / one.concurrency
     print(f"\n{count} workspaces, {one.concurrency} dreams at once, {answer:g} s an answer; {machine()}")
 

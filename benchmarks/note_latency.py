@@ -59,13 +59,13 @@ class Agent:
     said: int = 0
 
     async def note(self, marker: str = "") -> float:
-        """Seconds for one more note."""
+        """Return the seconds for one more note."""
         self.said += 1
         text = f"{self.workload.text('note', self.said)[0]} {marker}".strip()
         return (await self.timed("working_memory_note", note=text))[0]
 
     async def search(self, query: str) -> tuple[float, Any]:
-        """Seconds for this search, and what it found."""
+        """Return the seconds for this search, and what it found."""
         return await self.timed("memory_search", query=query)
 
     async def timed(self, tool: str, **arguments: Any) -> tuple[float, Any]:  # noqa: ANN401 - of many tools
@@ -77,13 +77,13 @@ class Agent:
         return seconds, result.structured_content
 
     async def idle_call(self) -> float:
-        """Seconds for a call that does nothing but answer with what it knows."""
+        """Return the seconds for a call that does nothing but answer with what it knows."""
         began = time.perf_counter()
         await self.client.list_resources()
         return time.perf_counter() - began
 
     def bare(self) -> float:
-        """Seconds to append as much to a file that is there, and to sync it."""
+        """Return the seconds to append as much to a file that is there, and to sync it."""
         line = f"- [2026-01-01T00:00:00Z] (0.5) {self.workload.text('note', self.said)[0]}\n".encode()
         began = time.perf_counter()
         with self.probe.open("ab", buffering=0) as file:
@@ -94,7 +94,7 @@ class Agent:
 
 @asynccontextmanager
 async def agent(workspace: "Workspace", place: Path, workload: Workload) -> AsyncIterator[Agent]:
-    """One with a `dreamd mcp` of its own."""
+    """Run an agent with a `dreamd mcp` of its own."""
     from mcp import Client, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
@@ -106,7 +106,7 @@ async def agent(workspace: "Workspace", place: Path, workload: Workload) -> Asyn
 
 
 async def notes(one: Agent, count: int, name: str) -> None:
-    """Notes, and between any two of them a bare append and an idle call; three lines of the table."""
+    """Take notes, each after a bare append and an idle call, and print three lines of the table."""
     ours, bare, idle = Timed(first=await one.note()), Timed(first=one.bare()), Timed()
     for _ in range(WARM_UP):
         await one.note()
@@ -131,7 +131,7 @@ async def searches(one: Agent, queries: Sequence[str]) -> Timed:
 
 
 async def right_after(one: Agent, count: int) -> tuple[Timed, int]:
-    """Searches for the note that was taken just before; and how many of them found it."""
+    """Search for the note that was taken just before; return the times, and how many found it."""
     timed, found = Timed(), 0
     for number in range(count):
         marker = f"zephyr{number}quartz"
@@ -143,7 +143,7 @@ async def right_after(one: Agent, count: int) -> tuple[Timed, int]:
 
 
 def questions(workload: Workload, count: int, size: int) -> list[str]:
-    """As many, each in words of another text."""
+    """Make as many questions, each in words of another text."""
     rng = random.Random(SEED)
     chosen = rng.sample(range(size), min(count, size))
     asked = []
@@ -154,7 +154,7 @@ def questions(workload: Workload, count: int, size: int) -> list[str]:
 
 
 def row(name: str, timed: Timed, goal: tuple[float, float] | None = None, note: str = "") -> None:
-    """One line of the table, in milliseconds."""
+    """Print one line of the table, in milliseconds."""
     figures = (timed.first, percentile(timed.seconds, 50), percentile(timed.seconds, 95), max(timed.seconds))
     cells = "".join(f"{figure * 1000:10.1f}" if figure == figure else f"{'':10}" for figure in figures)  # noqa: PLR0124
     said = ""
@@ -185,7 +185,7 @@ async def beside_daemon(
     given: argparse.Namespace,
     asked: Sequence[str],
 ) -> None:
-    """The first search comes as soon as the daemon is ready; all else when it has nothing to do."""
+    """Search as soon as the daemon is ready, and measure all else when it has nothing to do."""
     async with agent(workspace, place, workload) as one:
         first = (await one.search(asked[0]))[0]
         running.settle()
@@ -203,7 +203,7 @@ async def with_daemon(one: Agent, running: Daemon, workspace: "Workspace", count
 
 
 async def beside_dreams(one: Agent, running: Daemon, workspace: "Workspace", count: int) -> tuple[Timed, int]:
-    """Notes while the daemon dreams in this workspace; and how many dreams these were."""
+    """Take notes while the daemon dreams in this workspace; return the times, and how many dreams."""
     from daemon.api.operations.dreams import DreamNow, dream_now
 
     timed, dreams = Timed(), 0

@@ -92,7 +92,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
 
 
 def ask_about(store: Store) -> None:
-    """Two dreams of which the second would change lines of The Bond, and has to ask."""
+    """Dream twice: the second dream would change lines of The Bond, and has to ask."""
     store.config = Config()
     for drink in ("tea", "coffee"):
         for name in NAMES:
@@ -101,7 +101,7 @@ def ask_about(store: Store) -> None:
 
 
 def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) -> Iterator[str]:
-    """Every page, with something that is there where it wants one."""
+    """Yield every page, with something that is there where it wants one."""
 
     def first(page: str, key: str) -> str:
         connection.request("GET", f"/w/{name}/{page}.json", headers={"Cookie": cookie})

@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def worth_a_line(crystal: Crystal) -> bool:
-    """Whether the text says enough to have stood in MEMORY.md."""
+    """Tell whether the text says enough to have stood in MEMORY.md."""
     return len(content_terms(crystal.text)) >= LEAST_WORDS
 
 
@@ -80,7 +80,7 @@ def learn(store: Store, crystals: Sequence[Crystal]) -> None:
 
 
 def pointed(store: Store, lines: Sequence[Crystal], known: Mapping[str, str]) -> dict[str, str]:
-    """Keywords for each line by its id, as an eviction chooses them; known ones that still lead to it are kept."""
+    """Return keywords for each line by its id, as an eviction does; known ones that still lead to it stay."""
     found = {}
     with WorkspaceMemory(store).trial([]) as trial:
         for line in lines:
@@ -110,7 +110,7 @@ def report(store: Store, what: str, lines: Sequence[Crystal], pointers: Mapping[
 
 
 def texts(seed: int) -> tuple[str, list[list[Crystal]]]:
-    """Sessions of turns, and where they come from."""
+    """Return sessions of turns, and where they come from."""
     path = Path(os.environ.get("DREAMD_LOCOMO", _HERE))
     if path.is_file():
         return "LoCoMo", list(_locomo(json.loads(path.read_text())))

@@ -81,7 +81,7 @@ class Workspace:
 
 
 def corpora(named: Sequence[Path] = ()) -> dict[str, list[Conversation]]:
-    """The corpora by name: these files, or else every one that is there."""
+    """Return the corpora by name: these files, or else every one that is there."""
     files = list(named) or sorted(CORPORA.glob("*.json"))
     for variable, name in () if named else (("DREAMD_LOCOMO", "locomo-dev.json"), ("DREAMD_BEAM", "beam-dev.json")):
         path = Path(os.environ.get(variable) or _BESIDE / name)
@@ -94,7 +94,7 @@ def corpora(named: Sequence[Path] = ()) -> dict[str, list[Conversation]]:
 
 
 def read(path: Path) -> list[Conversation]:
-    """The conversations of a file in the form of LoCoMo's data file; its name is the corpus."""
+    """Read the conversations of a file in the form of LoCoMo's data file; its name is the corpus."""
     return [_conversation(path.stem, sample) for sample in json.loads(path.read_text(encoding="utf-8"))]
 
 
@@ -146,7 +146,7 @@ def _turn(turn: dict[str, str], at: datetime, session: int, position: int) -> Cr
 
 @contextmanager
 def opened(conversation: Conversation, embedder: Embedder, folder: Path) -> Iterator[Workspace]:
-    """The conversation in a database with words and vectors, and in ChromaDB."""
+    """Open the conversation in a database with words and vectors, and in ChromaDB."""
     stored = init_workspace(contained(folder))
     connection = open_database(stored.database)
     crystals = Crystals(connection, stored.index / NAME)
@@ -165,17 +165,17 @@ def opened(conversation: Conversation, embedder: Embedder, folder: Path) -> Iter
 
 
 def hybrid(workspace: Workspace) -> Search:
-    """memory_search."""
+    """Search as memory_search does."""
     return _searching(workspace, Searcher(workspace.crystals, workspace.embedder, workspace.index))
 
 
 def lexical_only(workspace: Workspace) -> Search:
-    """memory_search where there is no embedding model."""
+    """Search as memory_search does where there is no embedding model."""
     return _searching(workspace, Searcher(workspace.crystals))
 
 
 def bm25(workspace: Workspace) -> Search:
-    """The lexical index by itself."""
+    """Search the lexical index by itself."""
     connection = workspace.crystals.connection
 
     def search(question: str) -> list[str]:
@@ -188,7 +188,7 @@ def bm25(workspace: Workspace) -> Search:
 
 
 def dense(workspace: Workspace) -> Search:
-    """The vector index by itself."""
+    """Search the vector index by itself."""
     return lambda question: [
         id_ for id_, _ in workspace.index.nearest(workspace.embedder.embed([question])[0], FIRST)
     ]
@@ -211,7 +211,7 @@ class Score:
 
 
 def measure(workspaces: Sequence[Workspace], system: Callable[[Workspace], Search]) -> list[Score]:
-    """Every question asked."""
+    """Ask every question."""
     scores = []
     for workspace in workspaces:
         search = system(workspace)
@@ -249,7 +249,7 @@ SYSTEMS: dict[str, Callable[[Workspace], Search]] = {
 
 
 def report(corpus: str, workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The table of one corpus, line by line. `foreign`: by conversation, questions that another one answers."""
+    """Yield the table of one corpus, line by line. `foreign`: by conversation, questions that another one answers."""
     asked = sum(len(workspace.conversation.questions) for workspace in workspaces)
     names = ("recall@5", "recall@10", "hit@10", "MRR", *CATEGORIES.values())
     yield f"| {f'{corpus}, {asked} questions':32} | " + " | ".join(names) + " |"
@@ -261,7 +261,7 @@ def report(corpus: str, workspaces: Sequence[Workspace], foreign: Mapping[str, S
 
 
 def _said_good(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]]) -> str:
-    """How often memory_search says that something good was found: where it was, and where there is no answer."""
+    """Tell how often memory_search claims a good result, where it has one and where there is no answer."""
     said: dict[str, list[bool]] = {"of what is found": [], "of another's questions": [], "of what sounds alike": []}
     for workspace in workspaces:
         conversation = workspace.conversation
@@ -281,7 +281,7 @@ def _said_good(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[s
 
 
 def foreign_questions(known: Mapping[str, Sequence[Conversation]]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """By corpus and conversation, questions that another conversation answers, in its language."""
+    """Return, by corpus and conversation, questions that another conversation in its language answers."""
     others: dict[str, dict[str, tuple[str, ...]]] = {}
     for corpus, conversations in known.items():
         elsewhere = {one.name: one for name, more in known.items() if name != corpus for one in more}
@@ -296,7 +296,7 @@ def foreign_questions(known: Mapping[str, Sequence[Conversation]]) -> dict[str, 
 
 @contextmanager
 def workspaces_of(conversations: Sequence[Conversation], embedder: Embedder) -> Iterator[list[Workspace]]:
-    """The conversations in stores of their own, for as long as it lasts."""
+    """Open the conversations in stores of their own while the context lasts."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         opened_ones = []
         for number, conversation in enumerate(conversations):
@@ -308,7 +308,7 @@ def workspaces_of(conversations: Sequence[Conversation], embedder: Embedder) -> 
 
 @contextmanager
 def model() -> Iterator[Embedder]:
-    """The installed embedding model."""
+    """Return the installed embedding model."""
     with tempfile.TemporaryDirectory() as folder:
         embedder = open_embedder(Path(folder))
         if isinstance(embedder, Unavailable):

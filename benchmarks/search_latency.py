@@ -68,7 +68,7 @@ class Filled:
 
 @contextmanager
 def filled(folder: Path, size: int) -> Iterator[Filled]:
-    """The store in the folder, brought to this size."""
+    """Bring the store in the folder to this size."""
     folder.mkdir(parents=True, exist_ok=True)
     workspace = init_workspace(contained(folder))
     connection = open_database(workspace.database)
@@ -92,7 +92,7 @@ def filled(folder: Path, size: int) -> Iterator[Filled]:
 
 
 def _queries(workload: Workload, embedder: Prepared, size: int) -> list[str]:
-    """Questions in the words of stored texts, their vectors prepared."""
+    """Return questions in the words of stored texts, with their vectors prepared."""
     rng = random.Random(SEED)
     queries = []
     for number in rng.sample(range(size), QUERIES):
@@ -105,7 +105,7 @@ def _queries(workload: Workload, embedder: Prepared, size: int) -> list[str]:
 
 
 def timed(queries: Sequence[str], ask: Callable[[str], object]) -> str:
-    """The median and the 95th percentile in milliseconds."""
+    """Return the median and the 95th percentile in milliseconds."""
     seconds = []
     for query in queries:
         began = time.perf_counter()
@@ -116,7 +116,7 @@ def timed(queries: Sequence[str], ask: Callable[[str], object]) -> str:
 
 
 def measure(store: Filled, size: int) -> list[str]:
-    """One cell for each column of the table."""
+    """Return one cell for each column of the table."""
     crystals, queries = store.crystals, store.queries
     now = BEGINNING + timedelta(minutes=7 * size)
     searcher, nearest = Searcher(crystals, store.embedder), crystals.vectors.nearest

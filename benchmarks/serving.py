@@ -32,21 +32,21 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def machine() -> str:
-    """What the figures come from, and how busy it is now: what a process waits for a core is in every latency."""
+    """Name the machine, and say how busy it is: what a process waits for a core is in every latency."""
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
     late = 1000 * percentile([_late() for _ in range(200)], 95)
     return f"{os.cpu_count()} cores, load {load}, p95 {late:.1f} ms late, Python {platform.python_version()}"
 
 
 def _late() -> float:
-    """How much longer than a millisecond a sleep of one takes."""
+    """Return how much longer than a millisecond a sleep of one takes."""
     began = time.perf_counter()
     time.sleep(0.001)
     return time.perf_counter() - began - 0.001
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The value that so many per cent do not exceed; NaN without values."""
+    """Return the value that so many per cent do not exceed; NaN without values."""
     if len(values) < 2:
         return values[0] if values else float("nan")
     return quantiles(values, n=100, method="inclusive")[percent - 1]
@@ -54,7 +54,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 @contextmanager
 def home(folder: Path | None) -> Iterator[Path]:
-    """A folder for workspaces, sockets and logs, removed afterwards; in `folder`, else where it is short."""
+    """Make a folder for workspaces, sockets and logs, removed afterwards; in `folder`, else where it is short."""
     made = Path(tempfile.mkdtemp(prefix="dreamd-", dir=folder or "/tmp"))  # noqa: S108 - a socket's path must be short
     try:
         yield made
@@ -63,7 +63,7 @@ def home(folder: Path | None) -> Iterator[Path]:
 
 
 def environment(place: Path, **variables: str) -> dict[str, str]:
-    """Of this process without its configuration; the daemon's own things are in `place`."""
+    """Return this process's variables without its configuration; the daemon's own things are in `place`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DREAMD_")}
     runtime = place / "run"
     runtime.mkdir(exist_ok=True)
@@ -104,7 +104,7 @@ class Daemon:
     ready_seconds: float
 
     def weight(self) -> Weight:
-        """What it weighs now, its children included."""
+        """Return what it weighs now, its children included."""
         rss, pss, peak = 0, 0, 0
         for number in (self.process.pid, *self.children()):
             with suppress(OSError, KeyError):  # it has ended
@@ -114,7 +114,7 @@ class Daemon:
         return Weight(rss / 1024, pss / 1024, peak / 1024)
 
     def children(self) -> tuple[int, ...]:
-        """The numbers of its children; of those that a thread of it started as well."""
+        """Return the process ids of its children, also of those that a thread of it started."""
         found = ""
         for file in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
             with suppress(OSError):  # the thread has ended
@@ -123,7 +123,7 @@ class Daemon:
 
     @contextmanager
     def heaviest(self) -> "Iterator[list[float]]":
-        """A list with the largest PSS of a moment so far, in MiB, while the block lasts."""
+        """Give a list with the largest PSS of a moment so far, in MiB, while the block lasts."""
         most, stop = [0.0], Event()
 
         def look() -> None:
@@ -139,12 +139,12 @@ class Daemon:
             watching.join()
 
     def processor(self) -> float:
-        """Seconds of processor time that it has used."""
+        """Return the seconds of processor time that it has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def dreaming(self) -> int:
-        """How many dreams run or wait for a slot."""
+        """Return how many dreams run or wait for a slot."""
         household = self.client.get("/v1/workspaces")
         return int(household["dreaming"]) + int(household["waiting"])
 
@@ -175,13 +175,13 @@ def logged(log: Path, *names: str) -> list[dict[str, Any]]:
 
 
 def seconds_of(event: dict[str, Any]) -> float:
-    """When an event was logged, since the epoch."""
+    """Return when an event was logged, since the epoch."""
     return datetime.fromisoformat(str(event["at"])).timestamp()
 
 
 @contextmanager
 def daemon(place: Path, workspaces: Sequence[Workspace], **variables: str) -> Iterator[Daemon]:
-    """`dreamd serve` for these workspaces, ready; stopped afterwards."""
+    """Run `dreamd serve` for these workspaces, once it is ready; stop it afterwards."""
     log = place / f"daemon-{time.monotonic_ns()}.log"
     command = [sys.executable, "-m", "daemon", "serve", *(str(one.root) for one in workspaces)]
     client = Client(place / "run" / "dreamd" / "dreamd.sock")
@@ -199,17 +199,22 @@ def daemon(place: Path, workspaces: Sequence[Workspace], **variables: str) -> It
         _await(client, process, log)
         yield Daemon(process, client, log, time.perf_counter() - began)
     finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """Stop a process in order, or kill it if it does not stop."""
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 @contextmanager
 def scripted_model(script: str, answer_seconds: float) -> Iterator[str]:
-    """The address of an OpenAI-compatible server in another process; it answers so late."""
+    """Run an OpenAI-compatible server in another process that answers so late; give its address."""
     command = [
         sys.executable,
         "-m",
@@ -228,7 +233,7 @@ def scripted_model(script: str, answer_seconds: float) -> Iterator[str]:
 
 
 def with_model(url: str) -> dict[str, str]:
-    """The variables of a daemon that asks the model at this address."""
+    """Return the variables of a daemon that asks the model at this address."""
     return {"DREAMD_MODEL__NAME": "openai/scripted", "DREAMD_MODEL__API_BASE": url, "OPENAI_API_KEY": "none"}
 
 
@@ -245,6 +250,6 @@ def _await(client: Client, process: "subprocess.Popen[bytes]", log: Path) -> Non
 
 
 def _kibibytes(table: str) -> dict[str, int]:
-    """The rows `Name: number kB` of a file of /proc."""
+    """Return the rows `Name: number kB` of a file of /proc."""
     rows = (line.partition(":") for line in table.splitlines())
     return {name: int(rest.split()[0]) for name, _, rest in rows if rest.strip().endswith("kB")}

@@ -61,7 +61,7 @@ def now() -> datetime:
 
 
 def timed(calls: Sequence[Callable[[], object]]) -> list[float]:
-    """Milliseconds of each."""
+    """Return the milliseconds of each."""
     found = []
     for one in calls:
         began = time.perf_counter()
@@ -107,7 +107,7 @@ def insert(connection: sqlite3.Connection, content: str) -> None:
 
 
 def large(store: Store, place: Path, given: argparse.Namespace, workload: Workload) -> None:
-    """One session with so many items: what a call costs in it."""
+    """Print what a call costs in one session with so many items."""
     rng = random.Random(SEED)
     ids = [add(store, SESSION, draft(workload, number, rng)) for number in range(given.items - given.calls)]
     new = [draft(workload, number, rng) for number in range(len(ids), given.items)]
@@ -131,7 +131,7 @@ def large(store: Store, place: Path, given: argparse.Namespace, workload: Worklo
 
 
 def previews(store: Store, given: argparse.Namespace, workload: Workload) -> None:
-    """Who leaves next, under each policy; and an add that evicts, where one does."""
+    """Print what it costs to tell who leaves next, under each policy."""
     for policy, config in POLICIES.items():
         rng = random.Random(SEED)
         sessions.session_open(store, policy, now(), policy, config)
@@ -158,7 +158,7 @@ def evicting(store: Store, given: argparse.Namespace, workload: Workload) -> Non
 
 
 def many(workspace: Workspace, place: Path, given: argparse.Namespace, workload: Workload) -> None:
-    """Many sessions from several threads, each with a connection of its own."""
+    """Use many sessions from several threads, each with a connection of its own."""
     each = given.adds // given.threads
     refused: list[str] = []
 

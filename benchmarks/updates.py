@@ -37,7 +37,7 @@ class Change:
 
 
 def read(path: Path) -> list[Change]:
-    """The rows of the data file."""
+    """Return the rows of the data file."""
     changes = []
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def live(change: Change, folder: Path, embedding: "Embedding") -> Outcome:
-    """Two dreams in a new workspace, and a search."""
+    """Dream twice in a new workspace, and search."""
     from daemon.config.settings import Config
     from daemon.dream.run import Mode, dream_now
     from daemon.workspace.stores import open_exclusive, utc_now

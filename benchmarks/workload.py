@@ -144,14 +144,14 @@ class Workload:
         random.Random(f"{seed}/names").shuffle(self._names)
 
     def text(self, kind: str, number: int) -> tuple[str, int]:
-        """A text, and the number of its theme."""
+        """Make a text; return it with the number of its theme."""
         rng = random.Random(f"{self._seed}/{kind}/{number}")
         theme = rng.randrange(len(_THEMES))
         sentences = [self._sentence(rng, theme) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
         return " ".join(sentences), theme
 
     def notes(self, batch: int, count: int, now: datetime) -> list[Note]:
-        """Notes of the last hour; none stands in two batches."""
+        """Make notes of the last hour; none is in two batches."""
         return [
             Note(
                 text=self.text("note", batch * count + number)[0],
@@ -162,7 +162,7 @@ class Workload:
         ]
 
     def crystals(self, start: int, count: int) -> Iterator[tuple[Crystal, int]]:
-        """Turns of conversations, each with the number of its theme."""
+        """Make turns of conversations, each with the number of its theme."""
         for number in range(start, start + count):
             text, theme = self.text("turn", number)
             session, position = divmod(number, TURNS)
@@ -187,7 +187,7 @@ class Workload:
             )
 
     def vectors(self, start: int, themes: list[int]) -> "NDArray[np.float32]":
-        """One unit vector for each of these themes, cosine about .3 to others of its theme and 0 to the rest."""
+        """Make one unit vector for each of these themes, cosine about .3 to others of its theme and 0 to the rest."""
         import numpy as np
 
         rng = np.random.default_rng((self._seed, start))
@@ -212,7 +212,7 @@ class Workload:
         )
 
     def _rare(self, rng: random.Random) -> str:
-        """A name; the n-th of them about n times as seldom as the first."""
+        """Pick a name; the n-th comes about n times as seldom as the first."""
         return self._names[int(len(self._names) ** rng.random()) - 1]
 
 
