@@ -39,7 +39,7 @@ class Lifetime:
         ended: Callable[[], None] = lambda: None,
         slots: int = 0,
         after_each: Callable[[], None] = lambda: None,
-        seconds: float = HEARTBEAT_SECONDS,
+        seconds: float | None = None,
     ) -> None:
         self.worker = me
         self.problem = f"the {kind} is starting"
@@ -50,7 +50,7 @@ class Lifetime:
         self._condition = condition
         self._ended = ended
         self._after_each = after_each
-        self._seconds = seconds
+        self._seconds = seconds or HEARTBEAT_SECONDS
         self._believed_until = 0.0
         self._draining = False
         self._stopping = threading.Event()

@@ -35,7 +35,7 @@ from state.fleet.tenant import Token, is_name
 from state.fleet.workspace import Place, Worker
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import HEARTBEAT_SECONDS, Condition, Processes
+from state.stores.fleet.processes import Condition, Processes
 from state.stores.fleet.standings import Standings
 from state.stores.fleet.tenants import Tokens
 
@@ -198,7 +198,7 @@ class Gateway:
         """Return why it does not serve now; empty when it does."""
         return self._lifetime.problem if self._lifetime is not None else "the gateway is starting"
 
-    def start(self, address: str, seconds: float = HEARTBEAT_SECONDS) -> None:
+    def start(self, address: str, seconds: float | None = None) -> None:
         """Be known to the fleet at this address. Raise UnreachableError."""
         self._erasures_seen = self.parts.places.last_erasure()  # there are no copies yet
         me = Worker(uuid4(), address, "")
