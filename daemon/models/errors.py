@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from daemon.models.litellm_import import Foreign
 from graphs.ports import Answer
+from state.budget import Spend
 from state.errors import ModelError, ReplyError
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
@@ -38,6 +39,12 @@ class UnusableReplyError(ReplyError):
 
 class SchemaRefusedError(ModelError):
     """The provider refused a request for structured output; without it, the request may be accepted."""
+
+
+def lost_answer(model: str, worst: Spend, tokens_out: int, seconds: float) -> Answer:
+    """Return what a try without a readable answer is charged as: the most that it may have cost."""
+    tokens_in = worst.tokens - tokens_out
+    return Answer("", model, tokens_in, tokens_out, worst.usd, "error", seconds, estimated=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,18 +23,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from daemon.models.errors import TransientError, UnusableReplyError
+from daemon.models.errors import TransientError, UnusableReplyError, lost_answer
+from daemon.models.worker import DAEMONS_OWN, stopped
 from graphs.ports import Answer, Request
 from state.budget import Limits, Spend
-from state.errors import ModelError, StoppedError, UnattendedError
+from state.errors import ModelError, UnattendedError
 from state.stores.disk.user_folder import home
 
 _WINDOW = 200_000  # tokens: the smallest of what their default models read
 _STATUS_SECONDS = 20.0
 # Installers put programs here; a service's PATH seldom has these folders.
 _MORE_FOLDERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
-# What a daemon knows alone, and what tells Claude Code that it runs inside of itself.
-_NOT_PASSED_ON = ("DREAMD_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+# The last two tell Claude Code that it runs inside of itself.
+_NOT_PASSED_ON = (*DAEMONS_OWN, "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
 _USED_UP = re.compile(r"usage limit|quota|credit balance|hit your .*limit", re.IGNORECASE)
 _ASKS = re.compile(
     r"log ?in|logged in|sign in|api key|credential|\bo?auth|unauthori[sz]ed|\b40[13]\b|trusted|environment variable",
@@ -272,12 +273,21 @@ class HeadlessModel:
             most = self._worst_answer(request, began)
             raise TransientError(what, "raise model.timeout_seconds.", answer=most) from None
         if _ending.is_set():
-            raise StoppedError("the daemon stops", "the dream is checkpointed and goes on at the next start")
+            raise stopped()
         try:
             said = self._program.read(out, err)
         except (ValueError, LookupError, TypeError, AttributeError):
             said = _Said(error=" ".join(err.split()) or f"it ended with status {status}")
-        answer = self._answer(said, began, estimated=not said.tokens_in)
+        answer = Answer(
+            said.text,
+            self.name,
+            said.tokens_in,
+            said.tokens_out,
+            0.0,
+            said.finish_reason,
+            time.monotonic() - began,
+            estimated=not said.tokens_in,
+        )
         if said.error:
             used_turn = "number of turns" in said.error or "session turns" in said.error  # it called a tool
             paid = answer if said.tokens_in else self._worst_answer(request, began) if used_turn else None
@@ -312,21 +322,7 @@ class HeadlessModel:
         return process.returncode, out, err
 
     def _worst_answer(self, request: Request, began: float) -> Answer:
-        tokens_in = self.worst_case(request).tokens - self._max_output_tokens
-        return self._answer(_Said("", tokens_in, self._max_output_tokens), began, estimated=True)
-
-    def _answer(self, said: _Said, began: float, *, estimated: bool) -> Answer:
-        seconds = time.monotonic() - began
-        return Answer(
-            said.text,
-            self.name,
-            said.tokens_in,
-            said.tokens_out,
-            0.0,
-            said.finish_reason,
-            seconds,
-            estimated=estimated,
-        )
+        return lost_answer(self.name, self.worst_case(request), self._max_output_tokens, time.monotonic() - began)
 
     def _failure(self, error: str, paid: Answer | None) -> ModelError:
         """Return what an error of the program means: it may come from its provider, or be its own."""

@@ -15,8 +15,10 @@ from daemon.models.errors import (
     SchemaRefusedError,
     UnusableReplyError,
     explain,
+    lost_answer,
     missing_keys,
 )
+from daemon.models.known import knows_provider
 from daemon.models.litellm_import import Foreign, load_litellm
 from daemon.models.pricing import known_model, usd_of, usd_of_answer
 from graphs.ports import Answer, Request
@@ -89,7 +91,9 @@ class LitellmModel:
         started = time.monotonic()
 
         def most() -> Answer:
-            return self._worst_answer(request, time.monotonic() - started)
+            return lost_answer(
+                self.name, self.worst_case(request), self.max_output_tokens, time.monotonic() - started
+            )
 
         context = CallContext(self.name, self.api_base, self.timeout_seconds, structured, most)
         try:
@@ -141,12 +145,6 @@ class LitellmModel:
             raise UnusableReplyError(*self._explain_empty(choice), answer)
         return answer
 
-    def _worst_answer(self, request: Request, seconds: float) -> Answer:
-        """Return the most that a try without a readable answer may have cost: the provider does not tell."""
-        worst = self.worst_case(request)
-        tokens_in = worst.tokens - self.max_output_tokens
-        return Answer("", self.name, tokens_in, self.max_output_tokens, worst.usd, "error", seconds, estimated=True)
-
     def _tokens_in(self, request: Request) -> int:
         said = "\n".join((*(text for _, text in request.messages), str(request.schema or "")))
         return int(load_litellm().token_counter(model=self.name, text=said)) + 20
@@ -166,13 +164,7 @@ class LitellmModel:
         return f"{self.name} answered nothing", "try again, or use another model."
 
     def _require_provider(self, litellm: Foreign) -> None:
-        try:
-            litellm.get_llm_provider(self.name, api_base=self.api_base)
-        except litellm.BadRequestError:
-            known = False
-        else:
-            known = True
-        if not known:
+        if not knows_provider(litellm, self.name, self.api_base):
             raise ModelError(
                 f"model.name {self.name!r} names no provider that litellm knows",
                 f"write provider/model, for example openai/{self.name} with model.api_base, or ollama/{self.name}.",

@@ -19,12 +19,12 @@ def known_model(litellm: Foreign, name: str) -> dict[str, Any] | None:
 
 def usd_of(litellm: Foreign, name: str, tokens_in: int, tokens_out: int) -> float:
     """Return the dollars of so many tokens; 0 for a model that the table does not know."""
-    if known_model(litellm, name) is None:
+    entry = known_model(litellm, name)
+    if entry is None:
         return 0.0
     try:
         return float(sum(litellm.cost_per_token(model=name, prompt_tokens=tokens_in, completion_tokens=tokens_out)))
     except Exception:  # noqa: BLE001 - it raises anything for the hundreds of names whose provider it reads twice
-        entry = known_model(litellm, name) or {}
         prices = (float(entry.get(f"{kind}_cost_per_token") or 0.0) for kind in ("input", "output"))
         return sum(price * tokens for price, tokens in zip(prices, (tokens_in, tokens_out), strict=True))
 

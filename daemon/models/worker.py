@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from threading import Lock, Thread
 from typing import Any, NoReturn
 
-from daemon.models.errors import TransientError, UnusableReplyError
+from daemon.models.errors import TransientError, UnusableReplyError, lost_answer
 from daemon.models.known import KnownModel, look_up
 from daemon.models.litellm_import import load_litellm
 from daemon.models.litellm_model import GRACE_SECONDS, LitellmModel
@@ -36,8 +36,8 @@ _END_SECONDS = 2.0
 # A question that costs nothing is asked of so many workers.
 _TRIES = 3
 _CALL = b"."  # to the worker: with it comes the socket of a call
-# Of the daemon's environment: its own token and settings, and what systemd told it alone.
-_DAEMONS_OWN = ("DREAMD_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
+DAEMONS_OWN = ("DREAMD_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
+"""Beginnings of the variables that no program gets: the daemon's token and settings, and what systemd told it."""
 
 
 class _EndedError(Exception):
@@ -56,7 +56,7 @@ class _Running:
 
 def spawned(line: socket.socket) -> "subprocess.Popen[bytes]":
     """Start a worker that serves at this socket, in an interpreter of its own; what it prints goes nowhere."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_DAEMONS_OWN)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DAEMONS_OWN)}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "daemon.models.worker"],  # -P: no module comes from the working directory
         stdin=line.fileno(),
@@ -159,7 +159,7 @@ class ModelWorker:
         """Return the worker, and whether it was started for this."""
         with self._lock:
             if self._closed:
-                raise _stopped()
+                raise stopped()
             if self._running is not None:
                 return self._running, False
             ours, theirs = _pair(socket.SOCK_SEQPACKET)
@@ -179,7 +179,7 @@ class ModelWorker:
         """Kill this worker, which gave no reply, unless it has ended. Return what to raise."""
         with self._lock:
             if self._closed:
-                return _stopped()
+                return stopped()
             is_first = self._running is running
             if is_first:
                 self._running = None
@@ -251,16 +251,8 @@ class WorkerModel:
         try:
             reply = self._worker.call(self._message("ask", request), self._seconds)
         except _EndedError as error:
-            answer = Answer(
-                text="",
-                model=self.name,
-                tokens_in=worst.tokens - self._settings["max_output_tokens"],
-                tokens_out=self._settings["max_output_tokens"],
-                usd=worst.usd,
-                finish_reason="error",
-                seconds=time.monotonic() - began,
-                estimated=True,
-            )
+            seconds = time.monotonic() - began
+            answer = lost_answer(self.name, worst, self._settings["max_output_tokens"], seconds)
             raise self._transient(error, answer) from None
         self._settings["schema_refused"] = reply.get("schema_refused", False)
         return Answer(**_value(reply))
@@ -300,7 +292,8 @@ def _how(status: int) -> str:
     return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
-def _stopped() -> StoppedError:
+def stopped() -> StoppedError:
+    """Return what a call raises whose daemon ends."""
     return StoppedError("the daemon stops", "the dream is checkpointed and goes on at the next start")
 
 

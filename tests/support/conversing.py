@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from daemon.models.litellm_model import LitellmModel
-from daemon.models.metered import Metered, PricedModel
+from daemon.models.metered import Call, Metered, PricedModel
 from graphs.ports import Model, Request
 from state.budget import Limits, Spend
 from state.errors import ModelError
@@ -32,10 +32,10 @@ def saying(text: str) -> Request:
     return replace(REQUEST, messages=(REQUEST.messages[0], ("user", text)))
 
 
-def retried(model: PricedModel, **more: Any) -> Metered:
+def retried(model: PricedModel, record: Callable[[Call], None] = lambda _: None, **more: Any) -> Metered:
     """The model, asked again where that may help, with no ceiling and no memory."""
     limits = Limits(calls_per_dream=1_000, tokens_per_dream=10**9, usd_per_dream=1e9, usd_per_day=1e9)
-    return Metered(model, limits, record=lambda _: None, replay=lambda _: None, today=Spend, **more)
+    return Metered(model, limits, record=record, replay=lambda _: None, today=Spend, **more)
 
 
 def refusal(model: Model, request: Request = REQUEST) -> ModelError:

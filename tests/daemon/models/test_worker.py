@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +17,8 @@ import pytest
 
 from daemon.models import worker as module
 from daemon.models.errors import TransientError, UnusableReplyError
-from daemon.models.metered import Call, Metered
+from daemon.models.metered import Call
 from daemon.models.worker import ModelWorker, WorkerModel, spawned
-from state.budget import Limits, Spend
 from state.errors import DreamdError, ModelError, StoppedError
 from tests.support import forked
 from tests.support.conversing import ASKING, KEY, REQUEST, Serve, model_at, never, retried, saying
@@ -155,24 +154,10 @@ def test_a_worker_that_died_between_two_calls_is_not_missed(serve: Serve, worker
     assert how == "was ended by signal 9"
 
 
-class Ledger:
-    """What was recorded, for a meter."""
-
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-
-    def retried(self, model: WorkerModel, sleep: Callable[[float], None]) -> Metered:
-        def today() -> Spend:
-            return sum((call.spend for call in self.calls), Spend())
-
-        limits = Limits(calls_per_dream=1000, tokens_per_dream=10**9, tokens_per_day=10**9)
-        return Metered(model, limits, record=self.calls.append, replay=lambda _: None, today=today, sleep=sleep)
-
-
 def test_a_worker_that_dies_in_the_middle_of_a_call_costs_a_try(
     serve: Serve, worker: ModelWorker, told: Told
 ) -> None:
-    server, ledger = serve(in_turn(Reply(content="lost", wait_seconds=600), "kept")), Ledger()
+    server, calls = serve(in_turn(Reply(content="lost", wait_seconds=600), "kept")), list[Call]()
 
     def kill() -> None:
         until(lambda: server.count == 1)
@@ -181,9 +166,9 @@ def test_a_worker_that_dies_in_the_middle_of_a_call_costs_a_try(
     killer = threading.Thread(target=kill)
     killer.start()
     model = asking(worker, server)
-    assert ledger.retried(model, lambda _: None).ask(REQUEST).text == "kept"
+    assert retried(model, record=calls.append, sleep=lambda _: None).ask(REQUEST).text == "kept"
     killer.join()
-    lost, kept = ledger.calls
+    lost, kept = calls
     # The provider may have been paid for the answer that nobody saw: that try is charged as one that timed out.
     assert (lost.usable, lost.answer.estimated, lost.spend) == (False, True, model.worst_case(REQUEST))
     assert (kept.usable, kept.answer.text) == (True, "kept")
@@ -196,7 +181,7 @@ def test_whenever_a_worker_is_killed_each_question_is_answered_and_whatever_was_
 ) -> None:
     seed = int(os.environ.get("DREAMD_SEED", "20260312"))
     print(f"seed {seed}")  # shown when the test fails
-    rng, server, ledger = random.Random(seed), serve(SCRIPTS["hello"]), Ledger()
+    rng, server, calls = random.Random(seed), serve(SCRIPTS["hello"]), list[Call]()
     began = time.monotonic()
     asking(worker, server).ask(REQUEST)
     life, asked = time.monotonic() - began, server.count
@@ -211,11 +196,12 @@ def test_whenever_a_worker_is_killed_each_question_is_answered_and_whatever_was_
 
         killer = threading.Thread(target=kill, args=(rng.uniform(0.0, life),))
         killer.start()
-        assert ledger.retried(asking(worker, server), lambda _: None).ask(REQUEST).text == "hello"
+        model = retried(asking(worker, server), record=calls.append, sleep=lambda _: None)
+        assert model.ask(REQUEST).text == "hello"
         done.set()
         killer.join()
-    assert sum(call.usable for call in ledger.calls) == 15
-    assert len(ledger.calls) >= server.count - asked
+    assert sum(call.usable for call in calls) == 15
+    assert len(calls) >= server.count - asked
 
 
 def test_a_worker_that_hangs_is_killed_and_another_one_asked(
