@@ -213,7 +213,8 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
 
 def _record(store: Store, sessions: Sessions, session: Session, memory_id: str) -> LongTerm:
     item = find_kept(sessions, session, memory_id)
-    crystal, at = store.crystals.ids_of([digest_of(item)]).get(digest_of(item)), item.promoted_at
+    digest, at = digest_of(item), item.promoted_at
+    crystal = store.crystals.ids_of([digest]).get(digest)
     if crystal is None or at is None:
         raise AlreadyPromotedError(
             f"memory {shown(item.id)} was promoted, and {item.promoted_to_id} was forgotten since",
