@@ -42,7 +42,7 @@ class Hook:
 
 
 def parse_hook(message: bytes) -> Hook:
-    """The event of this message. Raises UsageError when it is not the JSON that agents send to hooks."""
+    """Return the event of this message. Raise UsageError when it is not the JSON that agents send to hooks."""
     try:
         fields = json.loads(message)
     except (ValueError, RecursionError):  # the error holds the message
@@ -63,11 +63,10 @@ def _no_hook(problem: str) -> UsageError:
 
 
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) -> Path:
-    """Put a link to the transcript into the workspace, unless one is there; its path.
+    """Put a link to the transcript into the workspace, unless one is there; return its path.
 
-    Raises UsageError when the transcript is no file, and when
-    none of the globs (sources.transcripts; None: those of everybody) finds the link; it is there then, for the day on
-    which one does.
+    Raise UsageError when the transcript is no file, and when none of the globs (sources.transcripts; None: those of
+    everybody) finds the link; it is there then, for the day on which one does.
     """
     if not transcript.is_file():
         raise UsageError(f"{transcript} is no file", "check what the hook was given as transcript_path")
@@ -85,7 +84,7 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) ->
 
 
 def is_trusted(workspace: Workspace, path: Path) -> bool:
-    """Whether the file that this leads to is in the workspace, or one that its owner has named."""
+    """Tell whether the file that this leads to is in the workspace, or one that its owner has named."""
     if "\0" in str(path):
         return False
     real = Path(os.path.realpath(path))
@@ -94,7 +93,7 @@ def is_trusted(workspace: Workspace, path: Path) -> bool:
 
 
 def _linked(path: Path, transcript: Path) -> Path | None:
-    """The path, when it is a link to the transcript now; None when something else has the name."""
+    """Return the path, now a link to the transcript; None when something else has the name."""
     with storage_errors(path):
         try:
             path.symlink_to(transcript)

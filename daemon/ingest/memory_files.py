@@ -38,7 +38,7 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
     """Make a crystal of each part of a file that has none, in one transaction; the file is only read.
 
     `trust`: whose word it is at most. What is known already stays as it is, unless somebody who is trusted more says
-    it now. Raises StorageError and DocumentError for a file that cannot be read.
+    it now. Raise StorageError and DocumentError for a file that cannot be read.
     """
     content, changed = _read(store, path)
     try:
@@ -49,8 +49,7 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
     turns = [turn for reading in found for turn in reading.turns]
     problems = [str(problem) for reading in found for problem in reading.problems]
     spoken = [replace(turn, trust=least_trust([turn.trust, trust])) for turn in turns]
-    name = name_of(store, path)
-    made = [_kept(crystal, name) for crystal in turn_crystals(store, spoken)]
+    made = [_kept(crystal) for crystal in turn_crystals(store, spoken, name_of(store, path))]
     crystals = {crystal.id: crystal for crystal in store.crystals.known(learnable(store, made))}
     for known in store.crystals.get(crystals):
         if known.trust.rank >= crystals[known.id].trust.rank:
@@ -60,7 +59,10 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
 
 
 def _read(store: Store, path: Path) -> tuple[bytes, datetime]:
-    """All of the file, and when it was changed. In the workspace no link leads out of it, or to what is hidden."""
+    """Return the file's content, and when it was changed.
+
+    In the workspace, refuse a link that leads out of it, or to what is hidden.
+    """
     root = store.workspace.root
     real = Disk(root).target(path) if path.is_relative_to(root) else path
     with storage_errors(path), opened(real) as file:
@@ -68,7 +70,5 @@ def _read(store: Store, path: Path) -> tuple[bytes, datetime]:
         return read_whole(file, path, LONGEST_FILE), changed
 
 
-def _kept(crystal: Crystal, file: str) -> Crystal:
-    source = replace(crystal.source, file=file) if crystal.source else None
-    importance = max(crystal.importance, _IMPORTANCE.get(crystal.trust, 0.0))
-    return replace(crystal, source=source, importance=importance)
+def _kept(crystal: Crystal) -> Crystal:
+    return replace(crystal, importance=max(crystal.importance, _IMPORTANCE.get(crystal.trust, 0.0)))

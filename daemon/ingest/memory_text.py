@@ -33,9 +33,9 @@ class MemoryText:
 
 
 def memory_text(content: bytes, belongs: Callable[[str], bool]) -> MemoryText:
-    """What is somebody's word; `belongs` says whether a folder is of this project.
+    """Return what is somebody's word; `belongs` says whether a folder is of this project.
 
-    Raises DocumentError for what is no text, and where it is not clear what the block is.
+    Raise DocumentError for what is no text, and where it is not clear what the block is.
     """
     if b"\0" in content:
         raise DocumentError("it has a NUL byte: this is no text", "leave it out, or save it as UTF-8 text")
@@ -57,12 +57,12 @@ def memory_text(content: bytes, belongs: Callable[[str], bool]) -> MemoryText:
 
 
 def applies(content: bytes, belongs: Callable[[str], bool]) -> bool:
-    """Whether any task group of Codex's memory is of this project."""
+    """Tell whether any task group of Codex's memory is of this project."""
     return any(_is_of(line, belongs) for line in content.split(b"\n") if line.startswith(_APPLIES))
 
 
 def folder_of_summary(head: bytes) -> str:
-    """The folder in which the session was whose summary begins so; "" where it does not say."""
+    """Return the folder of the session whose summary begins so; "" where it does not say."""
     for line in head.split(b"\n")[:_LONGEST_HEAD]:
         if not _HEADER.match(line):
             break
@@ -72,7 +72,7 @@ def folder_of_summary(head: bytes) -> str:
 
 
 def _of_this_project(lines: list[bytes], belongs: Callable[[str], bool]) -> list[bytes]:
-    """With the groups that apply to other projects, or do not say to which, empty."""
+    """Empty the groups that apply to other projects, or do not say to which."""
     starts = [number for number, line in enumerate(lines) if line.startswith(_GROUP)]
     for start, end in pairwise((*starts, len(lines))):
         said = (line for line in lines[start:end] if line.startswith(_APPLIES))
@@ -92,7 +92,7 @@ def _is_of(line: bytes, belongs: Callable[[str], bool]) -> bool:
 
 
 def _head(lines: list[bytes]) -> int:
-    """How many lines of front matter, or of Codex's header, it begins with."""
+    """Return how many lines of front matter, or of Codex's header, it begins with."""
     bare = [line.rstrip() for line in lines[:_LONGEST_HEAD]]
     if bare[0].removeprefix(b"\xef\xbb\xbf") == _RULE and _RULE in bare[1:]:
         return bare.index(_RULE, 1) + 1

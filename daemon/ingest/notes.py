@@ -32,7 +32,7 @@ MOST_AT_ONCE = 1_000
 
 
 def note_crystal(store: Store, note: Note, now: datetime, key: int = 0) -> Crystal:
-    """The crystal of a note, without its secrets; `key` is the note's row, which it names as its source."""
+    """Return the crystal of a note, without its secrets; `key` is the note's row, which it names as its source."""
     text = redacted(store, note.text)
     digest = hashlib.sha256(note.text.encode("utf-8", "surrogatepass")).hexdigest()
     return Crystal(
@@ -49,7 +49,7 @@ def note_crystal(store: Store, note: Note, now: datetime, key: int = 0) -> Cryst
 
 
 def pending_crystals(store: Store, notes: Sequence[Pending]) -> list[tuple[int, Crystal]]:
-    """The rows of pending notes with their crystals, each with the time and the importance of its note."""
+    """Return the rows of pending notes with their crystals, each with the time and the importance of its note."""
     stored = store.crystals.by_keys({one.crystal for one in notes})
     return [
         (one.key, replace(stored[one.crystal], created_at=one.note.at, importance=one.note.importance))
@@ -61,7 +61,7 @@ def pending_crystals(store: Store, notes: Sequence[Pending]) -> list[tuple[int, 
 def absorb_notes(
     store: Store, now: datetime, most: int | None = MOST_AT_ONCE, stop: Callable[[], bool] = lambda: False
 ) -> int:
-    """Make a row, and a crystal, of every note that arrived, the oldest first; returns how many crystals were new.
+    """Make a row, and a crystal, of every note that arrived, the oldest first; return how many crystals were new.
 
     Of a long log about `most` notes are read (None: all), as far as `stop()` lets it; the next call goes on. Their
     words raise hormones, and a hormone that rises above .7 writes its own note. All of that is one transaction for
@@ -76,7 +76,7 @@ def absorb_notes(
 
 
 def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
-    """Write the rows of these notes, and how far their files were read; returns how many crystals were new."""
+    """Write the rows of these notes, and how far their files were read; return how many crystals were new."""
     connection = store.crystals.connection
     unread = [one for piece in pieces for one in piece.notes]
     with transaction(connection):
@@ -84,13 +84,13 @@ def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
         tombstones = store.crystals.forgotten.tombstones()
         first = store.notes.next_key()
         made = [(one, note_crystal(store, one.note, now, first + place)) for place, one in enumerate(unread)]
-        learnt = [(one, left) for one, crystal in made if (left := tombstones.spared(crystal)) is not None]
+        spared = [(one, left) for one, crystal in made if (left := tombstones.spared(crystal)) is not None]
         # Read in here: another thread may have absorbed the same.
-        named = store.crystals.known(crystal for _, crystal in learnt)
-        learnt = [(one, crystal) for (one, _), crystal in zip(learnt, named, strict=True)]
-        known = {crystal.id for crystal in store.crystals.get(crystal.id for _, crystal in learnt)}
-        store.crystals.upsert([crystal for _, crystal in learnt])
-        keys = store.crystals.keys(crystal.id for _, crystal in learnt)
+        crystals = store.crystals.known(left for _, left in spared)
+        learnt = [(one, crystal) for (one, _), crystal in zip(spared, crystals, strict=True)]
+        known = {crystal.id for crystal in store.crystals.get(crystal.id for crystal in crystals)}
+        store.crystals.upsert(crystals)
+        keys = store.crystals.keys(crystal.id for crystal in crystals)
         store.notes.take(pieces, {one.digest: keys[crystal.id] for one, crystal in learnt})
         _supersede(store, [(one.note, crystal) for one, crystal in learnt])
         new = {crystal.id: (one.note, crystal) for one, crystal in learnt if crystal.id not in known}
@@ -117,7 +117,7 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
 
 
 def _unread(store: Store) -> tuple[Piece, ...]:
-    """A batch of the notes that arrived. What is forgotten is taken out of the files before they are read."""
+    """Return a batch of the notes that arrived, after taking what is forgotten out of their files."""
     pieces = store.notes.unread(utc_now(), BATCH)
     if _holds_forgotten(store, (one.note for piece in pieces for one in piece.notes)):
         blank_unread(store)
@@ -126,7 +126,7 @@ def _unread(store: Store) -> tuple[Piece, ...]:
 
 
 def _holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
-    """Whether any of these notes holds what is forgotten."""
+    """Tell whether any of these notes holds what is forgotten."""
     tombstones = store.crystals.forgotten.tombstones().anywhere
     return bool(tombstones) and any(tombstones.found(text) for note in notes for text in note.texts)
 

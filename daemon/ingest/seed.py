@@ -24,7 +24,7 @@ _FLAG = "seed_migrated"
 
 
 def migrate(store: Store, now: datetime) -> int | None:
-    """Back up a MEMORY.md without the schema and make crystals of it, once; returns how many, None if not due.
+    """Back up a MEMORY.md without the schema and make crystals of it, once; return how many, None if not due.
 
     The backup is never overwritten. The file itself is not changed: the first dream appends below it.
     """

@@ -32,7 +32,7 @@ class Absorbed:
 
 
 def transcript_files(store: Store) -> list[Path]:
-    """The transcripts that the configuration names. Raises ConfigError for a glob that leads out of the workspace."""
+    """Return the configured transcripts. Raise ConfigError for a glob that leads out of the workspace."""
     return sorted({path for pattern in store.config.sources.transcripts for path in _matching(store, pattern)})
 
 
@@ -89,7 +89,7 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
     turns, problems = 0, list[str]()
     for reading in readings(path, mark):
-        crystals = [_with_file(crystal, name) for crystal in turn_crystals(store, reading.turns)]
+        crystals = turn_crystals(store, reading.turns, name)
         problems += [redacted(store, str(problem)) for problem in reading.problems]
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
         # never skips one.
@@ -110,7 +110,7 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
 
 
 def _require_ours(store: Store, path: Path) -> None:
-    """Return if this user may read the file that the path leads to; raises DocumentError otherwise.
+    """Return if this user may read the file that the path leads to; raise DocumentError otherwise.
 
     A link that leads out of the workspace may be anybody's (it is copied with the folder), so it is followed only to
     files that the owner named, by a hook or by hand: a list outside the workspace, read each time.
@@ -127,11 +127,14 @@ def _require_ours(store: Store, path: Path) -> None:
     )
 
 
-def turn_crystals(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
-    """The crystals of these turns; a long turn loses what is forgotten before it is cut into chunks."""
+def turn_crystals(store: Store, turns: Iterable[Turn], file: str) -> list[Crystal]:
+    """Return the crystals of these turns, which name this file as their source.
+
+    A long turn loses what is forgotten before it is cut into chunks.
+    """
     forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
     tombstones, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
-    for turn in turns:
+    for turn in (replace(turn, source=replace(turn.source, file=file)) for turn in turns):
         made = crystals_of([turn], redaction)
         if len(made) > 1 and (text := tombstones.without(turn.text)) != turn.text:
             made = crystals_of([replace(turn, text=text)], redaction) if text else []
@@ -141,13 +144,8 @@ def turn_crystals(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
     return crystals
 
 
-def _with_file(crystal: Crystal, file: str) -> Crystal:
-    """The crystal with its source file as a name relative to the workspace."""
-    return replace(crystal, source=replace(crystal.source, file=file)) if crystal.source else crystal
-
-
 def name_of(store: Store, path: Path) -> str:
-    """The file, links followed, relative to the workspace if it is in it. Raises DocumentError for no UTF-8."""
+    """Return the file, links followed, relative to the workspace if inside. Raise DocumentError for no UTF-8."""
     real = path.resolve()
     root = store.workspace.root
     name = str(real.relative_to(root)) if real.is_relative_to(root) else str(real)

@@ -15,7 +15,7 @@ _CALL = Salience(Kind.EPISODE, 0.2)
 
 
 def crystals_of(turns: Iterable[Turn], redaction: Redaction = DEFAULT) -> list[Crystal]:
-    """One crystal for each chunk of each turn, in their order, without their secrets.
+    """Return one crystal for each chunk of each turn, in their order, without their secrets.
 
     The context is "Speaker, 8 May 2023", or the path of headings of a document's block. The chunks of one turn share
     its position, kind and importance.
@@ -46,6 +46,6 @@ def _crystals(turn: Turn, redaction: Redaction) -> Iterable[Crystal]:
 
 
 def context_of(turn: Turn) -> str:
-    """Who said it and when, or under which headings it stands: what a search needs beside the text itself."""
+    """Return who said it and when, or under which headings it stands: a search needs that beside the text."""
     date = f"{turn.at.day} {turn.at:%B %Y}"
     return ", ".join(part for part in (turn.heading, turn.speaker[:1].upper() + turn.speaker[1:], date) if part)

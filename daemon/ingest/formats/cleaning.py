@@ -50,7 +50,7 @@ _ARGUMENTS = "<command-args>"
 
 
 def clean(text: str) -> str:
-    """The text with LF line ends, without terminal escapes, control and invisible characters, and stripped.
+    """Return the text stripped, with LF line ends, without terminal escapes, control and invisible characters.
 
     A lone surrogate becomes U+FFFD, so that the result can always be encoded.
     """
@@ -61,7 +61,7 @@ def clean(text: str) -> str:
 
 
 def capped(text: str, limit: int) -> str:
-    """The text when it has at most `limit` characters, else its beginning and its end with the gap named."""
+    """Return a text of at most `limit` characters as it is, of a longer one both ends, with the gap named."""
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3
@@ -69,13 +69,13 @@ def capped(text: str, limit: int) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text on one line of at most `limit` characters, an ellipsis where it was cut."""
+    """Return the text on one line of at most `limit` characters, with an ellipsis where it was cut."""
     flat = " ".join(text[: limit * 4].split())
     return flat if len(flat) <= limit and len(text) <= limit * 4 else flat[: limit - 1].rstrip() + "…"
 
 
 def spoken(text: str) -> str:
-    """What the user said in a user's turn: "" for a turn that the harness wrote.
+    """Return what the user said in a user's turn: "" for a turn that the harness wrote.
 
     A slash command is kept as `/name arguments` when it has arguments, since those were typed.
     """
@@ -87,7 +87,7 @@ def spoken(text: str) -> str:
 
 
 def without_passages(text: str) -> str:
-    """The text without the passages that a harness puts into turns and tool results (system reminders)."""
+    """Remove the passages that a harness puts into turns and tool results (system reminders)."""
     for tag in _PASSAGES:
         if f"<{tag}>" in text:
             text = _without(text, f"<{tag}>", f"</{tag}>")

@@ -13,13 +13,13 @@ from state.crystals.crystal import Source
 from state.errors import DocumentError
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
-_ONCE = "role"  # once in every message, and tells the line of each
+_IN_EACH_MESSAGE = re.compile(r'(?<!\\)"role"\s*:')  # once, and so tells its line
 
 
 def read(content: bytes, place: Place) -> Reading:
     """Read all turns of the document, each with its line where the lines can be told.
 
-    Raises DocumentError when it is no JSON, or of no known format.
+    Raise DocumentError when it is no JSON, or of no known format.
     """
     text = _text(place, content)
     problems = list[Problem]()
@@ -85,7 +85,7 @@ def _groups(place: Place, document: object, problems: list[Problem]) -> list[lis
 def _lines(text: str, messages: int) -> Iterator[tuple[int, int]]:
     """Yield first and last line of each message: up to the next one; the whole document if they cannot be told."""
     starts, line, at = [], 1, 0
-    for match in re.finditer(rf'(?<!\\)"{_ONCE}"\s*:', text):
+    for match in _IN_EACH_MESSAGE.finditer(text):
         line += text.count("\n", at, match.start())
         at = match.start()
         starts.append(line)

@@ -1,6 +1,5 @@
 """Lines: those of a file that may be huge, growing or binary, with their places, and where reading goes on."""
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,12 +32,12 @@ class Line:
         return self.raw.endswith(b"\n")
 
 
-def lines_from(file: BinaryIO, start: int = 0, number: int = 1, cap: int = LINE_BYTES) -> Iterator[Line]:
-    """The lines of an open file from offset `start`, which is the beginning of line `number`."""
+def lines_from(file: BinaryIO, start: int = 0, number: int = 1) -> Iterator[Line]:
+    """Yield the lines of an open file from offset `start`, which is the beginning of line `number`."""
     file.seek(start)
-    while raw := file.readline(cap):
+    while raw := file.readline(LINE_BYTES):
         end = start + len(raw)
-        too_long = len(raw) == cap and not raw.endswith(b"\n")
+        too_long = len(raw) == LINE_BYTES and not raw.endswith(b"\n")
         if too_long:
             end, ended = _skip(file, end)
             raw = raw[:200] + (b"\n" if ended else b"")
@@ -47,22 +46,12 @@ def lines_from(file: BinaryIO, start: int = 0, number: int = 1, cap: int = LINE_
 
 
 def _skip(file: BinaryIO, end: int) -> tuple[int, bool]:
-    """Read on to the end of a line. Its offset, and whether the line has a line end."""
+    """Read on to the end of a line; return its offset, and whether the line has a line end."""
     while rest := file.readline(_STEP):
         end += len(rest)
         if rest.endswith(b"\n"):
             return end, True
     return end, False
-
-
-def digest_before(file: BinaryIO, end: int, span: int) -> str:
-    """SHA-256 of the last `span` bytes before offset `end`, in hexadecimal."""
-    start = max(0, end - span)
-    file.seek(start)
-    digest = hashlib.sha256()
-    while (left := end - file.tell()) > 0 and (block := file.read(min(left, _STEP))):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ Blocks = Callable[[Iterator[tuple[Line, str]]], Iterator[Block]]
 def read(content: bytes, place: Place, start: Watermark, kind: str) -> Iterator[Reading]:
     """Yield the blocks of a text that were not read before, about one call's worth at a time.
 
-    The last block may still grow, so the next reading of a longer file begins with it again. Raises DocumentError at
+    The last block may still grow, so the next reading of a longer file begins with it again. Raise DocumentError at
     a line that is no UTF-8.
     """
     carry = json.dumps({"as": kind})

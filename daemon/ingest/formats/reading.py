@@ -22,11 +22,6 @@ _JSON_LINES = {".jsonl", ".ndjson"}
 _NOTHING_YET, _JSON = "nothing yet", "JSON document"
 
 
-def read_turns(path: Path, start: Watermark | None = None) -> Reading:
-    """Return the first of the `readings`; while it is not `complete`, its watermark leads to the next one."""
-    return next(readings(path, start))
-
-
 def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
     """Yield the turns after `start`, or all of them when the file is not the one that `start` was taken of.
 
@@ -35,7 +30,7 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
     skipped. A turn without a time has the file's. Reading anything twice gives the same turns, hence the same
     crystals.
 
-    Raises NotFoundError, StorageError (unreadable), DocumentError (a folder, binary, too long, not UTF-8, or JSON of
+    Raise NotFoundError, StorageError (unreadable), DocumentError (a folder, binary, too long, not UTF-8, or JSON of
     an unknown shape).
     """
     if path.is_dir():
@@ -80,7 +75,7 @@ def _readings(file: BinaryIO, path: Path, start: Watermark) -> Iterator[Reading]
 
 
 def _content(file: BinaryIO, path: Path, size: int, kind: str) -> bytes:
-    """Return all of a document. Raises DocumentError when it is too long: it cannot be read in part."""
+    """Return all of a document. Raise DocumentError when it is too long: it cannot be read in part."""
     most = documents.DOCUMENT_BYTES if kind == _JSON else prose.TEXT_BYTES
     if size > most:
         advice = "write it as JSONL (one message a line), which is read in parts" if kind == _JSON else "split it"
@@ -90,7 +85,7 @@ def _content(file: BinaryIO, path: Path, size: int, kind: str) -> bytes:
 
 
 def _format_of(file: BinaryIO, path: Path) -> str:
-    """Return the format of an open file. Raises DocumentError for a binary file and for lines of an unknown shape."""
+    """Return the format of an open file. Raise DocumentError for a binary file and for lines of an unknown shape."""
     file.seek(0)
     head = file.read(_HEAD_BYTES)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -7,16 +7,7 @@ from itertools import count
 from typing import BinaryIO
 
 from daemon.ingest.formats.agents import Known, Reader, messages_of
-from daemon.ingest.formats.lines import (
-    CALL_BYTES,
-    CALL_PROBLEMS,
-    CALL_TURNS,
-    LINE_BYTES,
-    Line,
-    Place,
-    digest_before,
-    lines_from,
-)
+from daemon.ingest.formats.lines import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, LINE_BYTES, Line, Place, lines_from
 from daemon.ingest.formats.turn import Hearing, Problem, RawTurn, Reading, Record, RecordError, Turn, Watermark
 from state.crystals.crystal import Source
 
@@ -25,8 +16,10 @@ _TAIL_BYTES = 4 * 1024
 
 
 def digest(file: BinaryIO, end: int) -> str:
-    """Return the digest of what stands before offset `end`, as a watermark keeps it."""
-    return digest_before(file, end, _TAIL_BYTES)
+    """Return the SHA-256 (hex) of the last bytes before offset `end`, as a watermark keeps it."""
+    start = max(0, end - _TAIL_BYTES)
+    file.seek(start)
+    return hashlib.sha256(file.read(end - start)).hexdigest()
 
 
 def read(file: BinaryIO, place: Place, start: Watermark, reader: Reader) -> Reading:
@@ -57,7 +50,7 @@ def read(file: BinaryIO, place: Place, start: Watermark, reader: Reader) -> Read
 
 
 def record_of(line: Line) -> Record:
-    """Return the JSON object on a line. Raises RecordError, which says what is wrong with it."""
+    """Return the JSON object on a line. Raise RecordError, which says what is wrong with it."""
     if line.too_long:
         raise RecordError(f"is longer than {LINE_BYTES // 2**20} MiB")
     try:

@@ -27,7 +27,7 @@ _LABEL = re.compile(
 
 
 def trust_of(speaker: str) -> Trust:
-    """Whose word it is: agents and tools by their usual names; people, and a document's own text, are the owner's."""
+    """Return whose word it is: agents and tools have usual names; people, and a document's text, are the owner's."""
     if speaker.casefold() in AGENT_NAMES:
         return Trust.AGENT
     return Trust.TOOL if _is_tool(speaker, _TOOLS | _TOOLS_IN_CHATS) else Trust.OWNER
@@ -58,12 +58,12 @@ class Floor:
         return least_trust([self.speaker, Trust.TOOL]) if self.tool_spoke else self.speaker
 
     def given_to(self, speaker: str) -> None:
-        """Somebody begins to speak."""
+        """Give the floor to somebody who begins to speak."""
         self.speaker = trust_of(speaker)
         self.tool_spoke |= self.speaker.rank < Trust.AGENT.rank
 
     def is_open(self, text: str) -> bool:
-        """Whether a label on this line would be one; the line is read, call it once for each."""
+        """Tell whether a label on this line would be one; the line is read, so call it once for each."""
         marks = FENCE.match(text)
         if self.fence:
             if marks and marks[1].startswith(self.fence) and text.strip() == marks[1]:
@@ -75,7 +75,7 @@ class Floor:
         return not text[:1].isspace()
 
     def heard(self, text: str) -> bool:
-        """Take in a line of a document; True when a role's label on it gives the floor to somebody."""
+        """Take in a line of a document; return whether a role's label on it gives the floor to somebody."""
         label = _LABEL.match(text[:200]) if self.is_open(text) else None
         if label is None or not (label[1] or label[3]):
             return False

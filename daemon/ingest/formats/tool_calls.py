@@ -30,7 +30,7 @@ class OpenCalls:
                 self._calls[str(call)] = (str(known[0]), Trust(known[1]))
 
     def open(self, call: object, name: object, arguments: object) -> RawTurn:
-        """Remember a call; returns the line that stands for it: the tool's name and its telling argument.
+        """Remember a call; return the line that stands for it: the tool's name and its telling argument.
 
         Of a call of dreamd's own nothing is said, neither here nor of what it gave.
         """
@@ -48,7 +48,7 @@ class OpenCalls:
         return RawTurn(line, "assistant", Trust.AGENT, call=True)
 
     def close(self, call: object, result: str, name: str = "tool") -> RawTurn:
-        """What a call gave, capped, under the tool's name; of an unknown call as a tool's."""
+        """Return what a call gave, capped, under the tool's name; `name` is that of an unknown call's tool."""
         tool, trust = self._calls.pop(str(call), (name, Trust.WEB if is_web(name, "") else Trust.TOOL))
         if tool == _OWN or is_own_call(tool, None):
             return _NOTHING
@@ -56,11 +56,12 @@ class OpenCalls:
         return _NOTHING if is_own_answer(text) else RawTurn(capped(text, RESULT_CHARACTERS), tool, trust)
 
     def carry(self) -> Record:
+        """Return what must be known of the open calls to go on later."""
         return {call: [name, trust.value] for call, (name, trust) in self._calls.items()}
 
 
 def telling(arguments: object) -> str:
-    """The argument that tells what a call does: a command, a path, a query, else the first text among them."""
+    """Return the argument that tells what a call does: a command, a path, a query, else the first text."""
     if isinstance(arguments, str):
         return telling_json(arguments)
     if isinstance(arguments, Sequence):
@@ -77,7 +78,7 @@ def telling(arguments: object) -> str:
 
 
 def telling_json(arguments: str) -> str:
-    """`telling` of arguments that are JSON in a string, as OpenAI's formats have them, or of plain text."""
+    """Return the same of arguments that are JSON in a string, as OpenAI's formats have them, or plain text."""
     if arguments.lstrip().startswith("{"):
         try:
             value = json.loads(arguments)
@@ -89,7 +90,7 @@ def telling_json(arguments: str) -> str:
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content: a string, or the text parts of a list, one paragraph each.
+    """Return the text of a message's content: a string, or the text parts of a list, one paragraph each.
 
     Pictures, files, thinking and parts of unknown kinds are left out.
     """

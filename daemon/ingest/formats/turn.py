@@ -136,7 +136,7 @@ class RecordError(ValueError):
 
 
 def moment(value: object) -> datetime | None:
-    """The time that a record gives as ISO 8601 or as seconds, milliseconds or microseconds since 1970, or None.
+    """Return the time that a record gives: ISO 8601, or seconds, milliseconds or microseconds since 1970.
 
     A time without a zone is taken as UTC. What is no time between 1990 and 2200 is None.
     """

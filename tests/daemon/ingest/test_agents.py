@@ -6,18 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from daemon.ingest.formats.reading import read_turns
-from daemon.ingest.formats.turn import Turn
 from state.trust import Trust
+from tests.support.transcripts import read_turns, turns
 
 AT = "2026-03-12T14:30:00.000Z"
-
-
-def turns(path: Path, *records: object) -> tuple[Turn, ...]:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    reading = read_turns(path)
-    assert reading.problems == ()
-    return reading.turns
 
 
 def said(path: Path, *records: object) -> list[tuple[str, str, Trust]]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.ingest.formats.reading import read_turns
 from daemon.ingest.formats.turn import moment
 from state.trust import Trust
+from tests.support.transcripts import read_turns
 
 
 @pytest.mark.parametrize(

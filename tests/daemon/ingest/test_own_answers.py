@@ -9,7 +9,6 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
-from daemon.ingest.formats.reading import read_turns
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.mcp.tools import TOOLSETS
 from daemon.workspace.adoption import init_workspace
@@ -17,6 +16,7 @@ from daemon.workspace.stores import open_exclusive, utc_now
 from state.scratch import Note
 from state.stores.history.inbox import NoteInbox
 from tests.daemon.mcp.agents import asking, in_process, run, shown, told
+from tests.support.transcripts import turns
 
 FACT = "The harbour crane in Trondheim is serviced by Ada every third Tuesday"
 QUESTION = "Who services the harbour crane in Trondheim?"
@@ -51,10 +51,7 @@ def openai(call: str, tool: str, given: dict[str, Any], answer: str) -> list[dic
 
 
 def texts(path: Path, *records: object) -> list[str]:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    reading = read_turns(path)
-    assert reading.problems == ()
-    return [turn.text for turn in reading.turns]
+    return [turn.text for turn in turns(path, *records)]
 
 
 @pytest.mark.parametrize("form", [claude, codex, openai])

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.ingest.formats.lines import CALL_PROBLEMS
-from daemon.ingest.formats.reading import read_turns, readings
+from daemon.ingest.formats.reading import readings
 from daemon.ingest.formats.turn import Turn, Watermark
 from state.errors import DocumentError, NotFoundError
+from tests.support.transcripts import read_turns
 
 FILE_TIME = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 

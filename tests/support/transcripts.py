@@ -1,0 +1,20 @@
+"""Transcripts of agents: records written to a file, and the turns that are read of it."""
+
+import json
+from pathlib import Path
+
+from daemon.ingest.formats.reading import readings
+from daemon.ingest.formats.turn import Reading, Turn, Watermark
+
+
+def read_turns(path: Path, start: Watermark | None = None) -> Reading:
+    """The first reading after this watermark."""
+    return next(readings(path, start))
+
+
+def turns(path: Path, *records: object) -> tuple[Turn, ...]:
+    """The turns of a file of these records, all of which can be read."""
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    reading = read_turns(path)
+    assert reading.problems == ()
+    return reading.turns
