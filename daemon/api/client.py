@@ -110,7 +110,7 @@ class Client:
         return _Connection(self, seconds)
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
-        """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError after these seconds."""
+        """Return the JSON at this path. Raise NoDaemonError, the daemon's error; LostError after these seconds."""
         return self._json("GET", path, None, seconds)
 
     def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type

@@ -83,7 +83,7 @@ class DaemonApi(Protocol):
         """Stop keeping this workspace; nothing in it changes. Raise NotFoundError."""
 
     def open(self, name: str, on_step: Callable[[Step], None]) -> AbstractContextManager[WorkspaceAccess]:
-        """Give access to this workspace for one call. Raise UnknownWorkspaceError, and NotKeptError for one not kept."""
+        """Give access to this workspace for one call. Raise UnknownWorkspaceError, NotKeptError."""
 
     def meant(self, given: str) -> str:
         """Return the workspace that a path of MCP names; the only one needs none. Raise UsageError, NotFoundError."""

@@ -52,7 +52,7 @@ class OneDream(Request):
 
 @operation("dream_details", "/dreams/one", method="GET")
 def dream_details(access: WorkspaceAccess, request: OneDream) -> DreamDetails:
-    """Return one dream: its steps, what it changed and why, what was refused, the prompts and answers, and the diff."""
+    """Return one dream: its steps, what it changed and why, what was refused, prompts and answers, and the diff."""
     if bool(request.dream) is (request.version is not None):
         raise UsageError("which dream? name its id or its version", "'dreamd history' lists the versions")
     with access.read() as store:

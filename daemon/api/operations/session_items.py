@@ -36,7 +36,7 @@ def tool(
     reads: bool = False,
     long: bool = False,
 ) -> Operation[RequestT, ReplyT]:
-    """Return an operation at /sessions/NAME, which calls the function with the stores, the request's arguments, and the moment.
+    """Return an operation at /sessions/NAME, which calls the function with stores, arguments, and the moment.
 
     One that `reads` has the stores for reading alone.
     """

@@ -108,7 +108,7 @@ class Supersessions:
         return sum(map(self.record, found))
 
     def _restore(self, dream: Dream) -> int:
-        """Take back what superseded what the restored lines rest on, and turn around what the owner had said instead."""
+        """Take back what superseded what the restored lines rest on; turn around what the owner had said instead."""
         kept = json.dumps([crystal for change in dream.changes for crystal in change.evidence])
         texts = json.dumps([line.text for line in dream.came])
         mine = self._connection.execute(

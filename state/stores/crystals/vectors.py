@@ -92,7 +92,7 @@ class CrystalVectors:
     # ------------------------------------------------------------ the file
 
     def reading(self, ask: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
-        """Return what this asks vectors.db; None without the one that state.db means, or if it turns out to be torn."""
+        """Return what this asks vectors.db; None without the one that state.db means, or if it is torn."""
         wanted = index_state(self._connection).vectors
         try:
             for _ in range(2):

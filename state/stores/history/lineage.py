@@ -232,7 +232,7 @@ class Lineage:
         return [(row["old"], row["new"]) for row in rows]
 
     def resting_on(self, crystal: str, limit: int) -> tuple[list[LineLife], int]:
-        """Return the lines that cite this crystal or have become it, the current ones first; and how many there are."""
+        """Return the lines that cite this crystal or have become it, the current ones first, and their number."""
         rows = self._connection.execute(
             """SELECT *, count(*) OVER () AS together FROM lines WHERE id IN
                (SELECT line FROM evidence WHERE crystal = ?1 UNION SELECT id FROM lines WHERE crystal = ?1)

@@ -192,7 +192,7 @@ class Notes:
                 yield one.note
 
     def _newest_unread(self, most_bytes: int) -> tuple[list[Note], bool]:
-        """Return the newest notes that are in no row yet, of so many bytes of each file; and whether there are others."""
+        """Return the newest notes that are in no row yet, of so many bytes of each file, and whether others are."""
         found, more, seen = list[Note](), False, set[str]()
         for path in self.inbox.files():
             with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
@@ -252,7 +252,7 @@ class Notes:
         known: list[str] | None = None,
         mark: Mark | None = None,
     ) -> Iterator[tuple[Unread, tuple[int, int, int]]]:
-        """Yield a file's notes that are in no row yet, with the first byte of each, the one after it, and the one before.
+        """Yield a file's notes that are in no row yet, each with its first byte, the one after, and the one before.
 
         `seen` are the digests of those that another file had, to which these are added.
         """
@@ -360,7 +360,7 @@ class Notes:
         return {int(row[0]): int(row[1]) for row in rows}
 
     def consumed_in(self, keys: Iterable[int]) -> dict[int, int | None]:
-        """Return which version consumed each of these notes (None: it is pending); those that are gone are left out."""
+        """Return which version consumed each of these notes (None: it is pending), without those that are gone."""
         rows = self._db.execute(
             f"SELECT key, consumed_in FROM notes WHERE key IN ({_KEYS})", (json.dumps(list(keys)),)
         )
