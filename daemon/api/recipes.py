@@ -40,7 +40,7 @@ def recipes(root: Path, program: Sequence[str], environment: Mapping[str, str]) 
     by_hand = ([*program, "bootstrap", str(root)], [*program, "note", "-w", str(root), "what is worth remembering"])
     return (
         *known,
-        Recipe("MCP", "", "Any other agent with MCP: the same server, over stdio", shlex.join(place.server())),
+        Recipe("MCP", "", "Any other agent with MCP: the same server, over stdio", shlex.join(place.command())),
         Recipe(
             "without MCP",
             "",

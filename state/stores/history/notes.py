@@ -205,7 +205,7 @@ class Notes:
                 placed = placed_notes(file, path, (begin, status.st_size), modified(status))
                 notes = [one.note for one in placed]
                 known = self._known([digest_of(note) for note in notes]) | seen
-                found += [note for note in notes if digest_of(note) not in known]
+                found += [note for note in notes if digest_of(note) not in known and not self._is_said(note, 0)]
                 seen |= {digest_of(note) for note in notes}
         return found, more
 
