@@ -390,7 +390,7 @@ class Notes:
         if waiting > max(_MOST_RENDERED, consumed):
             return False
         rows = list(self._rows())
-        self.inbox.file(one.note for one in self._rows("ASC", "NOT filed"))
+        self.inbox.file(one.note for one in self._known_as_filed())
         entries = [render_note(one.note).encode() for one in rows]
         content = HEAD + b"".join(entries)
         start = len(content) - len(entries[-1]) if entries else len(content)
@@ -408,6 +408,17 @@ class Notes:
                 self._db.execute("DELETE FROM marks WHERE end = ? AND digest = ?", (before.end, before.digest))
             Meta(self._db).remove(_HIDDEN)
         return True
+
+    def _known_as_filed(self) -> list[Pending]:
+        """Return the rows that no inbox has yet, each known by what will stand there: a secret is left out of it."""
+        from state.stores.database.connection import transaction
+
+        rows = list(self._rows("ASC", "NOT filed"))
+        known = dict(self._db.execute("SELECT key, digest FROM notes WHERE NOT filed").fetchall())
+        if others := [(new, one.key) for one in rows if (new := digest_of(one.note)) != known[one.key]]:
+            with transaction(self._db):
+                self._db.executemany("UPDATE OR IGNORE notes SET digest = ? WHERE key = ?", others)
+        return rows
 
     def are_hidden(self) -> bool:
         """Return whether notes are pending that scratch.md does not show, or may not."""

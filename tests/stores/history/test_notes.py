@@ -385,6 +385,19 @@ def test_a_case_that_is_rare_in_the_law(acts: list[Act]) -> None:
 # ------------------------------------------------------------------------------- what is noted
 
 
+def test_a_secret_in_a_note_that_was_read_once_makes_no_second_note(store: Store) -> None:
+    """What stands in the inbox is without it, and the same note."""
+    store.workspace.scratch.parent.mkdir(exist_ok=True)
+    store.workspace.scratch.write_text(
+        "- [2026-03-12T14:30:00Z] (importance: 0.9) REPLAY_API_KEY=sk_live_0FAKE1KEY2FOR3THE4DEMO5 is new\n"
+    )
+    for _ in range(2):
+        absorb_notes(store, utc_now(), most=None)
+        store.memory.show_notes(anew=True)
+    assert [one.text for one in pending_notes(store.workspace)] == ["REPLAY_API_KEY=[redacted: stripe key] is new"]
+    assert store.notes.count().notes == 1
+
+
 def test_an_appended_note_stands_in_scratch_below_the_header(store: Store) -> None:
     stored = store.notes.inbox.append(Note("  tea\r\nwith milk ", AT.replace(microsecond=7), 0.8))
     assert stored == Note("tea\nwith milk", AT, 0.8)
