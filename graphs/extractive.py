@@ -1,8 +1,9 @@
 """Extractive synthesis: what a dream does without a model. It keeps notes, and replaces nothing by itself.
 
 Every note becomes a line in its own words, the newest first within a section; exact repeats become one. A line is
-replaced only where a note names it. Turns of a conversation become lines only in a dream without notes. The answer is
-made of the same operations as a model's and passes the same checks.
+replaced only where a note names it. Where room is short, a line stays before others until the last day that its note
+names, and leaves before them afterwards. Turns of a conversation become lines only in a dream without notes. The
+answer is made of the same operations as a model's and passes the same checks.
 """
 
 import re
@@ -13,6 +14,7 @@ from graphs.sheet import Sheet
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
 from state.dream import Evidence, Kind, Snapshot
+from state.text.dates import last_day_named
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import content_terms, repeat_key
 
@@ -36,7 +38,8 @@ def extract(sheet: Sheet) -> None:
     chosen = notes or sorted(turns, key=lambda piece: -piece.importance)[:MAX_FROM_CRYSTALS]
     # Oldest first: each new line goes above the ones before it.
     complete(sheet, named_operations(sheet))
-    complete(sheet, additions(sheet, [*gaps, *sorted(chosen, key=lambda piece: (piece.at, len(piece.id), piece.id))]))
+    complete(sheet, additions(sheet, sorted(chosen, key=lambda piece: (piece.at, len(piece.id), piece.id))))
+    complete(sheet, additions(sheet, gaps))  # those that no line of before, nor of now, asks
     sheet.heard.update(piece.id for piece in notes)
     sheet.take_in_repeats()
 
@@ -72,7 +75,8 @@ def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]
         if piece.kind is Kind.GAP and any(key in other for other in said):
             continue  # the question stands within a line
         said.add(key)
-        made.append(Operation(Action.ADD, section_for(piece, snapshot.notes_in), text, (), (piece.id,)))
+        section, until = section_for(piece, snapshot.notes_in), last_day_named(piece.text, piece.at)
+        made.append(Operation(Action.ADD, section, text, (), (piece.id,), until=until))
     return tuple(made)
 
 
@@ -91,7 +95,8 @@ def named_operations(sheet: Sheet) -> Iterator[Operation]:
             lines += [one for one in sheet.standing if repeat_key(one.text) == repeat_key(text) and one not in lines]
         action = (Action.ADD, Action.REVISE, Action.MERGE)[min(len(lines), 2)]
         section = lines[0].section if lines else section_for(piece, snapshot.notes_in)
-        yield Operation(action, section, text, tuple(line.id for line in lines), (piece.id,))
+        until = last_day_named(piece.text, piece.at)
+        yield Operation(action, section, text, tuple(line.id for line in lines), (piece.id,), until=until)
         sheet.heard.add(piece.id)
 
 
