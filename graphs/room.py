@@ -7,13 +7,14 @@ it. What the owner wrote leaves last; pinned lines, and what the program counts,
 
 A line that leaves is first a crystal. Its pointer's keywords are run through the search: the crystal must be among
 the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. Every
-dream verifies the pointers in the file again and mends those that no longer resolve. Pointers beyond twenty, or a
-tenth of the room, leave: their crystals stay, found by search.
+dream verifies the pointers in the file again and mends those that no longer resolve. There are twenty at most, in a
+tenth of the room: those stay that were used most, then those to what mattered most. The crystals of the others stay,
+found by search.
 """
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from graphs.ports import Trial
@@ -69,11 +70,8 @@ def fit(sheet: Sheet, archive: Archive) -> None:
         if not _leave(sheet, _enough(sheet, room), archive):
             break
     _mend(sheet, archive)
-    while (pointers := _pointers(sheet)) and (
-        len(pointers) > MAX_POINTERS or _pointed(sheet) > _room_of_pointers(sheet, room) or sheet.length > room
-    ):
-        uses = {one.keywords: one.uses for one in sheet.snapshot.pointers}
-        sheet.change(Change(Why.EVICTED, (min(pointers, key=lambda line: uses.get(_keywords_of(line), 0)),)))
+    while (pointers := _pointers(sheet)) and (_are_too_many(sheet, pointers) or sheet.length > room):
+        sheet.change(Change(Why.EVICTED, (_least(sheet, pointers),)))
     if sheet.length > sheet.snapshot.budget:
         figures = (
             f"{sheet.length:,} characters, the budget is {sheet.snapshot.budget:,}; what is left is pinned or yours"
@@ -126,15 +124,15 @@ def length_of(line: CurrentLine) -> int:
 
 
 def _enough(sheet: Sheet, room: int) -> list[CurrentLine]:
-    """Return so many lines, in their order, that the file fits when each has become a pointer; and what is past."""
-    today, excess = sheet.snapshot.now.date().isoformat(), sheet.length - room
+    """Return so many lines, in their order, that the file fits when those have become pointers that find room."""
+    excess = sheet.length - room
     free, chosen = _room_of_pointers(sheet, room) - _pointed(sheet), list[CurrentLine]()
     for line in leaving(sheet):
         if excess <= 0:
             break
         chosen.append(line)
         excess -= len(line.text)
-        if not is_past(line, today) and free >= POINTER_CHARACTERS:
+        if free >= POINTER_CHARACTERS:
             excess += POINTER_CHARACTERS
             free -= POINTER_CHARACTERS
     return chosen
@@ -155,23 +153,21 @@ def _spare_old_text(sheet: Sheet) -> list[CurrentLine]:
 
 
 def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool:
-    """Take these lines out, each with a pointer if there is room for one; return whether any could leave."""
-    if not lines:
-        return False
+    """Take these lines out, each with a pointer if there is room for one; return whether any could leave.
+
+    The pointer of what is past takes no other's place.
+    """
     today, before = sheet.snapshot.now.date().isoformat(), len(sheet.changes)
-    past = [line for line in lines if is_past(line, today)]
-    for line in past:
-        sheet.change(Change(Why.EVICTED, (line,)))
-    others = [line for line in lines if line not in past]
-    for line, operation, keywords in _led_to(sheet, [(line, None) for line in others], archive):
+    for line, operation, keywords in _led_to(sheet, [(line, None) for line in lines], archive):
         if keywords is None:
             sheet.unmovable[line.id] = _unfindable(line)
             continue
         pointer = _pointer(sheet, line, operation, keywords)
-        is_full = len(_pointers(sheet)) >= MAX_POINTERS or (
-            _pointed(sheet) + len(pointer.text) > _room_of_pointers(sheet, room_for(sheet))
-        )
-        sheet.change(_led_away(line, None if is_full else pointer))
+        while _are_too_many(sheet, pointers := [*_pointers(sheet), pointer]):
+            if (least := _least(sheet, pointers)) is pointer or is_past(line, today):
+                break
+            sheet.change(Change(Why.EVICTED, (least,)))
+        sheet.change(_led_away(line, None if _are_too_many(sheet, pointers) else pointer))
         sheet.old_left += line.above
     return len(sheet.changes) > before
 
@@ -239,12 +235,12 @@ def _ranked(text: str, trial: Trial) -> tuple[str, ...]:
 def _pointer(sheet: Sheet, line: CurrentLine, operation: Operation | None, keywords: str) -> CurrentLine:
     """Return the pointer that a line leaves behind."""
     topic = topic_of((operation.text if operation else "") or sheet.snapshot.redaction.of(line.text))
-    return _pointer_line(sheet, topic, keywords, sheet.crystal_of(line).id)
+    return _pointer_line(sheet, topic, keywords, sheet.crystal_of(line).id, line.importance)
 
 
-def _pointer_line(sheet: Sheet, topic: str, keywords: str, crystal: str) -> CurrentLine:
+def _pointer_line(sheet: Sheet, topic: str, keywords: str, crystal: str, importance: float) -> CurrentLine:
     text, now = render_pointer(topic, keywords), sheet.snapshot.now
-    return CurrentLine("", SectionName.POINTERS, text, 0.5, Trust.AGENT, now, crystal=crystal)
+    return CurrentLine("", SectionName.POINTERS, text, importance, Trust.AGENT, now, crystal=crystal)
 
 
 def _mend(sheet: Sheet, archive: Archive) -> None:
@@ -264,7 +260,7 @@ def _mend(sheet: Sheet, archive: Archive) -> None:
                 continue
             crystal = behind.get(line.crystal)
             better = _chosen(_ranked(crystal.text, trial), crystal, trial) if crystal else None
-            come = (_pointer_line(sheet, topic, better, line.crystal),) if better else ()
+            come = (_pointer_line(sheet, topic, better, line.crystal, line.importance),) if better else ()
             sheet.change(Change(Why.REVISED if come else Why.EVICTED, (line,), come, (line.crystal,) if come else ()))
 
 
@@ -273,13 +269,24 @@ def _pointers(sheet: Sheet) -> list[CurrentLine]:
     return [line for line in found if parse_pointer(line.text) is not None]
 
 
-def _keywords_of(line: CurrentLine) -> str:
-    parsed = parse_pointer(line.text)
-    return parsed[1] if parsed else ""
+def _least(sheet: Sheet, pointers: Sequence[CurrentLine]) -> CurrentLine:
+    """Return the pointer that leaves first: least used, then to what mattered least, then the oldest."""
+    uses = {one.keywords: one.uses for one in sheet.snapshot.pointers}
+
+    def worth(line: CurrentLine) -> tuple[int, float, datetime]:
+        _, keywords = parse_pointer(line.text) or ("", "")
+        return uses.get(keywords, 0), line.importance, line.born_at
+
+    return min(pointers, key=worth)
+
+
+def _are_too_many(sheet: Sheet, pointers: Sequence[CurrentLine]) -> bool:
+    room = _room_of_pointers(sheet, room_for(sheet))
+    return len(pointers) > MAX_POINTERS or sum(map(length_of, pointers)) > room
 
 
 def _pointed(sheet: Sheet) -> int:
-    return sum(length_of(line) for line in _pointers(sheet))
+    return sum(map(length_of, _pointers(sheet)))
 
 
 def _room_of_pointers(sheet: Sheet, room: int) -> int:

@@ -31,6 +31,8 @@ MAX_OLD_LINES = 20
 # A line takes in old lines of which it has this share of the characters.
 LEAST_TAKEN_IN = 0.25
 INSIGHT_IMPORTANCE = 0.6
+# A line that an input revises gains so much importance, up to this.
+REINFORCED, MOST_REINFORCED = 0.05, 0.9
 # So many changes of one dream are shown as applied; `dreamd history` has them all.
 MOST_SHOWN = 50
 SAID_ALREADY = "says so already"
@@ -249,7 +251,11 @@ class Sheet(Page):
         cited = [self.lines[name] for name in operation.cites if name in self.lines and name[0] == "L"]
         said: Sequence[Evidence | CurrentLine] = pieces or [*cited, *gone]
         weights = [*(one.importance for one in pieces), *(one.importance for one in gone)]
-        importance = operation.importance if operation.importance is not None else max(weights, default=0.5)
+        importance = max(weights, default=0.5)
+        if gone and pieces:  # what is said again matters more than what was said once
+            importance = max(importance, min(importance + REINFORCED, MOST_REINFORCED))
+        if operation.importance is not None:
+            importance = operation.importance
         trust = least_trust([one.trust for one in said]) if said else Trust.AGENT
         line = CurrentLine("", operation.section, operation.text, importance, trust, now, until=operation.until)
         return (line,)
