@@ -16,17 +16,14 @@ _COUNTED_SHARE = 0.5
 def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS, *, agent: str = "") -> Findings:
     """Search as `look` does, and record what was found and what an agent missed. `agent` names who asks.
 
-    Each hit that matches at least half as well as the best counts as an access, and the query is kept for a while, to
-    be asked again at each dream; an agent's query that nothing answers becomes its open question; the keywords of a
-    pointer count as a use of that pointer.
+    Each hit that matches at least half as well as the best counts as an access; an agent's query that nothing answers
+    becomes its open question; the keywords of a pointer count as a use of that pointer.
     """
     findings, now = look(store, query, limit, filters), utc_now()
     keywords = " ".join(query.split()).strip("`")
     store.lineage.use_pointer(keywords)
     if findings.good:
         enough = findings.hits[0].score * _COUNTED_SHARE if findings.hits else 0.0
-        if findings.hits and filters == _NO_FILTERS:
-            store.ledger.keep_search(keywords, findings.hits[0].crystal.id, now)
         store.crystals.touch([hit.crystal.id for hit in findings.hits if hit.score >= enough], now)
     elif agent and filters == _NO_FILTERS and (gap := gap_of_search(redacted(store, keywords))) is not None:
         store.questions.raise_(gap, Cause.MISS, now)

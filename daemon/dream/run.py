@@ -19,7 +19,6 @@ from daemon.dream.lines.brought_back import bring_back
 from daemon.dream.memory import DryMemory, ProposingMemory, Upto, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
-from daemon.dream.recall import recall_before, record_recall
 from daemon.ingest.notes import BATCH, absorb_notes, blank_unread
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
@@ -107,9 +106,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     _keep_what_is_loaded()
-    before = recall_before(store, now) if mode is Mode.AUTO else {}
     outcome = _run(store, _Begun(dream, reason, now, mode), on_step if mode is Mode.DRY else steps)
-    record_recall(store, dream, before, utc_now())
     if mode is not Mode.DRY:
         store.copy_if_due(utc_now(), timedelta(hours=store.config.retention.copies_hours))
     return outcome

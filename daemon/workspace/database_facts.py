@@ -14,7 +14,7 @@ from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
 from state.stores.history.changes import Changes, OpenChanges
-from state.stores.history.ledger import Ledger, Recall
+from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 
 _WITH_CHANGES = 6  # the first schema that had them
@@ -49,7 +49,6 @@ class DatabaseFacts:
     rejections: tuple[Refusal, ...] = ()
     withheld: int = 0
     forgetting_unfinished: bool = False
-    recall: Recall | None = None
 
 
 def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
@@ -83,7 +82,6 @@ def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> Databa
         rejections=tuple(ledger.rejections(run.id)) if run else (),
         withheld=TombstoneStore(connection).withheld(),
         forgetting_unfinished=is_unfinished(connection),
-        recall=ledger.recall(run.id) if run else None,
     )
 
 

@@ -273,12 +273,6 @@ def _problems(
     if facts.last_dream and facts.last_dream.outcome == "running" and owner is None:
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
         yield Problem(f"dream {facts.last_dream.id} was interrupted", advice, "dream")
-    if facts.last_dream and facts.recall and facts.recall.lost:
-        yield Problem(
-            f"after dream {facts.last_dream.id} {facts.recall}",
-            f"'dreamd restore {facts.version - 1}' takes it back" if facts.version > 1 else "",
-            f"restore {facts.version - 1}" if facts.version > 1 else "",
-        )
     if facts.forgetting_unfinished and not forgetting:
         yield Problem(f"a {UNFINISHED}", ADVICE, "forget")
     if owner is None and _has_interrupted_commit(workspace):

@@ -37,8 +37,6 @@ _PLACES = {
     "dreams": "detail",
     "rejections": "figures",
     "calls": "reply",
-    "recalls": "lost",
-    "searches": "query",
     "changes": "record",
     "proposals": "record",
 }

@@ -198,7 +198,7 @@ def _signals(connection: sqlite3.Connection, texts: Sequence[HostileText], now: 
 
 
 def _ledger(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
-    """Runs that failed, were refused or skipped, with calls, rejections, recalls and searches."""
+    """Runs that failed, were refused or skipped, with calls and rejections."""
     at, outcomes = to_text(now), ("failed", "rejected", "skipped")
     versions = [row[0] for row in connection.execute("SELECT dream FROM versions WHERE dream <> '' ORDER BY number")]
     last = versions[-1]
@@ -221,12 +221,6 @@ def _ledger(connection: sqlite3.Connection, texts: Sequence[HostileText], now: d
                 " VALUES (?, ?, ?, ?, 1, ?, 2, 0)",
                 (whose, f"{one.number:064d}", started, one.label, json.dumps(asdict(answer))),
             )
-        connection.execute(
-            "INSERT INTO recalls VALUES (?, ?, 9, 9, 8, ?)", (dream, at, json.dumps([line], ensure_ascii=False))
-        )
-        connection.execute("INSERT OR IGNORE INTO searches VALUES (?, ?, ?)", (one.label, one.label, at))
-    everything = json.dumps([one.label for one in texts])
-    connection.execute("INSERT OR REPLACE INTO recalls VALUES (?, ?, 999, 999, 0, ?)", (last, at, everything))
     for number, one in enumerate(texts[: len(versions)], 1):
         connection.execute(
             "UPDATE versions SET model = ?, reason = ? WHERE number = ?", (one.label, one.label, number)

@@ -31,6 +31,7 @@ from state.stores.database.schema import (
     LOOKUPS,
     MEMORIES,
     NAMED,
+    NO_RECALLS,
     NOTES,
     RECALLS,
     REVIEWS,
@@ -71,6 +72,7 @@ MIGRATIONS: tuple[str, ...] = (
     DIGESTS,
     UNTIL,
     NO_ENTRIES,
+    NO_RECALLS,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 # What a new database has beside the declared tables.

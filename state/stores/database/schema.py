@@ -133,6 +133,12 @@ CREATE TABLE recalls (dream TEXT PRIMARY KEY, at TEXT NOT NULL, asked INTEGER NO
     after INTEGER NOT NULL, lost TEXT NOT NULL DEFAULT '[]') WITHOUT ROWID;
 """
 
+# What a search found before a dream and after it is asked in the benchmarks.
+NO_RECALLS = """
+DROP TABLE searches;
+DROP TABLE recalls;
+"""
+
 # Relations are those that somebody named. What was found by comparing texts goes.
 NAMED = """
 CREATE TEMP VIEW found_by_code AS SELECT older, newer FROM supersessions

@@ -519,25 +519,6 @@ class Change(
         return Decided(self.dream, self.place, decision, self.decision)
 
 
-class SearchRow(Declared, table="searches"):
-    """The last searches that found something good, with what stood first."""
-
-    query: Annotated[str, Kind.PROSE, PRIMARY]
-    crystal: Prose
-    at: datetime
-
-
-class RecallRow(Declared, table="recalls"):
-    """Of each dream: how many pointers and searches were asked, how many found theirs before it and after it."""
-
-    dream: Annotated[str, Kind.CODE, PRIMARY]
-    at: datetime
-    asked: int
-    before: int
-    after: int
-    lost: Annotated[tuple[str, ...], Kind.TABLE] = ()  # the keywords and queries that find theirs no more
-
-
 @dataclass(frozen=True, kw_only=True)
 class Act(Declared, table="acts"):
     """An operation that somebody had done: `about` which things (ids, numbers, counts; no word of the memory).

@@ -41,7 +41,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
 _NAMES = (Kind.CODE, Kind.FILE)
 _REFERENCES = (
     ("crystals", "id"), ("crystals", "parents"), ("evidence", "crystal"), ("lines", "crystal"),
-    ("pointers", "crystal"), ("searches", "crystal"), ("changes", "note"), ("changes", "record"),
+    ("pointers", "crystal"), ("changes", "note"), ("changes", "record"),
     ("versions", "record"), ("proposals", "record"), ("calls", "request"), ("calls", "reply"), ("meta", "value"),
 )  # fmt: skip
 
@@ -86,8 +86,6 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed["crystals"] += _crystals(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     changed["pointers"] += _pointers(connection, erasure)
-    gone = "DELETE FROM searches WHERE crystal NOT IN (SELECT id FROM crystals)"
-    changed["searches"] += connection.execute(gone).rowcount
     changed["items"] += erase_items(connection, erasure, now)
     for name, table in layouts_of(connection).items():
         changed[name] += _swept(connection, table, erasure, now)

@@ -1,4 +1,4 @@
-"""The ledger: every run with its outcome, rejections with figures, calls with prices, searches and recall."""
+"""The ledger: every run with its outcome, rejections with figures, calls with prices."""
 
 import json
 import sqlite3
@@ -12,12 +12,7 @@ from state.dream import Dream, encode_record
 from state.errors import NotFoundError, UsageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.connection import to_text, transaction
-from state.stores.database.tables import CallRow, Proposal, RecallRow, RejectionRow, Run, SearchRow
-from state.stores.database.tombstones import TombstoneStore
-
-KEPT_SEARCHES = 20
-_LONGEST_SEARCH = 500
-_NAMED = 3
+from state.stores.database.tables import CallRow, Proposal, RejectionRow, Run
 
 # The answers of a dream that was killed are used again; those of a proposal may be looked up.
 _NEEDED = (
@@ -54,22 +49,6 @@ class KeptCall:
     usable: bool
     request: str
     reply: str
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """Of a dream: how many questions were asked, how many found theirs before and after it, and which did no more."""
-
-    asked: int
-    before: int
-    after: int
-    lost: tuple[str, ...]
-
-    def __str__(self) -> str:
-        """What was lost, the first three by name."""
-        named = ", ".join(f"`{query}`" for query in self.lost[:_NAMED])
-        more = ", …" if len(self.lost) > _NAMED else ""
-        return f"{len(self.lost)} of {self.asked} searches do not find what they found before: {named}{more}"
 
 
 class Ledger:
@@ -194,37 +173,6 @@ class Ledger:
         ).fetchone()
         return Spend(row[0], row[1], row[2])
 
-    def keep_search(self, query: str, crystal: str, at: datetime) -> None:
-        """Keep a search that found this crystal (id) first, among the last 20; not one that holds a secret."""
-        if self._redaction.of(query) != query or len(query) > _LONGEST_SEARCH:
-            return
-        with transaction(self._connection):
-            if TombstoneStore(self._connection).withholds(query):
-                return
-            SearchRow.table.add(self._connection, None, "INSERT OR REPLACE", query=query, crystal=crystal, at=at)
-            self._connection.execute(
-                "DELETE FROM searches WHERE query IN"
-                " (SELECT query FROM searches ORDER BY at DESC, query LIMIT -1 OFFSET ?)",
-                (KEPT_SEARCHES,),
-            )
-
-    def searches(self) -> list[tuple[str, str]]:
-        """The kept searches, the latest first: each query with the id of what it found."""
-        rows = self._connection.execute("SELECT query, crystal FROM searches ORDER BY at DESC, query")
-        return [(row["query"], row["crystal"]) for row in rows]
-
-    def record_recall(self, dream: str, recall: Recall, at: datetime) -> None:
-        """Record what a dream did to recall."""
-        lost = tuple(self._redaction.of(one) for one in recall.lost)
-        RecallRow.table.add(self._connection, recall, "INSERT OR REPLACE", dream=dream, at=at, lost=lost)
-
-    def recall(self, dream: str) -> Recall | None:
-        """Return what this dream did to recall; None when nothing was asked, or an earlier dreamd dreamt."""
-        if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'recalls'").fetchone():
-            return None  # a database that is read before it is migrated
-        (found,) = RecallRow.table.read(Recall, self._connection, "WHERE dream = ?", dream) or (None,)
-        return found
-
     def propose(self, dream: Dream) -> None:
         """Store a dream as a proposal, until a human has decided."""
         proposal = Proposal(dream=dream.id, at=dream.at, record=encode_record(dream))
@@ -263,7 +211,7 @@ class Ledger:
         ).rowcount
         done += execute("DELETE FROM proposals WHERE at < ? AND verdict <> 'waiting'", (old,)).rowcount
         done += execute(f"DELETE FROM dreams WHERE started_at < ? AND id NOT IN ({_LATEST})", (old,)).rowcount
-        for table in ("rejections", "calls", "recalls", "steps"):
+        for table in ("rejections", "calls", "steps"):
             statement = f"DELETE FROM {table} WHERE at < ? AND dream NOT IN (SELECT id FROM dreams)"
             done += execute(statement, (old,)).rowcount
         return done
