@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 
+from state.reading import GREETING, as_given, left_out
 from state.scratch import Note
 from state.secrets.policy import DEFAULT, Redaction
 
@@ -53,7 +54,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Its parts and what they leave out. `truncated`: MEMORY.md was longer than its budget.
+    """Its parts and what they leave out. `truncated`: MEMORY.md was longer than its budget. A greeting comes first.
 
     `more`: there are more than `left_out` older notes, which were not read. `everywhere` is what the global workspace
     says, `attention` the one line for a person, `lines` how many rows and notes are given, headings apart,
@@ -86,7 +87,7 @@ class Bootstrap:
                 rows.append(f"- [{number} older notes: use memory_search]")
             parts.append("\n".join(rows))
         parts += [self.attention] if self.attention else []
-        return _BETWEEN.join(parts) + "\n" if parts else ""
+        return _BETWEEN.join((GREETING, *parts)) + "\n" if parts else ""
 
 
 def digest_of(memory: str) -> str:
@@ -112,7 +113,7 @@ def bootstrap(
     attention: str = "",
     most_bytes: int | None = None,
 ) -> Bootstrap:
-    """What fits: MEMORY.md cut at a line, and the pending notes, newest first, each on one line; without secrets.
+    """What fits: MEMORY.md as it is given, cut at a line, and the pending notes, newest first; without secrets.
 
     `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. `most_bytes`:
     the same of UTF-8. A model reads it, and what no dream has seen, or the owner wrote by hand, nobody has redacted.
@@ -126,7 +127,16 @@ def bootstrap(
     newest, count = _newest(notes)
     rest = memory.count("\n", looked_at) if len(memory) > looked_at else None
     sources = _Sources(
-        redacted(memory[:looked_at]), rest, newest, count, more, everywhere, attention, budget, redacted, shown_of
+        as_given(redacted(memory[:looked_at])),
+        rest,
+        newest,
+        count,
+        more,
+        everywhere,
+        attention,
+        budget,
+        redacted,
+        shown_of,
     )
     ready = _fitting(sources, most)
     for _ in range(_TRIES):
@@ -156,9 +166,10 @@ class _Sources:
     shown_of: Callable[[str], str]
 
 
-def _fitting(sources: _Sources, most: int | None) -> Bootstrap:
-    """What has room in so many characters."""
+def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
+    """What has room in so many characters. The greeting takes none of those of MEMORY.md."""
     whole, budget = sources.whole, sources.budget
+    most = None if host is None else host - len(GREETING) - len(_BETWEEN)
     room = budget if most is None else min(budget, most)
     taken = len(_BETWEEN) + len(sources.attention) if sources.attention else 0
     share = int((room - taken) * EVERYWHERE_SHARE)
@@ -181,7 +192,7 @@ def _fitting(sources: _Sources, most: int | None) -> Bootstrap:
         everywhere=shared.text,
         attention=sources.attention,
         lines=shared.lines + _rows(kept) + len(given.rows),
-        most=most or 0,
+        most=host or 0,
         cut=Cut(
             budget=_rows(whole) + (sources.rest or 0) - fitting,
             host=fitting - _rows(kept),
@@ -199,16 +210,17 @@ def room_taken(ready: Bootstrap) -> int:
 
 
 def rows_given(memory: str, cut: Cut, budget: int) -> int:
-    """How many rows of this MEMORY.md were given from the top, blank ones and headings too, where it was cut so.
+    """How many rows of this MEMORY.md were given from the top, those too that none is given, where it was cut so.
 
     A receipt of an earlier dreamd says nothing of rows: its budget tells then.
     """
     rows = memory.split("\n")
     if not cut.budget + cut.host:
         return _cut(memory, budget)[0].count("\n") + 1
-    left = _rows(memory) - cut.budget - cut.host
+    omitted = left_out(memory)
+    left = sum(_counts(row) for at, row in enumerate(rows) if at not in omitted) - cut.budget - cut.host
     for at, row in enumerate(rows):
-        left -= _counts(row)
+        left -= _counts(row) and at not in omitted
         if left < 0:
             return at
     return len(rows)

@@ -24,6 +24,7 @@ from state.document.document import SectionName, parse
 from state.document.operations import Why
 from state.dream import Decision
 from state.errors import NotFoundError, StorageError
+from state.reading import left_out
 from state.stores.crystals.listing import Chosen, CrystalList, ListedCrystal
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
@@ -170,9 +171,13 @@ class _Asked:
         if then_text is None:
             yield from self._uncertain(now)
             return
-        last = self._last_line(then_text)
+        last, omitted = self._last_line(then_text), left_out(then_text)
         for text, at in lines_with(then_text, self.wanted):
             left = "" if text in now else ", which has left since"
+            if at - 1 in omitted:
+                what = f"it stood in line {at} of MEMORY.md{left}, and what dreamd only counts is given to no agent"
+                yield Reason(Absence.CUT, what, _SEARCH, self._short(text), at)
+                continue
             if at <= last:
                 what = f"it was given at {self._when()}: line {at} of MEMORY.md{left}"
                 yield Reason(Absence.GIVEN, what, "", self._short(text), at)

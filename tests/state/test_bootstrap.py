@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from state.bootstrap import EVERYWHERE_HEADING, EVERYWHERE_SHARE, TRUNCATED, Bootstrap, bootstrap, budget_for
 from state.document.document import SectionName, parse
+from state.reading import GREETING
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
 
@@ -63,7 +64,7 @@ def test_no_part_goes_beyond_the_budget(
     without_notes = Bootstrap(
         ready.memory, (), 0, truncated=False, everywhere=ready.everywhere, attention=ready.attention
     )
-    assert len(without_notes.text) <= budget
+    assert len(without_notes.text) <= (most or budget + len(GREETING) + 2)
     assert len(ready.everywhere) <= budget * EVERYWHERE_SHARE
     assert ready.text.endswith(f"{attention}\n" if attention else "\n")
     if most is not None:
@@ -128,7 +129,7 @@ def test_of_the_global_workspace_the_bond_and_the_phenotype_stand_first() -> Non
     )
     ready = bootstrap(of_bond("Ada lives in Bonn."), (), 200_000, everywhere=everywhere)
     assert ready.text == (
-        f"{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n## The Phenotype\n\n"
+        f"{GREETING}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n## The Phenotype\n\n"
         "- The agent answers briefly.\n\n## The Bond\n\n- Ada lives in Bonn.\n"
     )
     assert ready.cut.same == 1
@@ -138,8 +139,8 @@ def test_what_the_global_workspace_does_not_use_the_project_has() -> None:
     memory = "".join(f"- the line of number {number} of the project\n" for number in range(500))
     alone = bootstrap(memory, (), 200_000)
     beside = bootstrap(memory, (), 200_000, everywhere=of_bond("Ada prefers tea."))
-    assert 7_900 < len(alone.text) <= 8_000
-    assert 7_900 < len(beside.text) <= 8_000
+    assert 7_900 < len(alone.text) - len(GREETING) - 2 <= 8_000
+    assert 7_900 < len(beside.text) - len(GREETING) - 2 <= 8_000
     full = bootstrap(memory, (), 200_000, everywhere=of_bond(*(f"Ada likes tea of sort {n}." for n in range(500))))
     assert 2_600 < len(full.everywhere) <= 8_000 / 3
     assert full.cut.everywhere == 500 - (full.lines - rows_of(full.memory.replace(TRUNCATED, "")))

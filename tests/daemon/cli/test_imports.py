@@ -17,6 +17,7 @@ from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_exclusive
 from state.bootstrap import NOTES_HEADING, TRUNCATED, budget_for
+from state.reading import GREETING
 from state.scratch import HEADER
 from tests.support.running import ROOT, Caller, process
 
@@ -148,7 +149,8 @@ def test_the_context_window_sets_the_budget_by_argument_file_and_variable(
     monkeypatch.setenv("DREAMD_DREAM__CONTEXT_WINDOW", "1000")
     sizes.append(len(dreamd("bootstrap", here, "--config", config).out))
     budgets = [budget_for(window) for window in (200_000, 64_000, 128_000, 1_000)]
-    assert all(budget - 40 < size <= budget for size, budget in zip(sizes, budgets, strict=True))
+    greeting = len(f"{GREETING}\n\n")
+    assert all(budget - 40 < size - greeting <= budget for size, budget in zip(sizes, budgets, strict=True))
     assert TRUNCATED in dreamd("bootstrap", here).out
 
 
@@ -179,7 +181,7 @@ def test_a_pending_secret_does_not_reach_an_agent(dreamd: Caller, here: Path, tm
 def test_what_the_owner_wrote_by_hand_does_not_reach_an_agent_with_its_secret(dreamd: Caller, here: Path) -> None:
     secret = "ghp_" + "a1B2" * 9
     (here / "MEMORY.md").write_text(f"- the token is {secret}\n", encoding="utf-8")
-    assert dreamd("bootstrap", here).out == "- the token is [redacted: github token]\n"
+    assert dreamd("bootstrap", here).out == f"{GREETING}\n\n- the token is [redacted: github token]\n"
     assert secret in (here / "MEMORY.md").read_text(encoding="utf-8")
 
 

@@ -14,6 +14,7 @@ from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive
 from state.bootstrap import EVERYWHERE_HEADING
+from state.reading import GREETING
 from state.secrets.policy import DEFAULT
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
@@ -53,13 +54,15 @@ def test_what_is_true_everywhere_stands_before_the_project(
         text = ended.json["text"]
     elif form == "hook":
         text = ended.json["hookSpecificOutput"]["additionalContext"]
-    assert text.startswith(f"{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n# Working Memory State\n")
+    assert text.startswith(
+        f"{GREETING}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n# Working Memory State\n"
+    )
     assert "Work elsewhere" not in text
     assert everywhere.document.read_text() == GLOBAL
 
 
 def test_the_global_workspace_is_read_alone_and_whole(dreamd: Caller, everywhere: Workspace) -> None:
-    assert dreamd("bootstrap", everywhere.root).out == GLOBAL
+    assert dreamd("bootstrap", everywhere.root).out == f"{GREETING}\n\n{GLOBAL}"
 
 
 @pytest.mark.parametrize("kind", ["damaged", "fifo", "folder", "link", "a file in its place", "binary"])
@@ -85,7 +88,7 @@ def test_a_global_workspace_that_cannot_be_read_is_left_out(
     ended = dreamd("bootstrap", here, "--format", "hook")
     assert ended.status == 0
     text = json.loads(ended.out)["hookSpecificOutput"]["additionalContext"]
-    assert text == "- The project is a ledger.\n"
+    assert text == f"{GREETING}\n\n- The project is a ledger.\n"
     if kind not in ("a file in its place", "binary"):
         assert ended.err.startswith("notice: the global workspace was left out: ")
 
@@ -147,7 +150,7 @@ def test_a_dream_leaves_room_for_what_is_true_everywhere(here: Path, everywhere:
     assert 7_800 < budget < 8_000
     (here / "MEMORY.md").write_text("- Ada paints the wall of the harbour.\n".ljust(budget - 1, "x") + "\n")
     given = session(open_workspace(here), 200_000, None, DEFAULT, NOW).ready
-    assert (given.truncated, len(given.text)) == (False, 8_000)
+    assert (given.truncated, len(given.text)) == (False, 8_000 + len(f"{GREETING}\n\n"))
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "garbage", "empty"])
@@ -178,7 +181,7 @@ def test_from_a_global_note_to_the_answer_of_a_hook(here: Path, tmp_path: Path) 
         ended = process(*words, stdin=message, XDG_DATA_HOME=data)
         assert (ended.status, ended.err.partition(" remembers")[0]) in ((0, ""), (0, str(here)))
         given = ended.json["hookSpecificOutput"]["additionalContext"]
-        assert given == f"{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea over coffee\n"
+        assert given == f"{GREETING}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea over coffee\n"
     ended = process(
         "why-not", "tea over coffee", "-w", str(here), "--session", "0193f2a1", "--json", XDG_DATA_HOME=data
     )

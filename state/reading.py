@@ -1,0 +1,46 @@
+"""Reading: what of MEMORY.md its agent is given at session start.
+
+The file has seven sections whether or not something stands in them; an agent pays for each word. Left out are the
+sections in which nothing stands, when the last dream was and in which mood, and what the program only counts.
+"""
+
+import re
+from itertools import pairwise
+
+from state.document.document import TITLE, SectionName, is_placeholder
+from state.document.markdown import is_stamp
+
+GREETING = (
+    "_Your memory of earlier sessions, kept by dreamd. What is not here: memory_search (or `dreamd search`). "
+    "What must survive this session: working_memory_note (or `dreamd note`)._"
+)
+
+_TOP = re.compile(r"#{1,2}(?:[ \t]|$)")
+_COUNTED = re.compile(r"[-*+] .* → Confidence: \d+% \| Occurrences: \d+")
+_SECTIONS = frozenset(f"## {name}".casefold() for name in SectionName)
+_SKILLS, _TITLE = f"## {SectionName.SKILLS}".casefold(), TITLE.casefold()
+
+
+def left_out(memory: str) -> frozenset[int]:
+    """Return which rows of MEMORY.md, counted from 0, no agent is given."""
+    rows, found = memory.split("\n"), set[int]()
+    tops = [at for at, row in enumerate(rows) if _TOP.match(row)]
+    for top, below in pairwise((*tops, len(rows))):
+        name, body = rows[top].strip().casefold(), range(top + 1, below)
+        if name == _TITLE:
+            found.update(at for at in body if is_stamp(rows[at]))
+        elif name in _SECTIONS:
+            if name == _SKILLS:
+                found.update(at for at in body if _COUNTED.match(rows[at]))
+            if all(at in found or not rows[at].strip() or is_placeholder(rows[at]) for at in body):
+                found.update((top, *body))
+    return frozenset(found)
+
+
+def as_given(memory: str) -> str:
+    """Return MEMORY.md without the rows that no agent is given; one blank row stays of several around them."""
+    omitted, kept = left_out(memory), list[str]()
+    for at, row in enumerate(memory.split("\n")):
+        if at not in omitted and (row.strip() or at - 1 not in omitted):
+            kept.append(row)
+    return "\n".join(kept)
