@@ -34,11 +34,11 @@ _NAMES = {
     Kind.WORKING: "on the agent's mind in a session that is open",
 }
 _FELT = {
-    Feeling.REWARD: "rewards",
-    Feeling.ACHIEVEMENT: "wins",
-    Feeling.ERROR: "frictions",
-    Feeling.URGENCY: "urgencies",
-    Feeling.SOCIAL: "moments of closeness",
+    Feeling.REWARD: ("reward", "rewards"),
+    Feeling.ACHIEVEMENT: ("win", "wins"),
+    Feeling.ERROR: ("friction", "frictions"),
+    Feeling.URGENCY: ("urgency", "urgencies"),
+    Feeling.SOCIAL: ("moment of closeness", "moments of closeness"),
 }
 _COUNTED = frozenset((SectionName.NICHE, SectionName.SKILLS))
 _NOT_SHOWN = frozenset((Kind.SKILL, Kind.FEED))
@@ -219,7 +219,7 @@ def _felt(snapshot: Snapshot) -> str:
     if not felt.events:
         return "Nothing was felt since the last dream."
     counts = Counter(feeling for feeling, _ in felt.events)
-    told = ", ".join(f"{count} {_FELT[feeling]}" for feeling, count in counts.most_common())
+    told = ", ".join(f"{count} {_FELT[feeling][count > 1]}" for feeling, count in counts.most_common())
     causes = "; ".join(quoted(snapshot.redaction.of(cause)[:90]) for _, cause in felt.events[-_CAUSES:] if cause)
     return f"Since the last dream: {told} (at its height {mood(felt.height)})" + (f": {causes}." if causes else ".")
 

@@ -78,7 +78,7 @@ def test_at_most_thirty_deleted_lines_are_shown_the_latest() -> None:
 def test_what_was_felt_is_told_with_its_causes() -> None:
     events = ((Feeling.ERROR, "the deploy failed"), (Feeling.ERROR, ""), (Feeling.REWARD, "Anna is pleased"))
     user = opened(snapshot(TEXT, felt=Felt(events, Hormones(0.2, 0.9, 0.2, NOW))))
-    assert "Since the last dream: 2 frictions, 1 rewards (at its height" in user
+    assert "Since the last dream: 2 frictions, 1 reward (at its height" in user
     assert ': "the deploy failed"; "Anna is pleased".' in user
     assert "Nothing was felt since the last dream." in opened(snapshot(TEXT))
 
