@@ -14,7 +14,7 @@ from graphs.sheet import Sheet
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
 from state.dream import Evidence, Kind, Snapshot
-from state.text.dates import last_day_named
+from state.search.dates import last_day_named
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import content_terms, repeat_key
 

@@ -1,10 +1,11 @@
-"""Dates: the periods that a query names."""
+"""Dates: the periods that a query names, and the last day that a note does."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cache
+from itertools import islice
 from operator import attrgetter
 
 from state.text.languages.loader import languages, table, table_of
@@ -12,6 +13,14 @@ from state.text.languages.tables import Phrases, Times
 
 _YEAR = r"(?:19|20)\d\d"
 _NUMBER = "1[0-2]|0?[1-9]"
+FURTHEST = timedelta(days=366)
+# A short name in lower case before a number is another word as well: "may 3", "set 3".
+_AMBIGUOUS = re.compile(r"[a-z]{3,4} ")
+# What begins on a day does not end with it.
+_BEGINS = re.compile(
+    r"\b(?:from|since|starting|as of|ab|seit|depuis|dès|à partir du|desde|dal|vanaf|sinds)(?: \w+day)? $",
+    re.IGNORECASE,
+)
 _ROWS = ("today", "yesterday", "this_week", "last_week", "this_month", "last_month", "this_year", "last_year")
 
 
@@ -37,14 +46,42 @@ class Period:
 
 def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
     """What a text names, as dates or relative to now ("yesterday", "last month"; a week is its seven days)."""
-    found: list[Period] = []
-    for match in _dates().finditer(text):
-        said = {group[0]: value for group, value in match.groupdict().items() if value}
-        month = int(said["n"]) if "n" in said else _months()[said["m"].casefold()] if "m" in said else None
-        found.append(Period(int(said["y"]) if "y" in said else None, month, int(said["d"]) if "d" in said else None))
+    found = [period for _, period in _named(text)]
     spoken = [(there.start(), row) for row in _ROWS if (there := _phrases(row).search(text))]
     relative = _relative(now) if spoken else {}
     return tuple(dict.fromkeys((*found, *(period for _, row in sorted(spoken) for period in relative[row]))))
+
+
+def last_day_named(text: str, said_at: datetime) -> str:
+    """Return the last day that a text names (ISO 8601), within a year of when it was said; "" for none.
+
+    A day that is past when it is said is none, nor is one on which something begins. Days without a date, such as
+    "Friday", are not read: a model writes them as dates.
+    """
+    today, days = said_at.date(), list[date]()
+    for match, period in _named(text):
+        is_day = period.day is not None and period.month is not None and not _AMBIGUOUS.match(match[0])
+        if is_day and not _BEGINS.search(text[: match.start()]):
+            years = (today.year, today.year + 1) if period.year is None else (period.year,)
+            ahead = (day for year in years if (day := _calendar_day(year, period)) is not None and day >= today)
+            days += islice(ahead, 1)
+    return max((day.isoformat() for day in days if day <= today + FURTHEST), default="")
+
+
+def _named(text: str) -> Iterator[tuple[re.Match[str], Period]]:
+    """Yield each date of the text with what it names."""
+    for match in _dates().finditer(text):
+        said = {group[0]: value for group, value in match.groupdict().items() if value}
+        month = int(said["n"]) if "n" in said else _months()[said["m"].casefold()] if "m" in said else None
+        yield match, Period(int(said["y"]) if "y" in said else None, month, int(said["d"]) if "d" in said else None)
+
+
+def _calendar_day(year: int, period: Period) -> date | None:
+    """Return the period's day in this year; None if there is none."""
+    try:
+        return date(year, period.month or 0, period.day or 0)
+    except ValueError:
+        return None
 
 
 def _relative(now: datetime) -> dict[str, list[Period]]:
@@ -85,6 +122,7 @@ def _dates() -> re.Pattern[str]:
     alone = {name.title() for name in alone} | alone - {*known.capital}
     return re.compile(
         rf"\b(?:(?P<y1>{_YEAR})-(?P<n1>0[1-9]|1[0-2])(?:-(?P<d1>\d\d))?"
+        rf"|(?P<d0>[0-3]?\d)\.(?P<n0>[01]?\d)\.(?P<y0>{_YEAR})"
         rf"|(?P<d2>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?(?: of| de| di)? (?P<m2>{month})\b\.?"
         rf"(?:,?(?: del?)? (?P<y2>{_YEAR}))?"
         rf"|(?P<m3>{month})\.? (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y3>{_YEAR}))?"
