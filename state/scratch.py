@@ -175,8 +175,11 @@ def render_note(note: Note) -> str:
 
 
 def decode(raw: bytes) -> str:
-    r"""The bytes of a log as text: UTF-8, and what is none stays readable as `\xe9`."""
-    return raw.decode("utf-8", "backslashreplace")
+    r"""The bytes of a log as text: UTF-8, and what is none stays readable as `\xe9`.
+
+    NUL bytes are left out: a loss of power leaves them in a file that was appended to.
+    """
+    return raw.replace(b"\0", b"").decode("utf-8", "backslashreplace")
 
 
 def parse_notes(text: str, file_time: datetime, first_line: int = 1) -> tuple[Note, ...]:

@@ -27,7 +27,7 @@ NO_DISK = 50 * 1024**2
 
 
 # What can be checked while the workspace is closed.
-_CHECKED_CLOSED = ("state.db", "copies", "history", "notes", "checkpoints", "leftovers", "MEMORY.md")
+_CHECKED_CLOSED = ("state.db", "copies", "history", "notes", "checkpoints", "MEMORY.md")
 
 Look = Callable[[], Iterable[Finding]]
 LookUp = Callable[[str, str | None], KnownModel]

@@ -15,7 +15,6 @@ from state.document.pointer import parse_pointer
 from state.dream import Dream
 from state.errors import DocumentError, NotFoundError, StorageError
 from state.stores.database.meta import Meta
-from state.stores.database.tombstones_copy import keep_copy
 from state.stores.disk.swap import change_text
 from state.stores.git.reading import Found, Reading, note_git, reading
 from state.stores.history.bootstraps import BootstrapReceipt
@@ -68,7 +67,6 @@ def settle_document(store: Store) -> None:
     for problem in taken.problems:
         store.notice(problem)
     if taken.unforgotten:
-        keep_copy(connection, store.disk, store.workspace.state)
         lines = "1 new line" if taken.unforgotten == 1 else f"{taken.unforgotten} new lines"
         store.notice(f"{lines} of MEMORY.md hold what was forgotten: it is learnt again")
     note_git(store.workspace, connection)

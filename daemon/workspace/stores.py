@@ -33,7 +33,6 @@ from state.stores.database.connection import (
 )
 from state.stores.database.copies import copies_of, is_copy_due, make_copy, next_number, number_of
 from state.stores.database.meta import Meta
-from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
@@ -330,6 +329,4 @@ def _opened(
     if owned and full_text.is_behind(connection):
         full_text.rebuild(connection)
         store.notice("the word index was rebuilt from state.db")
-    if owned and (count := bring_back(connection, disk, workspace.state)):
-        store.notice(f"{count} tombstones of what was forgotten were taken from their copy: state.db had lost them")
     return store

@@ -17,7 +17,6 @@ from daemon.upkeep.repair.run import Repair, repair, survey
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.cutting import Cut
-from state.stores.database.tombstones_copy import keep_copy
 
 # As JSON escapes them, so many fit into the body of a request, whatever they are.
 MAX_CHARACTERS = 80_000
@@ -53,9 +52,7 @@ def forget_text(access: WorkspaceAccess, request: ForgetText) -> Receipt:
     wish = ForgetRequest(request.text, Cut.WORDS if request.words else Cut.SENTENCES, request.kept)
     if request.lift:
         with access.write() as store:
-            receipt = unforget(store, request.text, utc_now())
-            keep_copy(store.crystals.connection, store.disk, store.workspace.state)
-            return receipt
+            return unforget(store, request.text, utc_now())
     if not request.dry_run and not request.confirm:
         raise ConfirmRequiredError(
             "what is forgotten cannot be brought back", "say confirm=true, or dry_run=true first"
@@ -64,7 +61,6 @@ def forget_text(access: WorkspaceAccess, request: ForgetText) -> Receipt:
         if request.dry_run:
             return preview_forget(store, wish, utc_now())
         receipt = forget(store, wish, utc_now(), access.report)
-        keep_copy(store.crystals.connection, store.disk, store.workspace.state)
     access.mark_changed()
     return receipt
 

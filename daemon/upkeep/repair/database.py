@@ -23,9 +23,6 @@ from state.stores.database.copies import (
     is_readable,
     write_copy,
 )
-from state.stores.database.meta import Meta
-from state.stores.database.tombstones import SALT
-from state.stores.database.tombstones_copy import bring_back, has_copy
 from state.stores.erasing.files import empty_folder
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.lineage import Lineage
@@ -96,15 +93,12 @@ def _restore(context: RepairContext, copy: Path | None) -> tuple[str, ...]:
 
 
 def _fill(context: RepairContext, path: Path) -> None:
-    """Write what a database lacks of what was forgotten, and of MEMORY.md as it stands.
+    """Write what a database lacks of MEMORY.md as it stands, and of the notes.
 
     The inbox has every note since the copy. Those that scratch.md does not show any more were taken in since.
     """
     workspace, disk = context.workspace, context.disk
     with closing(open_database(path)) as connection:
-        if has_copy(workspace.state):  # what was forgotten or called wrong since
-            Meta(connection).remove(SALT)
-            bring_back(connection, disk, workspace.state)
         crystals, lineage = Crystals(connection), Lineage(connection)
         notes = Notes(NoteInbox(workspace, disk), connection)
         memory = Memory(workspace, disk, crystals, lineage, notes, context.check)

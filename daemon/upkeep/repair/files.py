@@ -1,4 +1,4 @@
-"""File repair: links, missing folders, permissions, owners and leftovers in a workspace."""
+"""File repair: links, what stands in the place of a folder or of scratch.md, permissions and owners."""
 
 import os
 import stat
@@ -11,9 +11,6 @@ from daemon.upkeep.repair.jobs import Job, RepairContext
 from daemon.workspace.stores import folders
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-
-_LEFTOVER_SECONDS = 3600.0
-_TEMPORARY = ".*.dreamd-tmp"
 
 
 def links(workspace: Workspace) -> Iterator[Finding]:
@@ -33,18 +30,20 @@ def _is_inside(path: Path, workspace: Workspace) -> bool:
 
 
 def files(context: RepairContext) -> Iterator[Job]:
-    """Find missing folders, wrong permissions, and leftovers of killed writers."""
-    workspace = context.workspace
+    """Find what is no folder or no file where one should be, and wrong permissions.
+
+    A folder that is missing is made as the stores are opened, and leftovers of killed writers go with the next dream.
+    """
+    workspace, aside = context.workspace, context.aside
     for folder in folders(workspace):
-        if os.path.islink(folder):  # noqa: PTH114 - Path.is_symlink may raise here
-            continue
-        if not os.path.lexists(folder):
-            yield Job("folders", f"{folder} is missing", "it is made again", partial(_make, context, folder))
-        elif not folder.is_dir():
+        if os.path.lexists(folder) and not folder.is_symlink() and not folder.is_dir():
             action = "it is kept aside, and the folder is made"
-            yield Job("folders", f"{folder} is no folder", action, partial(_make, context, folder))
+            yield Job("folders", f"{folder} is no folder", action, partial(aside.move, folder))
+    scratch = workspace.scratch
+    if os.path.lexists(scratch) and not scratch.is_symlink() and not scratch.is_file():
+        action = "it is kept aside; the next note makes the file"
+        yield Job("notes", f"{scratch} is no file", action, partial(aside.move, scratch))
     yield from permissions(workspace)
-    yield from _leftovers(context)
 
 
 def permissions(workspace: Workspace) -> Iterator[Job]:
@@ -102,28 +101,3 @@ def _lacks(path: Path, wanted: int) -> bool:
 def _set_mode(path: Path, mode: int) -> None:
     with storage_errors(path):
         path.chmod(mode)
-
-
-def _make(context: RepairContext, folder: Path) -> None:
-    if os.path.lexists(folder):
-        context.aside.move(folder)
-    context.disk.make_folder(folder)
-
-
-def _remove(context: RepairContext, paths: list[Path]) -> None:
-    for path in paths:
-        context.disk.remove(path)
-
-
-def _leftovers(context: RepairContext) -> Iterator[Job]:
-    workspace = context.workspace
-    before = context.now.timestamp() - _LEFTOVER_SECONDS
-    inside = (workspace.state, workspace.history, workspace.copies)
-    for folder in (workspace.root, workspace.scratch.parent, *inside):
-        if not folder.is_dir():
-            continue
-        left = [path for path in folder.glob(_TEMPORARY) if path.lstat().st_mtime < before]
-        if left:
-            what = f"{len(left)} files that killed processes left in {folder}"
-            action = "they are removed: nobody was told that they are written"
-            yield Job("leftovers", what, action, partial(_remove, context, left))

@@ -36,10 +36,6 @@ class Quarantine:
         else:
             self._name_again(path, self._place(path))
 
-    def keep_content(self, path: Path, content: bytes) -> None:
-        """Keep a copy of a file that will be changed in place."""
-        self.disk.write_new(self._place(path), content)
-
     def _name_again(self, path: Path, second: Path) -> None:
         """Give the file a second name, or a copy where the file system has no second names. The first one stays."""
         with storage_errors(path):

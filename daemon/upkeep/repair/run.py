@@ -1,6 +1,6 @@
 """Repair: `dreamd doctor --repair` makes a broken workspace work again and loses nothing that can still be read.
 
-    links, folders, permissions ─> state.db ─> MEMORY.md ─> notes ─> checkpoints ─> indexes ─> a look
+    links, folders, permissions ─> state.db ─> MEMORY.md ─> checkpoints ─> indexes ─> a look
 
 Each step finds what is wrong once those before it are done, says it, and mends it. Whatever is replaced is kept aside
 first. A step that was cut off anywhere is done by the next repair; one that finds nothing changes nothing.
@@ -18,7 +18,6 @@ from daemon.upkeep.repair.document import displaced, document
 from daemon.upkeep.repair.files import files, links, owners
 from daemon.upkeep.repair.indexes import checkpoints, indexes, vector_folder
 from daemon.upkeep.repair.jobs import Job, RepairContext
-from daemon.upkeep.repair.notes import misencoded, notes
 from daemon.upkeep.repair.quarantine import Quarantine
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
@@ -76,7 +75,6 @@ def repair(
     for job in _jobs(context):
         check()
         report.done(job, job.do() or ())
-    left += misencoded(workspace)
     if workspace.database.is_symlink():
         left.append(Finding("stores", Level.WARNING, "not looked into: state.db is a link"))
     else:
@@ -107,7 +105,6 @@ def _jobs(context: RepairContext) -> Iterator[Job]:
     yield from database(context)
     yield from displaced(context)
     yield from document(context)
-    yield from notes(context)
     yield from checkpoints(context)
     yield from vector_folder(context)
 

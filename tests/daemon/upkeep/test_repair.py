@@ -151,6 +151,6 @@ def test_a_survey_writes_nothing(here: Workspace) -> None:
     broken_everywhere(here)
     before = content(here)
     planned = survey(here, Config(), lambda: None, WORDS_ONLY)
-    assert {"state.db", "MEMORY.md", "notes", "checkpoints"} <= about(planned)
+    assert {"state.db", "MEMORY.md", "checkpoints"} <= about(planned)
     assert planned.dry
     assert content(here) == before

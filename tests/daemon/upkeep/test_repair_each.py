@@ -123,10 +123,7 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
     "a folder": ("state.db", a_folder(".dreamd/state.db")),
     "words": ("word index", row_changed("DELETE FROM words_docsize WHERE id < 9")),
     "checkpoints": ("checkpoints", written(".dreamd/checkpoints/dreams.db", b"\xff" * 9_000)),
-    "NUL in the notes": (
-        "notes",
-        written("memory/scratch.md", b"- a row\n" + bytes(4_000) + b"\n- The mast is oak\n"),
-    ),
+    "scratch.md is a folder": ("notes", a_folder("memory/scratch.md")),
     "NUL in MEMORY.md": ("MEMORY.md", written("MEMORY.md", b"# Working Memory State\n" + bytes(4_000))),
     "MEMORY.md is no text": ("MEMORY.md", written("MEMORY.md", b"\xff\xfe\x00tea")),
     "MEMORY.md is a folder": ("MEMORY.md", a_folder("MEMORY.md")),

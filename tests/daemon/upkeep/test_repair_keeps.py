@@ -46,19 +46,22 @@ def test_what_was_forgotten_stays_so_when_the_database_is_lost(
     assert "Zebras graze" not in dreamd("search", "zebras graze observatory", "-w", here.root).out
 
 
-@pytest.mark.parametrize("encoding", ["cp1251", "utf-16-le", "shift_jis"])
-def test_a_note_in_another_encoding_is_not_blanked(here: Workspace, encoding: str) -> None:
-    said = {"cp1251": "- Анна пьёт чай", "utf-16-le": "- Ada likes coffee", "shift_jis": "- 東京に住んでいる"}[
-        encoding
-    ]
-    with here.scratch.open("ab") as log:
-        log.write(said.encode(encoding) + b"\n- Ada likes tea\n")
+@pytest.mark.parametrize(
+    "said",
+    [
+        "- Анна пьёт чай".encode("cp1251"),
+        "- 東京に住んでいる".encode("shift_jis"),
+        "- Ada likes coffee".encode("utf-16-le"),
+        bytes(4_000),
+    ],
+    ids=["cp1251", "shift_jis", "utf-16", "NUL"],
+)
+def test_a_note_in_another_encoding_is_read_and_no_other_is_lost(here: Workspace, said: bytes) -> None:
     before = [note.text for note in pending_notes(here)]
-    repaired(here)
+    with here.scratch.open("ab") as log:
+        log.write(said + b"\n- Ada likes tea\n")
     after = [note.text for note in pending_notes(here)]
-    assert len(after) == len(before)
-    assert "Ada likes tea" in after
-    if encoding == "utf-16-le":
-        assert "Ada likes coffee" in after
-    else:
-        assert after == before
+    assert len(after) == len(before) + 1 + any(said)
+    assert after[-1] == "Ada likes tea"
+    assert "\0" not in "".join(after)
+    assert repaired(here) == Repair()
