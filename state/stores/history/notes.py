@@ -122,6 +122,7 @@ class Notes:
         self.inbox = inbox
         self._disk = inbox.disk
         self._connection = connection
+        self._read: dict[Path, int] = {}  # how many bytes of a former scratch.md are in rows
 
     @property
     def _db(self) -> "sqlite3.Connection":
@@ -187,14 +188,14 @@ class Notes:
     def each_unread(self) -> Iterator[Note]:
         """Yield every note that is in no row yet."""
         seen = set[str]()
-        for path in self.inbox.files():
+        for path in self._files():
             for one, _ in self._read_on(path, None, seen):
                 yield one.note
 
     def _newest_unread(self, most_bytes: int) -> tuple[list[Note], bool]:
         """Return the newest notes that are in no row yet, of so many bytes of each file, and whether others are."""
         found, more, seen = list[Note](), False, set[str]()
-        for path in self.inbox.files():
+        for path in self._files():
             with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
                 mark = self._mark_of(path, file, status.st_size)
                 begin = entry_near_end(file, mark.end, status.st_size, most_bytes)
@@ -217,13 +218,20 @@ class Notes:
         A last line without its newline counts only when the file has been quiet for a second.
         """
         pieces, seen, left = list[Piece](), set[str](), most
-        for path in self.inbox.files() if files is None else files:
+        for path in self._files() if files is None else files:
             if left <= 0:
                 break
             if (piece := self._piece(path, now, left, seen)) is not None:
                 pieces.append(piece)
                 left -= len(piece.notes)
         return tuple(pieces)
+
+    def _files(self) -> Iterator[Path]:
+        """Yield the files to be read: of the former scratch.md those that have grown since they were."""
+        for path in self.inbox.files():
+            with suppress(FileNotFoundError):
+                if not number_of(path) or path.stat().st_size > self._read.get(path, read_before(path)):
+                    yield path
 
     def _piece(self, path: Path, now: datetime, most: int, seen: set[str]) -> Piece | None:
         with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
@@ -239,6 +247,7 @@ class Notes:
                 notes.append(one)
                 start, last = place[0], one.digest
             if end <= before.end:
+                self._read[path] = before.end
                 return None
             mark = Mark(end, _digest(bytes_before(file, end, _COMPARED_BYTES), path), start, before.note)
             return Piece(path, tuple(notes), tuple(known), last, before, mark)
@@ -383,7 +392,7 @@ class Notes:
     def _rendered(self, scratch: Path, consumed: int) -> bool:
         from state.stores.database.connection import transaction
 
-        pieces = (self._piece(path, datetime.now(UTC), 1, set()) for path in self.inbox.files())
+        pieces = (self._piece(path, datetime.now(UTC), 1, set()) for path in self._files())
         if any(piece.notes for piece in pieces if piece):
             return False
         waiting = int(self._db.execute("SELECT count(*) FROM notes WHERE consumed_in IS NULL").fetchone()[0])

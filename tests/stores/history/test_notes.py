@@ -8,10 +8,11 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,9 @@ from state.errors import StorageError, UsageError
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.copies import copies_of
+from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, contained, init_workspace
+from state.stores.history import log_file, notes
 from state.stores.history.inbox import HEAD, NoteInbox
 from tests.support.committing import opened
 from tests.support.faults import FaultySystem, images
@@ -482,7 +485,7 @@ def test_a_log_behind_a_link_inside_the_workspace_is_read_and_written_where_it_i
 
 def test_bytes_that_are_no_text_are_read(store: Store) -> None:
     store.workspace.scratch.write_bytes(b"\xff\xfe\n- a\0b\n\x00\n")
-    assert taken(store) == [r"\xff\xfe", r"a\x00b", r"\x00"]
+    assert taken(store) == [r"\xff\xfe", "ab"]
 
 
 def test_appending_loads_nothing_heavy() -> None:
@@ -552,6 +555,34 @@ def test_what_was_scratch_and_grew_is_not_swept(store: Store) -> None:
     store.memory.show_notes(anew=True)
     assert store.notes.sweep(utc_now() + timedelta(hours=2)) == 0
     assert sorted(taken(store)) == ["late", "milk"]
+
+
+def test_what_was_scratch_is_read_once_and_again_when_it_has_grown(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = list[Path]()
+
+    def open_log(disk: Disk, path: Path) -> AbstractContextManager[tuple[BinaryIO, os.stat_result]]:
+        looked_at.append(path)
+        return log_file.open_log(disk, path)
+
+    def is_read(path: Path) -> bool:
+        looked_at.clear()
+        taken(store)
+        return path in looked_at
+
+    noted(store, "tea")
+    with store.workspace.scratch.open("a") as held:
+        taken(store)
+        consumed(store)
+        (former,) = store.notes.inbox.displaced().values()
+        monkeypatch.setattr(notes, "open_log", open_log)
+        assert is_read(store.workspace.scratch)
+        assert not is_read(former)
+        held.write("- late\n")
+    assert is_read(former)
+    assert pending(store) == ["late"]
+    assert not is_read(former)
 
 
 def test_an_inbox_is_kept_until_every_copy_has_its_notes(store: Store) -> None:
