@@ -282,26 +282,6 @@ class _Entry:
         )
 
 
-def head_of(line: str, *, replaces: bool = True) -> tuple[str, int]:
-    """Return the head of an entry's first line (bullet, stamp, marks), and where its text begins.
-
-    With `replaces` unset the head is without that mark.
-    """
-    bullet = _BULLET.match(line)
-    if bullet is None:
-        return "", 0
-    stamp = _STAMP.match(line, bullet.end())
-    if stamp is None or _moment(stamp.group(1)) is None:
-        return line[: bullet.end()], bullet.end()
-    given = _IMPORTANCE.match(line, stamp.end())
-    at = given.end() if given and _number(given.group(1)) is not None else stamp.end()
-    named = _REPLACES.match(line, at)
-    end = named.end() if named else at
-    auto = _AUTO.match(line, end)
-    start = auto.end() if auto else end
-    return line[: end if replaces else at] + line[end:start], start
-
-
 def _quoted(value: str) -> str:
     """The value as it stands in its mark: in quotes, where it would not read back without them."""
     bare = _REPLACES.fullmatch(f"(replaces: {value})")

@@ -19,7 +19,7 @@ from daemon.dream.lines.brought_back import bring_back
 from daemon.dream.memory import DryMemory, ProposingMemory, Upto, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
-from daemon.ingest.notes import BATCH, absorb_notes, blank_unread
+from daemon.ingest.notes import BATCH, absorb_notes
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
@@ -163,7 +163,6 @@ def unseen_seeds(store: Store) -> int:
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
-    blank_unread(store)  # what waits may be nothing but what is forgotten: then no dream comes to take it out
     if store.config.dream.mode == "propose" and (waiting := store.ledger.proposals()):
         store.ledger.skip(dream, reason.value, f"proposal {waiting[0].dream} waits", now)
         raise NothingToDoError(f"proposal {waiting[0].dream} waits", "decide it with 'dreamd review' first")

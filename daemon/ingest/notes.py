@@ -1,10 +1,9 @@
 """Notes: what arrives in the inbox and in scratch.md becomes rows of state.db, with a crystal each."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 from daemon.ingest.feelings import feel
 from daemon.ingest.named import named
@@ -22,7 +21,6 @@ from state.signals.hormones import valence
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
-from state.stores.erasing.files import blank_log
 from state.stores.history.notes import SOURCE, Pending, Piece
 from state.trust import Trust
 
@@ -68,23 +66,25 @@ def absorb_notes(
     each batch, and so is how far each file was read.
     """
     new = read = 0
-    while (most is None or read < most) and not stop() and (pieces := _unread(store)):
+    _wipe(store)  # what was cut off
+    while (most is None or read < most) and not stop() and (pieces := store.notes.unread(utc_now(), BATCH)):
         new += _absorbed(store, pieces, now)
         read += sum(len(piece.notes) for piece in pieces)
+        _wipe(store)
     store.memory.show_notes()  # a dream could not, if a note came as it ended
     return new
 
 
 def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
     """Write the rows of these notes, and how far their files were read; return how many crystals were new."""
-    connection = store.crystals.connection
-    unread = [one for piece in pieces for one in piece.notes]
-    with transaction(connection):
+    with transaction(store.crystals.connection):
         store.check()
         tombstones = store.crystals.forgotten.tombstones()
+        pieces = [piece.without(tombstones.anywhere) for piece in pieces]
+        unread = [one for piece in pieces for one in piece.notes]
         first = store.notes.next_key()
         made = [(one, note_crystal(store, one.note, now, first + place)) for place, one in enumerate(unread)]
-        spared = [(one, left) for one, crystal in made if (left := tombstones.spared(crystal)) is not None]
+        spared = [(one, left) for one, crystal in made if crystal.text and (left := tombstones.spared(crystal))]
         # Read in here: another thread may have absorbed the same.
         crystals = store.crystals.known(left for _, left in spared)
         learnt = [(one, crystal) for (one, _), crystal in zip(spared, crystals, strict=True)]
@@ -92,6 +92,9 @@ def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
         store.crystals.upsert(crystals)
         keys = store.crystals.keys(crystal.id for crystal in crystals)
         store.notes.take(pieces, {one.digest: keys[crystal.id] for one, crystal in learnt})
+        if withheld := sum(not one.is_filed for one in unread):
+            store.notes.plan_wipe()
+            store.crystals.forgotten.count(withheld)
         _supersede(store, [(one.note, crystal) for one, crystal in learnt])
         new = {crystal.id: (one.note, crystal) for one, crystal in learnt if crystal.id not in known}
         for note, crystal in new.values():
@@ -116,36 +119,9 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
         )
 
 
-def _unread(store: Store) -> tuple[Piece, ...]:
-    """Return a batch of the notes that arrived, after taking what is forgotten out of their files."""
-    pieces = store.notes.unread(utc_now(), BATCH)
-    if _holds_forgotten(store, (one.note for piece in pieces for one in piece.notes)):
-        blank_unread(store)
-        pieces = store.notes.unread(utc_now(), BATCH)
-    return pieces
-
-
-def _holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
-    """Tell whether any of these notes holds what is forgotten."""
-    tombstones = store.crystals.forgotten.tombstones().anywhere
-    return bool(tombstones) and any(tombstones.found(text) for note in notes for text in note.texts)
-
-
-def blank_unread(store: Store) -> None:
-    """Overwrite what is forgotten in the files that were not read to their end, in place."""
-    if store.crystals.forgotten.tombstones().anywhere:
-        # A note may stand in two files.
-        unread = [path for path in store.notes.inbox.files() if not store.notes.is_read(path)]
-        store.crystals.forgotten.count(max([_blank(store, path) for path in unread], default=0))
-
-
-def _blank(store: Store, path: Path) -> int:
-    """Overwrite what is forgotten in a file of notes, in place, and return in how many of them it stood.
-
-    A notice says so when it cannot be written.
-    """
+def _wipe(store: Store) -> None:
+    """Take what is forgotten out of the files of notes; a notice says so when they cannot be written."""
     try:
-        return blank_log(store.notes, path, store.crystals.forgotten.tombstones().anywhere.found)
+        store.notes.wipe()
     except StorageError as error:
         store.notice(f"a note that holds what is forgotten is not learnt, but still stands there: {error}")
-        return 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from daemon.dream.progress import Step
 from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_in
-from daemon.upkeep.forget_proof import left_in_file, lines_with, name_of, of_the_owner, searched
+from daemon.upkeep.forget_proof import left_in_file, lines_with, name_of, notes_with, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import settle_document
@@ -24,9 +24,10 @@ from state.forgetting.known import RECOGNISED, Target
 from state.stores.database.connection import transaction
 from state.stores.database.copies import delete_copies
 from state.stores.database.tombstones import TombstoneStore
+from state.stores.disk.disk import LONGEST_LOG
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
-from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
+from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import empty_log, erase, planned, scrub, sound
 from state.stores.git.reading import note_git
@@ -82,10 +83,9 @@ def forget(
     sound(connection)
     _end_interrupted(store, now)
     settle_document(store)
+    store.notes.wipe()  # what was cut off
     absorb_notes(store, now, most=None)  # what is left of a note is in its row
     begun = intended(connection)
-    for path in store.notes.inbox.files() if begun else ():
-        files.write_rows(store.disk, path, rows_intended(connection))
     plan = plan_of(store, request, begun)
     on_step(Step("plan", f"{len(plan.erasure.crystals)} crystals hold it"))
     with transaction(connection):
@@ -94,13 +94,14 @@ def forget(
         for target in plan.unlearnt:
             TombstoneStore(connection).block(target, now)
     traces: Counter[str] = Counter()
-    is_noted = _erase_document_and_log(store, plan.erasure, traces)
-    on_step(Step("files", "MEMORY.md and the log of notes"))
+    _erase_documents(store, plan.erasure, traces)
+    on_step(Step("files", "MEMORY.md"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
+    if store.notes.wipe():
+        absorb_notes(store, now, most=None)  # what was filed again is known: the copy of state.db covers it
+        store.memory.show_notes(anew=True)
     _erase_others(store, plan.erasure, traces)
     write_agent_files(store)
-    if is_noted:  # what is left of a note that was cut
-        store.memory.show_notes(anew=True)
     note_git(store.workspace, connection)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
     _finish(store, plan.erasure, traces, now)
@@ -177,31 +178,28 @@ def _end_interrupted(store: Store, now: datetime) -> None:
         store.ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
-def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str]) -> bool:
-    """Erase the targets in MEMORY.md, in the backup of the first one, and in notes; return whether these had any."""
-    workspace, disk = store.workspace, store.disk
-    for path in (workspace.document, workspace.backup):
+def _erase_documents(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
+    """Erase the targets in MEMORY.md, and in the backup of the first one."""
+    for path in (store.workspace.document, store.workspace.backup):
         if path.exists():
-            lines = lines_with(disk.read_bytes(path), erasure)
-            traces[path.name] += max(lines, int(files.erase_document(disk, path, erasure)))
-    rows = dict[Path, list[files.Row]]()
-    for path in store.notes.inbox.files():
-        rows[path], after = files.log_rows(disk, path, erasure)
-        if rows[path]:
-            store.notes.remember(path, after)
-    intend(store.crystals.connection, erasure, [row for found in rows.values() for row in found])
-    for path, found in rows.items():
-        traces[name_of(store, path)] += bool(found)
-        files.write_rows(disk, path, found)
-    store.notes.forget_marks()  # they are digests of what stood there
-    return any(rows.values())
+            lines = lines_with(store.disk.read_bytes(path), erasure)
+            traces[path.name] += max(lines, int(files.erase_document(store.disk, path, erasure)))
 
 
 def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:
-    """Erase the targets in state.db, also in rows since the plan; return the erasure that includes those."""
+    """Erase the targets in state.db, also in rows since the plan, and plan to wipe the files of notes.
+
+    Return the erasure that includes those rows.
+    """
     connection = store.crystals.connection
+    noted = {
+        name_of(store, path): notes_with(store.disk.read_bytes(path, LONGEST_LOG), erasure)
+        for path in store.notes.inbox.files()
+    }
+    traces.update(noted)
     with transaction(connection):
         store.check()  # a process that was stopped until now, and displaced, writes nothing more
+        store.notes.plan_wipe() if any(noted.values()) else store.notes.forget_marks()
         erasure |= planned(connection, erasure.targets, erasure.cut)
         intend(connection, erasure)
         counts = erase(connection, erasure, now)

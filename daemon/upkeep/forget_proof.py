@@ -108,11 +108,14 @@ def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasu
         text = content.decode(errors="replace")
         return max(lines_with(content, erasure), 1) if erased_document(text, erasure) != text else 0
     if path in store.notes.inbox.files():
-        notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
-        return max(
-            sum(any(map(erasure.holds, note.texts)) for note in notes), int(files.blank(content, erasure) != content)
-        )
+        return notes_with(content, erasure)
     return None
+
+
+def notes_with(content: bytes, erasure: Erasure) -> int:
+    """Return how many notes of a log hold a target."""
+    notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
+    return sum(any(map(erasure.holds, note.texts)) for note in notes)
 
 
 def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:

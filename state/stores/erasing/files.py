@@ -1,25 +1,17 @@
-"""File erasure: takes forgotten texts out of MEMORY.md, the log of notes and the rest of .dreamd.
+"""File erasure: takes forgotten texts out of MEMORY.md and the rest of the state folder, but for the log of notes.
 
-Every step may be cut off anywhere and repeated. A file that is appended to is overwritten in place, and as long as
-before; every other one is replaced as a whole, or deleted.
+Every step may be cut off anywhere and repeated. A file is replaced as a whole, or deleted.
 """
 
 import json
-import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 
 from state.document.merge import with_lines_of
 from state.errors import DocumentError
-from state.forgetting.cutting import Cut, Finder, Span
-from state.forgetting.in_place import blanked
 from state.forgetting.known import spans
-from state.scratch import HEADER, parse_notes
-from state.scratch import decode as scratch_text
-from state.stores.disk.disk import LONGEST_LOG, Disk, below
+from state.stores.disk.disk import Disk, below
 from state.stores.disk.places import PLACE
 from state.stores.disk.swap import change_text
 from state.stores.disk.syscalls import storage_errors
@@ -28,15 +20,12 @@ from state.stores.erasing.byte_search import Patterns
 from state.stores.erasing.plan import Erasure, erased_document
 from state.stores.history.bootstraps import RECEIPTS, holds_receipts_alone, path_of
 from state.stores.history.inbox import NoteInbox
-from state.stores.history.log_file import changed_rows, write_all
-from state.stores.history.notes import Notes
 
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
 SQLITE = b"SQLite format 3\0"
 # In the name of a file that is being written.
 TEMPORARY = ".dreamd-tmp"
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def erase_document(disk: Disk, path: Path, erasure: Erasure) -> bool:
@@ -59,90 +48,6 @@ def _erased(content: bytes, path: Path, erasure: Erasure) -> bytes:
 
 def _joined(current: bytes, taken_out: bytes) -> bytes:
     return with_lines_of(current.decode(), taken_out.decode()).encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a log after erasing: in the file of this inode, from this byte on."""
-
-    inode: int
-    at: int
-    content: bytes
-
-
-def log_rows(disk: Disk, path: Path, erasure: Erasure) -> tuple[list[Row], bytes]:
-    """Return the rows of a log that erasing changes, each as long as before (agents may append), and the new log."""
-    with storage_errors(path):
-        inode = path.stat().st_ino
-    before = disk.read_bytes(path, LONGEST_LOG)
-    after = blank(before, erasure)
-    return [Row(inode, at, row) for at, row in changed_rows(before, after)], after
-
-
-def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
-    """Write the rows that belong to this file, in place. Doing it again completes a row that was cut off."""
-    with storage_errors(path):
-        fd = disk.system.open(disk.target(path), os.O_RDWR)
-        try:
-            status = os.fstat(fd)
-            due = [row for row in rows if row.inode == status.st_ino and row.at + len(row.content) <= status.st_size]
-            for row in due:
-                write_all(disk, fd, row.content, row.at)
-            if due:
-                disk.system.fsync(fd)
-        finally:
-            os.close(fd)
-
-
-def blank_log(notes: Notes, path: Path, found: Finder) -> int:
-    """Take what is found out of the notes of this file, in place; return how many notes held some.
-
-    Whoever appends meanwhile loses nothing: spaces take its place, and the file keeps its length.
-    """
-    disk = notes.inbox.disk
-    with storage_errors(path):
-        inode = path.stat().st_ino
-    before = disk.read_bytes(path, LONGEST_LOG)
-    matching = [note for note in parse_notes(scratch_text(before), _EPOCH) if any(map(found, note.texts))]
-    after = blanked(before, matching, found)
-    rows = [Row(inode, at, row) for at, row in changed_rows(before, after)]
-    if rows:
-        notes.remember(path, after)
-        write_rows(disk, path, rows)
-    return len(matching)
-
-
-def blank(content: bytes, erasure: Erasure) -> bytes:
-    """Return the log without the targets, each line as long as before.
-
-    A note of which words alone are erased is blanked whole: its row has the rest.
-    """
-
-    def found(text: str) -> tuple[Span, ...]:
-        places = spans(text, erasure.targets)
-        return places if erasure.cut is Cut.SENTENCES else ((0, len(text)),) if places else ()
-
-    while True:
-        notes = parse_notes(scratch_text(content), _EPOCH)
-        matching = [note for note in notes if any(spans(text, erasure.targets) for text in note.texts)]
-        new = _blank_rest(blanked(content, matching, found), erasure)
-        if new == content:
-            return content
-        content = new
-
-
-def _blank_rest(content: bytes, erasure: Erasure) -> bytes:
-    """Blank the targets that are outside notes, or span two of them."""
-    text = content.decode("utf-8", "surrogateescape")
-    bare = bytearray(content)
-    for start, end in spans(text, erasure.targets):
-        first = len(text[:start].encode("utf-8", "surrogateescape"))
-        last = first + len(text[start:end].encode("utf-8", "surrogateescape"))
-        rows = content[content.rfind(b"\n", 0, first) + 1 : last].split(b"\n")
-        if rows[0].strip().startswith(HEADER.encode()[: len(rows[0].strip())]) and len(rows) == 1:
-            continue
-        bare[first:last] = bytes(byte if byte in b"\r\n" else 0x20 for byte in bare[first:last])
-    return bytes(bare)
 
 
 def has_receipts_alone(disk: Disk, path: Path) -> bool:

@@ -16,7 +16,6 @@ from state.forgetting.known import Target
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import SALT
-from state.stores.erasing.files import Row
 from state.stores.erasing.plan import INTENTION, Erasure
 
 UNFINISHED = "forgetting has not ended"
@@ -25,18 +24,14 @@ _DONE = "forgettings"
 _MOST_DONE = 200
 
 
-def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row] = ()) -> None:
-    """Store what is to be erased, so that it survives a crash. In the caller's transaction, or one of its own.
-
-    `rows` are about to be written in place: half of one would hide what is left of it.
-    """
+def intend(connection: sqlite3.Connection, erasure: Erasure) -> None:
+    """Store what is to be erased, so that it survives a crash. In the caller's transaction, or one of its own."""
     record = {
         "targets": [list(target.words) for target in erasure.sought],
         "kept": [list(target.words) for target in erasure.targets if target.kept],
         "cut": erasure.cut.value,
         "crystals": sorted(erasure.crystals),
         "keywords": sorted(erasure.keywords),
-        "rows": [[row.inode, row.at, row.content.hex()] for row in rows],
     }
     with transaction(connection):
         Meta(connection).put(INTENTION, json.dumps(record, ensure_ascii=False))
@@ -51,13 +46,6 @@ def intended(connection: sqlite3.Connection) -> Erasure | None:
     targets = tuple(Target(tuple(words)) for words in record["targets"])
     targets += tuple(Target(tuple(words), kept=True) for words in record.get("kept", ()))
     return Erasure(targets, Cut(record["cut"]), frozenset(record["crystals"]), frozenset(record["keywords"]))
-
-
-def rows_intended(connection: sqlite3.Connection) -> list[Row]:
-    """Return the rows that were about to be written in place."""
-    value = Meta(connection).get(INTENTION)
-    rows = json.loads(value)["rows"] if value is not None else []
-    return [Row(inode, at, bytes.fromhex(content)) for inode, at, content in rows]
 
 
 def is_unfinished(connection: sqlite3.Connection) -> bool:

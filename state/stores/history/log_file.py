@@ -110,20 +110,23 @@ def bytes_before(file: BinaryIO, end: int, most: int) -> bytes:
     return file.read(end - begin)
 
 
-def changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows of `after` that differ from those of `before`, each with its place."""
-    at = 0
-    for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
-        if old != new:
-            yield at, new
-        at += len(old) + 1
+def overwrite(disk: Disk, path: Path, inode: int, end: int) -> bytes:
+    """Overwrite the first bytes of this file in place, if it is this one, and return what stands there.
 
-
-def write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
-    """Write all of these bytes at this place of the file."""
-    written = 0
-    while written < len(content):
-        written += disk.system.pwrite(fd, content[written:], at + written)
+    Whoever appends meanwhile loses nothing.
+    """
+    with storage_errors(path):
+        fd = disk.system.open(disk.target(path), os.O_RDWR)
+        try:
+            status = os.fstat(fd)
+            blank = b" " * (min(end, status.st_size) - 1) + b"\n" if end and status.st_ino == inode else b""
+            written = 0
+            while written < len(blank):
+                written += disk.system.pwrite(fd, blank[written:], written)
+            disk.system.fsync(fd)
+        finally:
+            os.close(fd)
+    return blank
 
 
 def is_held_open(path: Path) -> bool:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from state.crystals.crystal import Origin, crystal_digest
 from state.dream import Remark
@@ -25,6 +25,7 @@ from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Bite, Note, PendingCount, render_note
 from state.secrets.policy import Redaction
 from state.stores.database.meta import Meta
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import HEAD, NoteInbox, modified, number_of, read_before
 from state.stores.history.log_file import (
@@ -34,12 +35,15 @@ from state.stores.history.log_file import (
     is_held_open,
     is_whole,
     open_log,
+    overwrite,
     placed_notes,
 )
 
 # Whoever only looks at files, before there is a database, does not load SQLite.
 if TYPE_CHECKING:
     import sqlite3
+
+    from state.forgetting.known import Known
 
 Answer = TypeVar("Answer")
 QUIET_SECONDS = 1.0
@@ -53,6 +57,8 @@ _MOST_RENDERED = 2_000
 _RENDERED_WITHIN = 1.0  # seconds
 # In `meta`: rows were made of what stands in another file than scratch.md, or that began anew.
 _HIDDEN = "hidden_notes"
+# In `meta`: of which files, by their inodes, how many bytes hold what is forgotten, perhaps, and are overwritten.
+_WIPED = "wiped_notes"
 # So much before the place up to which a file was read must be as it was.
 _COMPARED_BYTES = 1 << 16
 _KEPT_ASIDE = timedelta(hours=1)
@@ -98,6 +104,15 @@ class Unread:
     note: Note
     digest: str
     grows: int = 0
+    is_filed: bool = True
+
+    def without(self, known: "Known") -> "Unread":
+        """Return the note without what is known, as it is to be filed then; itself when it holds none of that."""
+        if not any(map(known.found, self.note.texts)):
+            return self
+        replaces = "" if known.found(self.note.replaces) else self.note.replaces
+        note = replace(self.note, text=known.without(self.note.text), replaces=replaces)
+        return Unread(note, digest_of(note), self.grows, is_filed=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,11 @@ class Piece:
     last: str
     before: Mark
     mark: Mark
+
+    def without(self, known: "Known") -> "Piece":
+        """Return the piece with its notes as they are without what is known."""
+        notes = tuple(one.without(known) for one in self.notes)
+        return replace(self, notes=notes, last=notes[-1].digest if notes else self.last)
 
 
 class Notes:
@@ -179,11 +199,8 @@ class Notes:
 
     def _rows(self, order: str = "ASC", wanted: str = "consumed_in IS NULL") -> Iterator[Pending]:
         if self._connection is not None:
-            from state.stores.database.connection import from_text
-
             for row in self._connection.execute(f"{_ROWS} WHERE {wanted} ORDER BY n.key {order}"):
-                note = Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
-                yield Pending(row[0], row[5], note)
+                yield Pending(row[0], row[5], _note(row))
 
     def each_unread(self) -> Iterator[Note]:
         """Yield every note that is in no row yet."""
@@ -305,7 +322,7 @@ class Notes:
             is_filed = self.inbox.is_inbox(piece.path)
             for one in piece.notes:
                 if (crystal := crystals.get(one.digest)) is not None:
-                    self._insert(key, one, crystal, is_filed=is_filed)
+                    self._insert(key, one, crystal, is_filed=is_filed and one.is_filed)
                 key += 1
             if is_filed:
                 self._db.executemany("UPDATE notes SET filed = 1 WHERE digest = ?", [(one,) for one in piece.known])
@@ -471,14 +488,46 @@ class Notes:
             if copy <= oldest and self.is_read(path):
                 self._disk.remove(path)
 
-    # Marks.
+    # What is forgotten.
 
-    def remember(self, path: Path, content: bytes) -> None:
-        """Have what was read of this file known when its content is this one, of the same length."""
-        with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-            mark = self._mark_of(path, file, status.st_size)
-            if mark.end:
-                self._put_mark(replace(mark, digest=_digest(content[: mark.end], path)))
+    def plan_wipe(self) -> None:
+        """Write down that what was read of all files is to be overwritten. In the transaction that forgets it."""
+        places, filed = list[tuple[int, int]](), list[str]()
+        for path in self.inbox.files():
+            with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
+                read = self._mark_of(path, file, status.st_size).end
+                places.append((status.st_ino, read))
+                if self.inbox.is_inbox(path):
+                    filed += [digest_of(one.note) for one in placed_notes(file, path, (0, read), modified(status))]
+        self._db.execute(f"UPDATE notes SET filed = 0 WHERE digest IN ({_KEYS})", (json.dumps(filed),))
+        Meta(self._db).put(_WIPED, json.dumps(places))
+
+    def wipe(self) -> bool:
+        """Overwrite what is planned to be, and return whether anything was; the inbox gets what is left of its notes.
+
+        Cut off, it is done again.
+        """
+        from state.stores.database.connection import transaction
+
+        if (planned := Meta(self._db).get(_WIPED)) is None:
+            return False
+        places, marks = dict[int, int](json.loads(planned)), list[Mark]()
+        self.inbox.file(one.note for one in self._rows("ASC", "NOT filed"))
+        for path in self.inbox.files():
+            with storage_errors(path):
+                inode = path.stat().st_ino
+            if blank := overwrite(self._disk, path, inode, places.get(inode, 0)):
+                marks.append(Mark(len(blank), _digest(blank, path), len(blank)))
+        with transaction(self._db):
+            self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
+            for mark in marks:
+                self._put_mark(mark)
+            self.forget_marks()
+            Meta(self._db).remove(_WIPED)
+            Meta(self._db).put(_HIDDEN, "1")
+        return True
+
+    # Marks.
 
     def forget_marks(self) -> None:
         """Drop the marks of what stands in no file any more. In a transaction of the caller's, or one of its own."""
@@ -578,6 +627,18 @@ def shown_in(inbox: NoteInbox) -> tuple[Note, ...] | None:
 def digest_of(note: Note) -> str:
     """Return the digest of a note's entry, as it is rendered."""
     return hashlib.sha256(render_note(note).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_now(connection: "sqlite3.Connection", key: int, replaces: str | None = None) -> str:
+    """Return the digest of what the note in this row says now; `replaces`: and of what it names then."""
+    note = _note(connection.execute(f"{_ROWS} WHERE n.key = ?", (key,)).fetchone())
+    return digest_of(note if replaces is None else replace(note, replaces=replaces))
+
+
+def _note(row: Sequence[Any]) -> Note:
+    from state.stores.database.connection import from_text
+
+    return Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
 
 
 def _end(file: BinaryIO, status: os.stat_result, now: datetime) -> int:

@@ -125,12 +125,12 @@ def _is_intention(text: str) -> bool:
     record = json.loads(text)
     texts = [word for target in record["targets"] for word in target]
     texts += [*record["crystals"], *record["keywords"], record["cut"]]
-    places = [place for inode, at, content in record["rows"] if bytes.fromhex(content) for place in (inode, at)]
-    return (
-        all(isinstance(text, str) for text in texts)
-        and record["cut"] in set(Cut)
-        and all(isinstance(place, int) for place in places)
-    )
+    return all(isinstance(text, str) for text in texts) and record["cut"] in set(Cut)
+
+
+def _are_places(text: str) -> bool:
+    """Return whether this says what is overwritten of the files of notes (state.stores.history.notes)."""
+    return all(type(number) is int for pair in json.loads(text) for number in pair)
 
 
 _IS_COUNT: Rule = re.compile(r"[0-9]{1,18}").fullmatch
@@ -149,5 +149,6 @@ _META: Mapping[str, Rule] = {
     "seen_upto": _IS_COUNT,
     "session_ended": is_moment,
     "swept_at": is_moment,
+    "wiped_notes": _are_places,
 }
 _FURTHER = {"meta": _is_meta, "crystals": _is_crystal, "items": _is_item, "sessions": _has_policy}

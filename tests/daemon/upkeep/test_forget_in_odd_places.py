@@ -1,6 +1,7 @@
 """Forgetting: what a model or an agent put where nobody would look for a text, and copies that were put aside."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -240,7 +241,8 @@ def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(works
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         TombstoneStore(store.crystals.connection).block(Target.of(SECRET), utc_now())
         with workspace.scratch.open("a", encoding="utf-8") as log:
-            log.write(f"- {SECRET}")  # its end is not written yet
+            log.write(f"- {SECRET}")  # its end is never written
+        os.utime(workspace.scratch, (0, 0))
         with pytest.raises(NothingToDoError):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert bytes_with(workspace, SECRET) == []

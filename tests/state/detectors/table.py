@@ -10,7 +10,6 @@ from state.crystals.salience import is_question, salience
 from state.document.document import parse, render
 from state.document.pointer import candidates, parse_pointer, topic_of
 from state.forgetting.cutting import Cut, sentences
-from state.forgetting.in_place import blanked
 from state.forgetting.known import Known, Target, rows_of, spans, without
 from state.scratch import parse_notes, plain_text
 from state.search.dates import periods_in
@@ -40,10 +39,6 @@ _BURIED = Known(
 )
 
 
-def _blanked(text: str) -> bytes:
-    return blanked(text.encode("utf-8", "replace"), parse_notes(text, _NOW), lambda one: spans(one, [_SHORT]))
-
-
 DETECTORS: Mapping[str, Detector] = {
     "as_line": as_line,
     "as_line whole": lambda text: as_line(text, len(text) + 1),
@@ -60,7 +55,6 @@ DETECTORS: Mapping[str, Detector] = {
     "found": _BURIED.found,
     "buried without": _BURIED.without,
     "masked": _BURIED.masked,
-    "blanked": _blanked,
     "unescaped": unescaped,
     "normalise": normalise,
     "terms": terms,
