@@ -4,12 +4,14 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
+from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.examine import check_stores
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
@@ -17,6 +19,9 @@ from daemon.workspace.status import status
 from daemon.workspace.stores import utc_now
 from state.document.document import parse
 from state.errors import StorageError
+from state.forgetting.known import Target
+from state.scratch import Note
+from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 from tests.support.folders import PLACE
@@ -141,3 +146,29 @@ def test_a_dream_in_between_brings_nothing_back(workspace: Workspace, folder: Pa
     with quick(copy) as store:
         assert forget(store, ForgetRequest(""), utc_now()).clean
     assert_gone(copy, SECRET)
+
+
+def test_a_note_that_says_it_again_is_wiped_whatever_call_fails(workspace: Workspace, folder: Path) -> None:
+    begun, said = copied(workspace, folder / "begun"), "Ada keeps bees near Oslo"
+    with quick(begun) as store:
+        TombstoneStore(store.crystals.connection).block(Target.of(said), utc_now())
+        store.notes.inbox.append(Note(f"Rex is a dog. {said}. Miez is a cat.", utc_now()))
+        with begun.scratch.open("a") as agent:
+            agent.write(f"- {said}\n- The mast is oak\n")
+
+    def scenario(number: int, fault: Fault) -> FaultySystem:
+        copy = copied(begun, folder / f"{fault.name}{number}")
+        with quick(copy) as store:
+            store.disk.system = system = FaultySystem(copy.root, number, fault)
+            with suppress(PowerCut, StorageError):
+                absorb_notes(store, utc_now())
+        with quick(copy) as store:
+            absorb_notes(store, utc_now())
+            pending = [one.text for one in store.notes.each_pending()]
+            assert not any(said in path.read_text() for path in store.notes.inbox.files())
+        assert {"Rex is a dog. Miez is a cat.", "The mast is oak"} <= set(pending)
+        assert len(pending) == len(set(pending))
+        shutil.rmtree(copy.root)
+        return system
+
+    assert every_fault((Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR), scenario) > share(10)
