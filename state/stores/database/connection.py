@@ -408,6 +408,16 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
+@contextmanager
+def unsynced(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let what is committed meanwhile survive a kill, and a loss of power only with what is committed after it."""
+    connection.execute("PRAGMA synchronous = NORMAL")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA synchronous = FULL")
+
+
 def compact(connection: sqlite3.Connection) -> bool:
     """VACUUM a large file of which most is free; return whether it was done."""
     free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))

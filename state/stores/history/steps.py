@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import to_text, transaction, unsynced
 from state.stores.database.tables import StepRow
 
 # What was paid since the step before: all that the dream has paid, less what its steps say. So the steps of a dream
@@ -49,11 +49,12 @@ class Steps:
     def add(self, dream: str, steps: Iterable[Finished]) -> bool:
         """Record steps after those that the dream has already; whether state.db took them.
 
-        One that is full, busy or damaged is no reason for a dream to fail: the caller may try again later.
+        One that is full, busy or damaged is no reason for a dream to fail: the caller may try again later. A loss of
+        power may cost the last ones.
         """
         rows = [(dream, one.node, to_text(one.at), one.seconds, self._redaction.of(one.figures)) for one in steps]
         try:
-            with transaction(self._connection):
+            with unsynced(self._connection), transaction(self._connection):
                 self._connection.executemany(_ADD, rows)
         except sqlite3.Error:
             return False
