@@ -12,8 +12,7 @@ from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.document.document import Block, parse
 from state.document.merge import with_lines_of
 from state.document.pointer import parse_pointer
-from state.dream import Dream
-from state.errors import DocumentError, NotFoundError, StorageError
+from state.errors import DocumentError
 from state.stores.database.meta import Meta
 from state.stores.disk.swap import change_text
 from state.stores.git.reading import Found, Reading, note_git, reading
@@ -107,29 +106,14 @@ def document_of(store: Store, receipt: BootstrapReceipt, *others: str) -> str | 
     Its owner may have written the file after the last version of then. Such a text is known while it stands (`others`
     are looked at like it), and once a dream has read it.
     """
-    later = [receipt.version, *store.lineage.versions_after(receipt.version)[:_LATER]]
-    if receipt.digest:
-        texts = (*others, "", *_texts(store, later))
-        return next((text for text in texts if digest_of(text) == receipt.digest), None)
-    with suppress(OSError):  # an earlier dreamd left no digest
-        if store.workspace.document.stat().st_mtime <= (receipt.at + timedelta(seconds=1)).timestamp():
-            return others[0] if others else None
-    records = [_record(store, number) for number in later[:2]]
-    own, following = (*records, None, None)[:2]
-    return own.after if own and following and own.after == following.before else None
-
-
-def _texts(store: Store, versions: list[int]) -> Iterator[str]:
-    """Yield what MEMORY.md was before and in each of these versions."""
-    for number in versions:
-        if (record := _record(store, number)) is not None:
-            yield from (record.before, record.after)
-
-
-def _record(store: Store, number: int) -> Dream | None:
-    with suppress(NotFoundError, StorageError):  # it is gone, or damaged
-        return store.memory.version(number)
-    return None
+    later = (receipt.version, *store.lineage.versions_after(receipt.version)[:_LATER])
+    if not receipt.digest:  # of an earlier dreamd
+        with suppress(OSError):
+            if store.workspace.document.stat().st_mtime <= (receipt.at + timedelta(seconds=1)).timestamp():
+                return others[0] if others else None
+        return store.lineage.text(receipt.version) if later[1:] else None
+    texts = (*others, "", *map(store.lineage.text, later))
+    return next((text for text in texts if digest_of(text) == receipt.digest), None)
 
 
 def without_lines(text: str, lines: Iterable[str]) -> str:

@@ -36,9 +36,7 @@ class WorkspaceFiles:
         self._texts = [str(workspace.document)]
         self._pending = StampedValue[PendingCount]()
         self._facts = StampedValue[DatabaseFacts]()
-        self._characters = StampedValue[int]()
-        self._schema = StampedValue[bool]()
-        self._torn = StampedValue[bool]()
+        self._text = StampedValue[tuple[int, bool, bool]]()
         self._receipts = [str(path_of(workspace))]
         self._given = StampedValue[BootstrapReceipt | None]()
 
@@ -62,7 +60,7 @@ class WorkspaceFiles:
 
     def characters(self, now: datetime) -> int:
         """Return the length of MEMORY.md. Raise StorageError when it cannot be read."""
-        return self._characters.get(_turn_of(now), self._texts, lambda: len(self._document()))
+        return self._document(now)[0]
 
     def last_bootstrap(self, now: datetime) -> BootstrapReceipt | None:
         """Return what an agent was last given at session start. Raise StorageError when that cannot be read."""
@@ -70,15 +68,19 @@ class WorkspaceFiles:
 
     def has_schema(self, now: datetime) -> bool:
         """Tell whether MEMORY.md has its sections, which the first dream gives it. Raise as `characters`."""
-        return self._schema.get(_turn_of(now), self._texts, lambda: parse(self._document()).has_schema)
+        return self._document(now)[1]
 
     def is_torn(self, now: datetime) -> bool:
         """Tell whether MEMORY.md has conflict markers of git's. Raise as `characters`."""
-        return self._torn.get(_turn_of(now), self._texts, lambda: is_conflicted(self._document()))
+        return self._document(now)[2]
 
-    def _document(self) -> str:
-        content = self._workspace.disk().read_optional(self._workspace.document) or b""
-        return content.decode(errors="replace")
+    def _document(self, now: datetime) -> tuple[int, bool, bool]:
+        def read() -> tuple[int, bool, bool]:
+            content = self._workspace.disk().read_optional(self._workspace.document) or b""
+            text = content.decode(errors="replace")
+            return len(text), parse(text).has_schema, is_conflicted(text)
+
+        return self._text.get(_turn_of(now), self._texts, read)
 
     def _count(self) -> PendingCount:
         try:

@@ -164,8 +164,6 @@ def _replace(context: RepairContext, text: str) -> None:
         context.aside.keep(path)
     context.check()
     context.disk.write_atomic(path, text.encode(), mode=0o644)
-    if path.stat().st_mode & 0o044 == 0:  # what was kept aside has become its owner's alone, and this copied it
-        path.chmod(0o644)
 
 
 def _without_version(context: RepairContext, found: bytes | None, wrong: str) -> Iterator[Job]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import NO_SUCH_CALL, storage_errors
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 FOLDER = "broken"
@@ -30,23 +30,11 @@ class Quarantine:
             target.chmod(0o700 if target.is_dir() else 0o600)
 
     def keep(self, path: Path) -> None:
-        """Give the file a second name in quarantine; a folder is moved there."""
-        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir may raise here
-            self.move(path)
+        """Write a copy of the file in quarantine, or move what is no file there."""
+        if path.is_file():
+            self.disk.write_new(self._place(path), path.read_bytes())
         else:
-            self._name_again(path, self._place(path))
-
-    def _name_again(self, path: Path, second: Path) -> None:
-        """Give the file a second name, or a copy where the file system has no second names. The first one stays."""
-        with storage_errors(path):
-            try:
-                self.disk.system.link(path, second)
-            except OSError as error:
-                if error.errno not in NO_SUCH_CALL:
-                    raise
-                self.disk.write_new(second, path.read_bytes())
-            second.chmod(0o600)
-        self.disk.fsync_folder(second.parent)
+            self.move(path)
 
     @property
     def folder(self) -> str:
