@@ -2,19 +2,19 @@
 
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from daemon.config.settings import Config
 from daemon.models.headless import AGENTS, offers
 from daemon.models.known import KnownModel, look_up
-from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, check_stores
+from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, check_stores, watched
 from daemon.upkeep.repair.run import RepairResult, survey
 from daemon.workspace.status import RESOLVE, TORN
 from daemon.workspace.stores import folders, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.document.merge import is_conflicted
-from state.errors import BusyError, DreamdError
+from state.errors import DreamdError
 from state.stores.disk.lock import present_holder
 from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import Workspace
@@ -58,7 +58,7 @@ def examine(
     yield from broken
     is_read = is_read and all(one.about != "MEMORY.md" for one in broken)
     if not any(finding.about == "state.db" for finding in broken):  # opening it would finish what is torn
-        for finding in _stores(workspace, look or (lambda: _here(workspace, config))):
+        for finding in watched(look or partial(_here, workspace, config), workspace):
             if is_read or finding.about != "MEMORY.md":  # once is enough
                 yield finding
     yield from _readable(_notes(workspace), "notes")
@@ -209,16 +209,3 @@ def _notes(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("notes", Level.PROBLEM, f"{scratch} is not writable by this user", access_to(scratch))
     else:
         yield Finding("notes", Level.OK, f"{pending} pending")
-
-
-def _stores(workspace: Workspace, look: Look) -> Iterator[Finding]:
-    try:
-        yield from look()
-    except BusyError as error:
-        again = "run 'dreamd doctor' again afterwards"
-        advice = f"{error.advice}, then {again}" if error.advice else again
-        yield Finding("stores", Level.WARNING, f"not looked into: {error.what}", advice)
-    except DreamdError as error:
-        yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
-    except sqlite3.Error as error:
-        yield Finding("state.db", Level.PROBLEM, f"{workspace.database}: {error}", RESCUE)

@@ -1,19 +1,21 @@
 """Examination: checks every store of a workspace and yields findings for `dreamd doctor`."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 
 from daemon.dream.lines.brought_back import BROUGHT_BACK, replaced_by_code
 from daemon.workspace.stores import Store, utc_now
 from state.document.pointer import FIRST
-from state.errors import DreamdError
+from state.errors import BusyError, DreamdError
 from state.stores.crystals import full_text
 from state.stores.crystals.vectors import index_state
 from state.stores.database.copies import copied_at, copies_of, found_damaged
 from state.stores.database.meta import Meta
+from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
 from state.stores.vectors.embedder import Unavailable
@@ -67,7 +69,7 @@ def check_stores(store: Store) -> Iterator[Finding]:
         _dreams,
         _pointers,
     ):
-        for finding in _watched(check(store), store):
+        for finding in watched(partial(check, store), store.workspace):
             seen.add(finding.what)
             yield finding
     for notice in dict.fromkeys(store.notices):
@@ -75,14 +77,18 @@ def check_stores(store: Store) -> Iterator[Finding]:
             yield Finding("noticed", Level.WARNING, notice)
 
 
-def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
+def watched(check: Callable[[], Iterable[Finding]], workspace: Workspace) -> Iterator[Finding]:
     """Yield the findings of a check, and one more if the check fails."""
     try:
-        yield from findings
+        yield from check()
+    except BusyError as error:
+        again = "run 'dreamd doctor' again afterwards"
+        advice = f"{error.advice}, then {again}" if error.advice else again
+        yield Finding("stores", Level.WARNING, f"not looked into: {error.what}", advice)
     except DreamdError as error:
         yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
     except sqlite3.Error as error:
-        yield Finding("state.db", Level.PROBLEM, f"{store.workspace.database}: {error}", RESCUE)
+        yield Finding("state.db", Level.PROBLEM, f"{workspace.database}: {error}", RESCUE)
 
 
 def _database(store: Store) -> Iterator[Finding]:

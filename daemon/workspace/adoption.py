@@ -6,8 +6,8 @@ or renamed is known again, what `git clean` took is written again, and what came
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,7 +142,9 @@ def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *,
     root = Path(os.path.realpath(folder))
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file", "name the folder of the workspace")
-    with registering(environment) as data:
+    data = data_folder(environment)
+    make_private_folder(data)
+    with Disk(data).locked(data / _LOCK, b""):
         known = None
         with suppress(ForeignError):
             known = _Lookup(environment).at(root) if not resume else None
@@ -154,15 +156,6 @@ def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *,
         write_place(data, Place.of(number, root))
         write_id(workspace)
         return workspace
-
-
-@contextmanager
-def registering(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Hold the user's data folder for whoever gives a workspace its place; yield that folder."""
-    data = data_folder(environment)
-    make_private_folder(data)
-    with Disk(data).locked(data / _LOCK, b""):
-        yield data
 
 
 def transcript_list(workspace: Workspace) -> Path:

@@ -6,10 +6,11 @@ before, of which only those are opened that have changed since.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
@@ -18,6 +19,7 @@ from daemon.workspace.files import WorkspaceFiles
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
+from state.scratch import PendingCount
 from state.stores.database.copies import found_damaged
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
@@ -28,6 +30,7 @@ from state.stores.history.changes import OpenChanges
 from state.stores.history.daily_spend import daily_spend
 from state.stores.history.memory import displaced_files
 
+Read = TypeVar("Read")
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
 BY_FLEET = "by itself, when enough is new"
 LONGEST_WAIT = timedelta(hours=24)
@@ -149,10 +152,15 @@ def status(
         workspace.root.stat()  # the state outlives a folder that was moved away or deleted
     files = files or WorkspaceFiles(workspace)
     facts = files.facts(now)
-    pending, characters, unreadable = _read(files, now)
+    wrong = list[Problem]()
+    with suppress(DreamdError):  # told below
+        wrong += [Problem(TORN, RESOLVE)] if files.is_torn(now) else []
+    count = _tried(wrong, files.pending, now, PendingCount())
+    pending = Pending(count.notes, (now - min(now, count.oldest or now)).total_seconds(), count.more)
+    characters = _tried(wrong, files.characters, now, 0)
     owner = present_holder(workspace)
-    spent_by_all, uncounted = _spent_by_all(now)
-    given, unknown = _last_bootstrap(files, now)
+    spent_by_all = _tried(wrong, daily_spend(spent_folder(os.environ)).of, now, Spend())
+    given = _tried(wrong, files.last_bootstrap, now, None)
     return Status(
         workspace=str(workspace.root),
         at=now,
@@ -169,9 +177,7 @@ def status(
         holder=owner,
         problems=(
             *(service.problems if service else ()),
-            *unreadable,
-            *uncounted,
-            *unknown,
+            *wrong,
             *_problems(workspace, facts, pending, owner, forgetting=_is_forgetting(owner, service)),
         ),
         service=service,
@@ -187,12 +193,13 @@ def _next(facts: DatabaseFacts, service: ServiceStatus | None) -> str:
     return "when its proposal is decided ('dreamd review')" if facts.proposals else NO_DAEMON
 
 
-def _spent_by_all(now: datetime) -> tuple[Spend, tuple[Problem, ...]]:
-    """Return what all workspaces have spent today, and a problem when that cannot be read."""
+def _tried(wrong: list[Problem], read: Callable[[datetime], Read], now: datetime, otherwise: Read) -> Read:
+    """Return what is read, or `otherwise` with one more problem."""
     try:
-        return daily_spend(spent_folder(os.environ)).of(now), ()
+        return read(now)
     except DreamdError as error:
-        return Spend(), (Problem.of(error),)
+        wrong.append(Problem.of(error))
+        return otherwise
 
 
 def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream | None, now: datetime) -> Spending:
@@ -210,34 +217,6 @@ def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream
     return Spending(
         *own, spent_by_all.tokens, spent_by_all.usd, config.daemon.tokens_per_day, config.daemon.usd_per_day
     )
-
-
-def _read(files: WorkspaceFiles, now: datetime) -> tuple[Pending, int, tuple[Problem, ...]]:
-    """Return the pending notes, the length of MEMORY.md, and a problem for each of the two that cannot be read."""
-    pending = Pending(0, 0.0)
-    characters, problems = 0, list[Problem]()
-    with suppress(DreamdError):  # told below
-        if files.is_torn(now):
-            problems.append(Problem(TORN, RESOLVE))
-    try:
-        count = files.pending(now)
-        oldest = min(now, count.oldest or now)
-        pending = Pending(count.notes, (now - oldest).total_seconds(), count.more)
-    except DreamdError as error:
-        problems.append(Problem.of(error))
-    try:
-        characters = files.characters(now)
-    except DreamdError as error:
-        problems.append(Problem.of(error))
-    return pending, characters, tuple(problems)
-
-
-def _last_bootstrap(files: WorkspaceFiles, now: datetime) -> tuple[BootstrapReceipt | None, tuple[Problem, ...]]:
-    """Return what an agent was last given, and a problem when that cannot be read."""
-    try:
-        return files.last_bootstrap(now), ()
-    except DreamdError as error:
-        return None, (Problem.of(error),)
 
 
 def _has_interrupted_commit(workspace: Workspace) -> bool:
