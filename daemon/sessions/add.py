@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from daemon.sessions.answers import Added, Departure, Memorized, extended
 from daemon.sessions.call import call, refuse_secret, writing
@@ -10,17 +11,17 @@ from daemon.sessions.promotion import apply_plan, scored_at
 from daemon.workspace.stores import Store
 from state.errors import UsageError
 from state.sessions.checks import (
+    MAX_CONTENT_BYTES,
+    MAX_NAME_BYTES,
     Number,
     NumberOrNone,
-    checked_content,
+    Priority,
     checked_importance,
     checked_metadata,
-    checked_name,
-    checked_priority,
     checked_tags,
     checked_text,
     checked_value,
-)
+)  # fmt: skip
 from state.sessions.item import Item, State, after, hash_of, tokens_of, working_id
 from state.sessions.policies import Bounded, Plan
 from state.stores.history.originals import Originals
@@ -46,15 +47,14 @@ class Draft:
     token_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     """An item and its session after the policy has made room; `kept` is false when it was its own victim."""
 
-    item: Item
     kept: bool
+    item: Item
     evicted: tuple[Departure, ...]
-    count: int
-    token_count: int
+    items: int
+    tokens: int
 
 
 @call
@@ -68,12 +68,12 @@ def add(store: Store, session_id: str, draft: Draft, now: datetime) -> Added:
 def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> Memorized:
     """Store a new item as `add` does; the reply also has its position and how full the session is."""
     done = _take_in(store, session_id, draft, now)
-    position = done.count - 1 if done.kept else None  # every other item is older
-    return Memorized(done.kept, done.item, position, done.evicted, done.count, done.token_count)
+    position = done.items - 1 if done.kept else None  # every other item is older
+    return Memorized(done.kept, done.item, position, *done[2:])
 
 
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> Admission:
-    new = _item(store, checked_name("session_id", session_id), draft, now)
+    new = _item(store, session_id, draft, now)
     with writing(store, session_id) as (sessions, before):
         refuse_secret(store, before)
         session = sessions.open(session_id, now)
@@ -91,16 +91,15 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> Admi
 
 def admit(store: Store, sessions: Sessions, session: Session, item: Item, now: datetime) -> Admission:
     """Have the policy make room for an item that is in the set now, in the caller's transaction."""
-    rules, (count, tokens) = session.rules, sessions.fill(session)
-    is_full = rules.is_full(count, tokens)
-    plan = rules.admit(sessions.view(session, now), item.id) if is_full else Plan(log=rules.fits(count, tokens))
+    rules, fill = session.rules, sessions.fill(session)
+    plan = rules.admit(sessions.view(session, now), item.id) if rules.is_full(*fill) else Plan(log=rules.fits(*fill))
     done = apply_plan(store, sessions, session, plan, now)
     if session.due_at is None and rules.tick_seconds is not None:
         sessions.change_session(session, due_at=after(now, rules.tick_seconds))
     if done.steps:
-        item, (count, tokens) = sessions.item(session, item.id) or item, sessions.fill(session)
-    evicted = tuple(Departure.of(step, one.content) for step, one in done.left)
-    return Admission(item, item.state not in (State.ARCHIVED, State.PURGED), evicted, count, tokens)
+        item, fill = sessions.item(session, item.id) or item, sessions.fill(session)
+    kept = item.state not in (State.ARCHIVED, State.PURGED)
+    return Admission(kept, item, tuple(Departure.of(step) for step in done.steps if step.leaves), *fill)
 
 
 def _item(store: Store, session_id: str, draft: Draft, now: datetime) -> Item:
@@ -108,13 +107,14 @@ def _item(store: Store, session_id: str, draft: Draft, now: datetime) -> Item:
 
     What is long or no text is refused before it is looked through.
     """
+    checked_text("session_id", session_id, MAX_NAME_BYTES)
     secrets, originals = store.config.secrets.redaction, Originals(store.workspace, store.disk)
-    content = checked_content(originals.redacted(checked_content(draft.content), secrets, "session", now))
-    count, step, priority = draft.token_count, draft.step_index, checked_priority(draft.priority)
+    content = originals.redacted(checked_text("content", draft.content, MAX_CONTENT_BYTES), secrets, "session", now)
+    count, step, priority = draft.token_count, draft.step_index, checked_value("priority", Priority, draft.priority)
     return Item(
         id=working_id(session_id, content, now),
         session_id=session_id,
-        content=content,
+        content=checked_text("content", content, MAX_CONTENT_BYTES),
         priority=priority,
         expires_at=None,
         created_at=now,
@@ -130,9 +130,4 @@ def _item(store: Store, session_id: str, draft: Draft, now: datetime) -> Item:
         step_index=0 if step is None else checked_value("step_index", NumberOrNone, step),
         last_accessed_at=now,
         content_hash=hash_of(content),
-        state=State.LIVE.value,
-        state_reason="",
-        promoted_to_id=None,
-        promoted_at=None,
-        promotion_reason=None,
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from state.sessions.item import Item, Related
-from state.sessions.page import Page, Wanted, page
+from state.sessions.page import Wanted, page
 from state.sessions.policies import Decision, settings_of
 from state.stores.sessions.rows import Session
 
@@ -26,11 +26,10 @@ class Departure:
     rescue: bool
 
     @classmethod
-    def of(cls, step: Decision, content: str) -> Self:
+    def of(cls, step: Decision) -> Self:
         """Make one of a step of a plan."""
-        item = step.item
-        action, reason = step.action.value, step.reason
-        return cls(item.id, content, action, reason, item.importance, item.token_count, step.rescue)
+        item, action = step.item, step.action.value
+        return cls(item.id, item.content, action, step.reason, item.importance, item.token_count, step.rescue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Memories:
     @classmethod
     def of(cls, session_id: str, items: Iterable[Item], wanted: Wanted) -> Self:
         """Make one of the wanted part of these items. Raise UsageError."""
-        part = page_of(items, wanted)
+        part = page(items, wanted)
         return cls(part.items, len(part.items), session_id, part.next_cursor)
 
 
@@ -282,18 +281,10 @@ class Capacity:
     def of(cls, session: Session, count: int, tokens: int) -> Self:
         """Make one of a session that holds so many items and tokens."""
         rules = session.rules
-        items, most = rules.limits
-        return cls(
-            session.policy,
-            count,
-            tokens,
-            items,
-            most,
-            None if items is None else max(0, items - count),
-            None if most is None else max(0, most - tokens),
-            *rules.usage(count, tokens),
-            settings_of(rules),
-        )
+        limits = zip(rules.limits, (count, tokens), strict=True)
+        items, more = (None if most is None else max(0, most - has) for most, has in limits)
+        usage = rules.usage(count, tokens)
+        return cls(session.policy, count, tokens, *rules.limits, items, more, *usage, settings_of(rules))
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,11 +332,6 @@ class Maintained:
     def changed(self) -> bool:
         """Whether anything moved."""
         return any((self.promoted, self.archived, self.refused))
-
-
-def page_of(items: Iterable[Item], wanted: Wanted) -> Page[Item]:
-    """Return the wanted part of a list of items. Raise UsageError."""
-    return page(items, wanted, lambda item: item.id, lambda item: len(item.content))
 
 
 def extended(kind: type[_MoreT], item: Item, **more: object) -> _MoreT:

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from daemon.workspace.stores import Store
 from state.errors import DreamdError, NotFoundError, UsageError
-from state.sessions.checks import checked_name, shown
+from state.sessions.checks import MAX_NAME_BYTES, checked_text, shown
 from state.sessions.item import Item, State
 from state.sessions.policies import DEFAULT
 from state.stores.database.connection import explained, transaction
@@ -32,15 +32,15 @@ def call(function: Callable[Concatenate[Store, _P], _R]) -> Callable[Concatenate
     @wraps(function)
     def wrapper(store: Store, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            try:
-                return function(store, *args, **kwargs)
-            except sqlite3.Error as error:
-                raise explained(error, store.workspace.database) from error
-        except DreamdError as error:
+            return function(store, *args, **kwargs)
+        except (sqlite3.Error, DreamdError) as error:
+            told = error if isinstance(error, DreamdError) else explained(error, store.workspace.database)
             given = parameters.bind_partial(None, *args, **kwargs).arguments
             subjects = {name: given[name] for name in _SUBJECTS if isinstance(given.get(name), str)}
-            error.details = error.details or subjects
-            raise
+            told.details = told.details or subjects
+            if told is error:
+                raise
+            raise told from error
 
     return wrapper
 
@@ -52,7 +52,7 @@ def reading(store: Store, session_id: str) -> Iterator[tuple[Sessions, Session]]
     One that was never opened is empty and has the default policy.
     """
     sessions = Sessions(store.crystals.connection)
-    checked_name("session_id", session_id)
+    checked_text("session_id", session_id, MAX_NAME_BYTES)
     with steady(sessions):
         yield sessions, sessions.find(session_id) or _unopened(session_id)
 
@@ -60,15 +60,13 @@ def reading(store: Store, session_id: str) -> Iterator[tuple[Sessions, Session]]
 @contextmanager
 def steady(sessions: Sessions) -> Iterator[None]:
     """Open a context in which everything is read as of one moment."""
-    connection = sessions.connection
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN")
+    connection, is_inner = sessions.connection, sessions.connection.in_transaction
+    if not is_inner:
+        connection.execute("BEGIN")
     try:
         yield
     finally:
-        if connection.in_transaction:
+        if not is_inner and connection.in_transaction:
             connection.execute("ROLLBACK")  # nothing was written
 
 
@@ -76,7 +74,7 @@ def steady(sessions: Sessions) -> Iterator[None]:
 def writing(store: Store, session_id: str) -> Iterator[tuple[Sessions, Session]]:
     """Open a transaction with a session; one that was never opened is empty (see `is_known`)."""
     sessions = Sessions(store.crystals.connection)
-    checked_name("session_id", session_id)
+    checked_text("session_id", session_id, MAX_NAME_BYTES)
     with one_writer(store):
         yield sessions, sessions.find(session_id) or _unopened(session_id)
 
@@ -139,7 +137,7 @@ def find_kept(sessions: Sessions, session: Session, memory_id: str) -> Item:
 
 def find_anywhere(sessions: Sessions, session: Session, memory_id: str) -> Item:
     """Return an item that the session has or had. Raise NotFoundError, also for a purged one."""
-    item = sessions.item(session, checked_name("memory_id", memory_id))
+    item = sessions.item(session, checked_text("memory_id", memory_id, MAX_NAME_BYTES))
     if item is None or item.state == State.PURGED:
         raise NotFoundError(
             f"session {shown(session.id)} has no memory {shown(memory_id)}",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from daemon.sessions.add import admit
-from daemon.sessions.answers import Done, Extended, Forgot, Recalled, Restored, page_of
+from daemon.sessions.answers import Done, Extended, Forgot, Recalled, Restored
 from daemon.sessions.call import call, find_anywhere, find_in_set, find_kept, reading, writing
 from daemon.sessions.promotion import digest_of
 from daemon.sessions.read import departed
@@ -13,11 +13,11 @@ from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin, crystal_digest
 from state.errors import UsageError
-from state.sessions.checks import checked_importance, checked_metadata, checked_name, checked_text, shown
+from state.sessions.checks import MAX_NAME_BYTES, checked_importance, checked_metadata, checked_text, shown
 from state.sessions.item import Item, Related, State, after
-from state.sessions.page import Wanted
+from state.sessions.page import Wanted, page
 from state.sessions.policies import Hybrid, Ttl
-from state.sessions.selection import checked_mode, meant, named_id
+from state.sessions.selection import checked_mode, meant
 from state.stores.database.connection import to_text
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
@@ -97,8 +97,8 @@ def relation_add(
     A relation of this type to the same target is replaced.
     """
     secrets = store.config.secrets.redaction
-    kind = checked_name("relation_type", relation_type)
-    target = secrets.of(checked_name("target_element_id", target_element_id))
+    kind = checked_text("relation_type", relation_type, MAX_NAME_BYTES)
+    target = secrets.of(checked_text("target_element_id", target_element_id, MAX_NAME_BYTES))
     new = Related(kind, target, secrets.of_table(checked_metadata(metadata)))
     with writing(store, session_id) as (sessions, session):
         item = find_kept(sessions, session, memory_id)
@@ -129,7 +129,7 @@ def forget(
     UnsupportedInstructionError, NotFoundError for what is out of range, ConfirmRequiredError: nothing has changed.
     """
     checked_mode(mode, confirm=confirm)
-    id_ = named_id(instruction)
+    id_ = instruction.removeprefix("id:") if instruction.startswith("id:") else ""
     why = "id" if id_ else instruction  # the log keeps no id: it begins with the item's text
     texts: tuple[str, ...] = ()
     with writing(store, session_id) as (sessions, session):
@@ -139,7 +139,7 @@ def forget(
             items = meant(instruction, sessions.held(session), mode)
         if mode == "soft":
             for item in items:
-                sessions.change(session, item, state=State.HIDDEN.value, state_reason=why)
+                sessions.change(session, item, state=State.HIDDEN, state_reason=why)
                 sessions.log(session, "hidden", now, item, why)
         else:
             texts = _purge(store, sessions, session, items, why, now)
@@ -186,7 +186,7 @@ def recall(store: Store, session_id: str, query: str, now: datetime, wanted: Wan
     """
     checked_text("query", query)
     with reading(store, session_id) as (sessions, session):
-        part = page_of(departed(sessions, query, session), wanted)
+        part = page(departed(sessions, query, session), wanted)
     back = None
     is_first = query.strip() and not wanted.cursor
     if part.items and is_first and isinstance(session.rules, Hybrid):
@@ -212,5 +212,4 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Res
         expires_at = after(now, lifetime) if lifetime is not None else None
         step = max(item.step_index, session.step)
         item = sessions.restore(session, item, now, expires_at=expires_at, step_index=step)
-        done = admit(store, sessions, session, item, now)
-    return Restored(done.kept, done.item, done.evicted, done.count, done.token_count)
+        return Restored(*admit(store, sessions, session, item, now))

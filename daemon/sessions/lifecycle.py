@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import attrgetter
 
 from daemon.sessions.answers import Cleared, Closed, Maintained, Opened, SessionSummary
 from daemon.sessions.call import call, is_known, one_writer, reading, refuse_secret, require_known, writing
 from daemon.sessions.promotion import Applied, apply_plan
 from daemon.workspace.stores import Store
 from state.errors import NotFoundError, UsageError
-from state.sessions.checks import checked_name, shown
+from state.sessions.checks import MAX_NAME_BYTES, checked_text, shown
 from state.sessions.item import after
 from state.sessions.page import ALL, Page, Wanted, page
 from state.sessions.policies import DEFAULT, LONGEST_TICK_SECONDS, Action, policy_of
@@ -82,7 +83,7 @@ def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
     """Return the sessions that were ever opened, the latest first."""
     sessions = Sessions(store.crystals.connection)
     summaries = (_summary(sessions, one) for one in sessions.all())
-    return page(summaries, wanted, lambda one: one.session_id, lambda one: len(one.session_id))
+    return page(summaries, wanted, attrgetter("session_id"), attrgetter("session_id"))
 
 
 @call
@@ -121,7 +122,7 @@ def session_events(
         require_known(session)
         item = None
         if memory_id is not None:
-            item = sessions.item(session, checked_name("memory_id", memory_id))
+            item = sessions.item(session, checked_text("memory_id", memory_id, MAX_NAME_BYTES))
             if item is None:
                 raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
         return tuple(sessions.events(session, item, limit, after))

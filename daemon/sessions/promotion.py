@@ -6,8 +6,9 @@ What has earned promotion still has it at the next look, so an automatic one tha
 import re
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from daemon.observability import logs
 from daemon.sessions.answers import BulkPromoted, LongTerm, PromotedOne
@@ -41,21 +42,15 @@ _OF_TOOLS = re.compile(
 _LOG = logs.get()
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """The result of a plan: each step that was done with its item, and how many items were refused promotion."""
+class Applied(NamedTuple):
+    """The result of a plan: the steps that were done, and how many items were refused promotion."""
 
-    steps: tuple[tuple[Decision, Item], ...] = ()
+    steps: tuple[Decision, ...] = ()
     refused: int = 0
-
-    @property
-    def left(self) -> list[tuple[Decision, Item]]:
-        """The steps after which the item is not in the set."""
-        return [(step, item) for step, item in self.steps if step.leaves]
 
     def count(self, action: Action) -> int:
         """Return how many items this became of."""
-        return sum(step.action is action for step, _ in self.steps)
+        return sum(step.action is action for step in self.steps)
 
 
 def apply_plan(store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime) -> Applied:
@@ -67,15 +62,12 @@ def apply_plan(store: Store, sessions: Sessions, session: Session, plan: Plan, n
     if plan.log:
         log = {"debug": _LOG.debug, "info": _LOG.info, "warning": _LOG.warning}[plan.level]
         log("session_checked", session=session.id, policy=session.policy, said=plan.log)
-    if not plan.steps:
-        return Applied()
-    items = sessions.named(session, (step.item.id for step in plan.steps))
-    done, refused = list[tuple[Decision, Item]](), 0
+    done, refused = list[Decision](), 0
     for decided in plan.steps:
-        step, item = decided, items[decided.item.id]
+        step = decided
         if step.action is Action.PROMOTE:
             try:
-                why = promote_item(store, sessions, session, item, "auto", step.reason, now)
+                why = promote_item(store, sessions, session, step.item, "auto", step.reason, now)
             except _FAILURES as error:
                 if not sessions.connection.in_transaction:  # SQLite has given everything up
                     raise
@@ -87,8 +79,8 @@ def apply_plan(store: Store, sessions: Sessions, session: Session, plan: Plan, n
             step = replace(step, action=Action.ARCHIVE, reason=why) if why else step
         if step.leaves:
             action = "archived" if step.action is Action.ARCHIVE else "left"
-            sessions.leave(session, item, step.reason, now, rescue=step.rescue, action=action)
-        done.append((step, item))
+            sessions.leave(session, step.item, step.reason, now, rescue=step.rescue, action=action)
+        done.append(step)
     return Applied(tuple(done), refused)
 
 
@@ -100,7 +92,8 @@ def promote_item(
     `how` is auto or manual, `rule` what it was promoted by.
     """
     if why := _veto(store, sessions, item):
-        if sessions.last_event(session, item) != ("refused", why):  # it is asked for at every access
+        last = sessions.events(session, item)[-1]
+        if (last.action, last.reason) != ("refused", why):  # it is asked for at every access
             sessions.log(session, "refused", now, item, why)
         return why
     with transaction(sessions.connection):
@@ -145,7 +138,7 @@ def _supersede(store: Store, sessions: Sessions, session: Session, item: Item, c
     ids = [one.target_element_id for one in item.relations if one.relation_type.casefold() in _SUPERSEDING]
     if not ids:
         return
-    older_items = (one for one in sessions.named(session, ids).values() if one.promoted_to_id)
+    older_items = (one for one in sessions.named(session, ids) if one.promoted_to_id)
     older_ids = store.crystals.ids_of(map(digest_of, older_items)).values()
     keys = store.crystals.keys([*ids, *older_ids, crystal.id])
     newer = keys.pop(crystal.id, None)
@@ -183,10 +176,8 @@ def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:
 
 def trust_of(item: Item) -> Trust:
     """Return the trust of an item: the agent's, or less if its source names a tool or a web page."""
-    sources = [item.source, *(value for name, value in item.metadata.items() if name.casefold() in _NAMED)]
-    trusts = [
-        Trust.WEB if is_web(one, "") else Trust.TOOL for one in sources if is_web(one, "") or _OF_TOOLS.search(one)
-    ]
+    named = [item.source, *(value for name, value in item.metadata.items() if name.casefold() in _NAMED)]
+    trusts = (Trust.WEB if is_web(one, "") else Trust.TOOL if _OF_TOOLS.search(one) else Trust.AGENT for one in named)
     return least_trust([Trust.AGENT, *trusts])
 
 
@@ -197,9 +188,8 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
     Raise NotFoundError, UsageError for what may not be remembered, AlreadyPromotedError when its record was forgotten
     since, StorageError when the crystal cannot be written: the item stays unpromoted then.
     """
-    why = ""
     with writing(store, session_id) as (sessions, session):
-        item = find_kept(sessions, session, memory_id)
+        item, why = find_kept(sessions, session, memory_id), ""
         if not item.promoted_to_id:
             try:
                 why = promote_item(store, sessions, session, item, "manual", "manual", now)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 
 from daemon.sessions.answers import (
     Capacity,
@@ -20,14 +21,13 @@ from daemon.sessions.answers import (
     Summary,
     WorkingContext,
     extended,
-    page_of,
 )
 from daemon.sessions.call import call, find_kept, reading, writing
 from daemon.sessions.promotion import apply_plan, crystal_of, scored_at
 from daemon.workspace.stores import Store
 from state.errors import ExpiredError
 from state.search.ranking import Filters
-from state.sessions.checks import checked_priority, checked_tags, checked_text, shown
+from state.sessions.checks import Priority, checked_tags, checked_text, checked_value, shown
 from state.sessions.item import PLACES, WEIGHTS, Item, State
 from state.sessions.page import ALL, Wanted, page
 from state.sessions.policies import Bounded, Plan, View
@@ -45,6 +45,7 @@ from state.stores.sessions.sessions import Sessions
 
 _NEXT = Wanted(10)
 _LEAVERS = 5
+_by_age = attrgetter("created_at", "id")
 _KEPT = f"({IN_SET} OR promoted_to_id IS NOT NULL)"
 _NO_FILTERS: Mapping[str, object] = {}
 
@@ -67,7 +68,7 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Item:
         accesses = item.access_count + 1
         score = scored_at(replace(item, access_count=accesses), session, now)
         item = sessions.change(session, item, access_count=accesses, last_accessed_at=now, importance_score=score)
-        earned = session.rules.earned(View([item.held], session.step, now))
+        earned = session.rules.earned(View([item], session.step, now))
         apply_plan(store, sessions, session, Plan(earned), now)
         return (sessions.item(session, item.id) or item) if earned else item
 
@@ -113,11 +114,9 @@ def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = 
     """Return what would be promoted at its next access or cleanup."""
     with reading(store, session_id) as (sessions, session):
         earned = session.rules.earned(sessions.view(session, now))
-        items = sessions.named(session, (step.item.id for step in earned)).values()
-    part = page_of(sorted(items, key=_by_age), wanted)
-    return Pending(
-        tuple(extended(Eligible, one) for one in part.items), len(part.items), session_id, part.next_cursor
-    )
+    part = page(sorted((step.item for step in earned), key=_by_age), wanted)
+    items = tuple(extended(Eligible, one) for one in part.items)
+    return Pending(items, len(items), session_id, part.next_cursor)
 
 
 @call
@@ -133,10 +132,6 @@ def _listed(
     with reading(store, session_id) as (sessions, session):
         items = sessions.items(session, condition)
     return Memories.of(session_id, sorted(filter(passes, items), key=_by_age), wanted)
-
-
-def _by_age(item: Item) -> tuple[datetime, str]:
-    return item.created_at, item.id
 
 
 def _included(now: datetime, expired: bool, promoted: bool) -> Callable[[Item], bool]:  # noqa: FBT001
@@ -161,7 +156,7 @@ def search(
 ) -> SearchResult:
     """Return the items whose content holds the query in any case, with any of the tags, the most relevant first."""
     any_of, passes = set(checked_tags(tags)), _included(now, include_expired, include_promoted)
-    only = checked_priority(priority) if priority is not None else None
+    only = checked_value("priority", Priority, priority) if priority is not None else None
     with reading(store, session_id) as (sessions, session):
         items = sessions.holding(session, checked_text("query", query))
     found = [
@@ -172,7 +167,7 @@ def search(
         and (relevant := relevance(item, query)) is not None
     ]
     found.sort(key=lambda one: (-one.relevance_score, one.created_at, one.id))
-    part = page(found, wanted, lambda one: one.id, lambda one: len(one.content))
+    part = page(found, wanted)
     return SearchResult(part.items, len(part.items), query, part.next_cursor)
 
 
@@ -248,9 +243,9 @@ def capacity(store: Store, session_id: str) -> Capacity:
 def stats(store: Store, session_id: str, now: datetime) -> SessionStats:
     """Return how a session stands."""
     with reading(store, session_id) as (sessions, session):
-        view, rules, mean_score = sessions.view(session, now), session.rules, sessions.mean_score(session)
+        view, rules = sessions.view(session, now), session.rules
     items, count = view.items, view.count
-    expired = sum(item.expires_at is not None and item.expires_at <= now for item in items)
+    expired = sum(item.is_expired(now) for item in items)
     return SessionStats(
         session_id=session_id,
         total_count=count,
@@ -259,8 +254,8 @@ def stats(store: Store, session_id: str, now: datetime) -> SessionStats:
         hidden_count=count - len(view.live),
         promoted_count=sum(item.promoted_to_id is not None for item in items),
         pending_promotion=len(rules.earned(view)),
-        avg_access_count=round(sum(item.access_count for item in items) / count, PLACES) if count else 0.0,
-        avg_importance=round(mean_score, PLACES),
+        avg_access_count=round(sum(item.access_count for item in items) / max(1, count), PLACES),
+        avg_importance=round(sum(item.importance_score for item in items) / max(1, count), PLACES),
         by_priority={**dict.fromkeys(WEIGHTS, 0), **Counter(item.priority for item in items)},
         step=view.step,
         capacity=Capacity.of(session, count, view.tokens),
@@ -275,7 +270,5 @@ def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT
     """Return who would leave next, in order, with why; nothing leaves."""
     with reading(store, session_id) as (sessions, session):
         order = session.rules.order(sessions.view(session, now))
-        part = page(order, wanted, lambda step: step.item.id, lambda step: step.item.length)
-        items = sessions.named(session, (step.item.id for step in part.items))
-    leaving = tuple(Departure.of(step, items[step.item.id].content) for step in part.items)
-    return Preview(session_id, leaving, part.next_cursor)
+    part = page(order, wanted, attrgetter("item.id"), attrgetter("item.content"))
+    return Preview(session_id, tuple(map(Departure.of, part.items)), part.next_cursor)

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -18,6 +18,7 @@ MAX_COUNT = 1_000_000_000
 
 Number = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 NumberOrNone = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Priority = Literal["low", "medium", "high", "critical"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)]
 
@@ -62,33 +63,23 @@ def require_known(subject: str, known: Sequence[str], given: Mapping[str, object
             raise UsageError(f"{shown(key)} is not a setting of {subject}", f"there are {', '.join(known)}")
 
 
-def checked_content(text: str) -> str:
-    """Return the text, if it has at least one character and at most 102,400 bytes of UTF-8."""
-    if not text:
-        raise UsageError("content: it is empty", "write at least one character")
-    size = len(checked_text("content", text).encode())
-    if size > MAX_CONTENT_BYTES:
-        raise UsageError(f"content: it has {size} bytes and may have {MAX_CONTENT_BYTES}", "cut it into several")
-    return text
+def at_least_one(key: str, number: int) -> int:
+    """Return the number, if it is above zero."""
+    if number < 1:
+        raise UsageError(f"{key}: {shown(number)} is below 1")
+    return number
 
 
-def checked_name(key: str, value: str) -> str:
-    """Return a name, if it has at least one character and at most 16,384 bytes of UTF-8."""
-    if not isinstance(value, str) or not value:
-        raise UsageError(f"{key}: {shown(value)} is no name", "give at least one character")
-    if len(checked_text(key, value).encode()) > MAX_NAME_BYTES:
-        raise UsageError(f"{key}: it has more than {MAX_NAME_BYTES} bytes", "give a shorter one")
-    return value
-
-
-def checked_text(key: str, value: str) -> str:
-    """Return a text that can be written as UTF-8."""
-    if not isinstance(value, str):
-        raise UsageError(f"{key}: {shown(value)} is not a text")
+def checked_text(key: str, value: str, most: int | None = None) -> str:
+    """Return a text that can be written as UTF-8; with `most`, one of at least one and at most so many bytes."""
+    if not isinstance(value, str) or (most and not value):
+        raise UsageError(f"{key}: {shown(value)} is no text", "give at least one character" if most else "")
     try:
-        value.encode()
+        size = len(value.encode())
     except UnicodeEncodeError as error:
         raise UsageError(f"{key}: it holds half a character (a lone surrogate)", "send whole Unicode text") from error
+    if most and size > most:
+        raise UsageError(f"{key}: it has {size} bytes and may have {most}", "give a shorter one")
     return value
 
 
@@ -96,7 +87,8 @@ def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags, each once."""
     if isinstance(tags, str) or not all(isinstance(tag, str) and tag for tag in tags):
         raise UsageError(f"tags: {shown(tags)} is not a list of texts, none of them empty")
-    return _small("tags", tuple(dict.fromkeys(checked_text("tags", tag) for tag in tags)))
+    checked_text("tags", "".join(tags) or " ", MAX_CONTENT_BYTES)
+    return tuple(dict.fromkeys(tags))
 
 
 def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
@@ -104,15 +96,8 @@ def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(metadata, Mapping):
         raise UsageError(f"metadata: {shown(metadata)} is not a table of texts")
     texts = {checked_text("metadata", key): checked_text(f"metadata.{key}", value) for key, value in metadata.items()}
-    _small("metadata", (*texts, *texts.values()))
+    checked_text("metadata", "".join((*texts, *texts.values())) or " ", MAX_CONTENT_BYTES)
     return texts
-
-
-def checked_priority(priority: str) -> str:
-    """Return the priority, if there is one of this name."""
-    if priority not in list(WEIGHTS):
-        raise UsageError(f"priority: {shown(priority)} is none of {', '.join(WEIGHTS)}")
-    return priority
 
 
 def checked_importance(priority: str, importance: float | str | None) -> float:
@@ -134,12 +119,6 @@ def from_scale(importance: object) -> object:
     if _OF_TEN.fullmatch(importance):
         return float(importance.removesuffix("/10")) / 10
     raise ScaleError(f"importance: {shown(importance)} is neither a number from 0 to 1, nor such as '7/10' or '★★'")
-
-
-def _small(key: str, texts: tuple[str, ...]) -> tuple[str, ...]:
-    if sum(len(text.encode()) for text in texts) > MAX_CONTENT_BYTES:
-        raise UsageError(f"{key}: together they have more than {MAX_CONTENT_BYTES} bytes")
-    return texts
 
 
 @cache

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import NamedTuple
 
 from state.text.chunks import tokens
 
@@ -16,8 +15,6 @@ TTL_SECONDS = {
     "low": HOUR_SECONDS, "medium": 4 * HOUR_SECONDS, "high": 12 * HOUR_SECONDS, "critical": 24 * HOUR_SECONDS,
 }  # fmt: skip
 PLACES = 6  # decimals to which scores are computed and compared
-_SLUG_CHARACTERS = 20
-_SESSION_CHARACTERS = 200
 
 
 class State(StrEnum):
@@ -64,42 +61,16 @@ class Item:
     step_index: int
     last_accessed_at: datetime
     content_hash: str
-    state: str
-    state_reason: str
-    promoted_to_id: str | None
-    promoted_at: datetime | None
-    promotion_reason: str | None
+    state: str = State.LIVE.value
+    state_reason: str = ""
+    promoted_to_id: str | None = None
+    promoted_at: datetime | None = None
+    promotion_reason: str | None = None
     relations: tuple[Related, ...] = ()
 
     def is_expired(self, now: datetime) -> bool:
         """Return whether the item has expired at this moment."""
         return self.expires_at is not None and now >= self.expires_at
-
-    @property
-    def held(self) -> "Held":
-        """The item as policies see it."""
-        return Held(
-            self.id, self.seq, self.state, self.priority, self.importance, self.token_count, self.created_at,
-            self.expires_at, self.access_count, self.step_index, self.tags, len(self.content), self.promoted_to_id,
-        )  # fmt: skip
-
-
-class Held(NamedTuple):
-    """An item of the set as a policy sees it: everything that is short."""
-
-    id: str
-    seq: int
-    state: str
-    priority: str
-    importance: float
-    token_count: int
-    created_at: datetime
-    expires_at: datetime | None
-    access_count: int
-    step_index: int
-    tags: tuple[str, ...]
-    length: int  # characters of the content
-    promoted_to_id: str | None
 
 
 _FIRST, _LAST = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))  # noqa: DTZ901
@@ -137,8 +108,8 @@ def hash_of(text: str) -> str:
 
 def working_id(session: str, content: str, now: datetime) -> str:
     """Return `working_memory_{session}-{how it begins}_{YYYYMMDD-HHMMSS}`, which may be taken."""
-    beginning = _printable(content[:_SLUG_CHARACTERS]).replace("/", " ").replace("\\", " ")
-    return f"working_memory_{_printable(session[:_SESSION_CHARACTERS])}-{' '.join(beginning.split())}_{_stamp(now)}"
+    beginning = _printable(content[:20]).replace("/", " ").replace("\\", " ")
+    return f"working_memory_{_printable(session[:200])}-{' '.join(beginning.split())}_{_stamp(now)}"
 
 
 def promoted_id(working: str, now: datetime) -> str:

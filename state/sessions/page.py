@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from state.errors import UsageError
-from state.sessions.checks import shown
+from state.sessions.checks import at_least_one, shown
 
 LIMIT = 50
 MOST = 1_000
@@ -35,21 +36,25 @@ class Page(Generic[Listed]):
 
 
 def page(
-    items: Iterable[Listed], wanted: Wanted, id_of: Callable[[Listed], str], length_of: Callable[[Listed], int]
+    items: Iterable[Listed],
+    wanted: Wanted,
+    id_of: Callable[[Listed], str] = attrgetter("id"),
+    text_of: Callable[[Listed], str] = attrgetter("content"),
 ) -> Page[Listed]:
     """Return the wanted part. Raise UsageError for a limit below 1, or a cursor that is not in the list any more."""
-    if wanted.limit is not None and wanted.limit < 1:
-        raise UsageError(f"limit: {shown(wanted.limit)} is below 1")
+    most = wanted.limit
+    if most is not None:
+        at_least_one("limit", most)
     rest = iter(items)
     if wanted.cursor and all(id_of(one) != wanted.cursor for one in rest):  # reads up to it
         raise UsageError(f"cursor: {shown(wanted.cursor)} is not in this list any more", "begin without a cursor")
-    if wanted.limit is None:
+    if most is None:
         return Page(tuple(rest))
     taken: list[Listed] = []
     characters = 0
     for one in rest:
-        characters += length_of(one)
-        if taken and (len(taken) == wanted.limit or characters > MOST_CHARACTERS):
+        characters += len(text_of(one))
+        if taken and (len(taken) == most or characters > MOST_CHARACTERS):
             return Page(tuple(taken), id_of(taken[-1]))
         taken.append(one)
     return Page(tuple(taken))

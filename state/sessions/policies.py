@@ -10,23 +10,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from state.errors import UsageError
-from state.sessions.checks import Number, NumberOrNone, Share, Texts, refusal, require_known, shown
-from state.sessions.item import HOUR_SECONDS, PLACES, TTL_SECONDS, Held, State, after, score
+from state.sessions.checks import Number, NumberOrNone, Priority, Share, Texts, refusal, require_known, shown
+from state.sessions.item import HOUR_SECONDS, PLACES, TTL_SECONDS, Item, State, after, score
 
 _MAX_SECONDS = 10 * 366 * 86_400.0
 Seconds = Annotated[float, Field(ge=0, le=_MAX_SECONDS)]
-_Items = Annotated[int, Field(ge=1, le=1_000_000)]
-_Priority = Literal["low", "medium", "high", "critical"]
-_Lifetimes = dict[_Priority, Annotated[float, Field(ge=1, le=_MAX_SECONDS)]]
-_Accesses = dict[_Priority, Number]
+_Lifetimes = dict[Priority, Annotated[float, Field(ge=1, le=_MAX_SECONDS)]]
+_Accesses = dict[Priority, Number]
 _ACCESSES: _Accesses = {"low": 10, "medium": 15, "high": 20, "critical": 10}
 
 FORGOTTEN = "forgotten"  # why a hidden item leaves
+_by_age = attrgetter("created_at", "seq")
+_by_importance = attrgetter("importance", "created_at", "seq")
 
 
 class Action(StrEnum):
@@ -40,7 +41,7 @@ class Action(StrEnum):
 class Decision:
     """What becomes of one item. `leaves`: a promoted item leaves the set too; `rescue`: the dream sees it first."""
 
-    item: Held
+    item: Item
     action: Action
     reason: str
     leaves: bool = True
@@ -59,7 +60,7 @@ class Plan(NamedTuple):
 class View:
     """The set of a session at a moment: its live and hidden items by `seq`, and the highest step it was given."""
 
-    items: Sequence[Held]
+    items: Sequence[Item]
     step: int
     now: datetime
 
@@ -74,11 +75,11 @@ class View:
         return sum(item.token_count for item in self.items)
 
     @property
-    def live(self) -> list[Held]:
+    def live(self) -> list[Item]:
         """The items that are not hidden."""
         return [item for item in self.items if item.state == State.LIVE]
 
-    def forgotten(self, key: Callable[[Held], Any]) -> list[Decision]:
+    def forgotten(self, key: Callable[[Item], Any] = attrgetter("seq")) -> list[Decision]:
         """Return the softly forgotten items by this key: they leave first under every policy but `ttl`."""
         hidden = [item for item in self.items if item.state == State.HIDDEN]
         return [Decision(item, Action.ARCHIVE, FORGOTTEN) for item in sorted(hidden, key=key)]
@@ -129,7 +130,7 @@ class Policy(BaseModel):
         """Return the items in the order in which they would leave: the preview."""
 
     def admit(self, view: View, new: str) -> Plan:  # noqa: ARG002
-        """Return what has to go for the item with the id `new`, which is in the set already and may go itself."""
+        """Return what has to go for the item with the id `new`; asked of a full session, which holds it already."""
         return Plan()
 
     def tick(self, view: View) -> Plan:  # noqa: ARG002
@@ -177,7 +178,7 @@ class Ttl(Policy):
     def lifetime(self, priority: str) -> float | None:
         return self.ttl_seconds[priority]  # type: ignore[index]
 
-    def eligible(self, item: Held, now: datetime) -> str:
+    def eligible(self, item: Item, now: datetime) -> str:
         """Return by which rule an item is to be promoted; empty: by none. Softly forgotten items never are."""
         if item.promoted_to_id or item.state == State.HIDDEN:
             return ""
@@ -185,7 +186,7 @@ class Ttl(Policy):
         if item.access_count >= self.promote_accesses[priority]:
             return "access_count"
         age = (now - item.created_at).total_seconds()
-        scored = score(item.access_count, age, priority, item.length, self.ttl_seconds[priority])
+        scored = score(item.access_count, age, priority, len(item.content), self.ttl_seconds[priority])
         if scored >= round(self.promote_score, PLACES):
             return "importance_score"
         if priority == "critical" and item.access_count >= self.promote_critical_accesses:
@@ -227,9 +228,9 @@ class Budget(Policy):
     """
 
     enabled: bool = True
-    soft_limit: _Items = 35
-    hard_limit: _Items = 50
-    batch_size: _Items = 10
+    soft_limit: Number = 35
+    hard_limit: Number = 50
+    batch_size: Number = 10
     tag_aware_archival: bool = True
     protected_tags: Texts = ("insight", "permanent", "personal", "decision", "architecture", "important")
 
@@ -259,7 +260,7 @@ class Budget(Policy):
     def is_full(self, count: int, tokens: int) -> bool:  # noqa: ARG002
         return self.enabled and count >= self.soft_limit
 
-    def protects(self, item: Held) -> bool:
+    def protects(self, item: Item) -> bool:
         """Return whether a tag keeps the item from the soft limit. Tags are compared exactly."""
         return self.tag_aware_archival and not set(self.protected_tags).isdisjoint(item.tags)
 
@@ -332,8 +333,6 @@ class Hybrid(Policy):
         """Evict the deficit, item by item, and no more. The new item is never its own victim."""
         deficit = view.tokens - self.max_tokens
         steps = _until((step for step in self.order(view) if step.item.id != new), 0, deficit)
-        if not steps:
-            return Plan(log=self.fits(view.count, view.tokens))
         freed = sum(step.item.token_count for step in steps)
         over = f"Working memory {deficit} tokens over {self.max_tokens}"
         return Plan(steps, f"{over} - evicting {len(steps)} items, {freed} tokens", "info")
@@ -374,18 +373,18 @@ class Bounded(Policy):
     def is_full(self, count: int, tokens: int) -> bool:
         return count > self.max_items or tokens > self.max_tokens
 
-    def protects(self, item: Held) -> bool:
+    def protects(self, item: Item) -> bool:
         """Return whether the item is a last resort."""
         return item.importance >= self.importance_threshold_high
 
-    def outlived(self, view: View) -> Callable[[Held], bool]:
+    def outlived(self, view: View) -> Callable[[Item], bool]:
         """Return a test for items that are older than the steps or the time that they have."""
         stale, old = view.step - self.step_ttl, after(view.now, -self.wall_ttl)
         return lambda item: item.step_index < stale or item.created_at < old
 
     def order(self, view: View) -> Iterator[Decision]:
         """Yield the items by (protected, not outlived, not low, recent, seq), the smallest first."""
-        yield from view.forgotten(_by_arrival)
+        yield from view.forgotten()
         low, window, outlived = self.importance_threshold_low, view.step - self.recent_window, self.outlived(view)
         keyed = sorted(
             (self.protects(one), not outlived(one), one.importance >= low, one.step_index >= window, one.seq, one)
@@ -398,8 +397,6 @@ class Bounded(Policy):
     def admit(self, view: View, new: str) -> Plan:  # noqa: ARG002
         """Evict until both limits hold. The new item may be its own victim."""
         steps = _until(self.order(view), view.count - self.max_items, view.tokens - self.max_tokens)
-        if not steps:
-            return Plan(log=self.fits(view.count, view.tokens))
         log = f"{self._filled(view.count, view.tokens)} over its limits - evicting {len(steps)}"
         return Plan(steps, log, "warning" if any(step.rescue for step in steps) else "info")
 
@@ -416,18 +413,6 @@ class Bounded(Policy):
 
     def _filled(self, count: int, tokens: int) -> str:
         return f"Working memory ({count}/{self.max_items} items, {tokens}/{self.max_tokens} tokens)"
-
-
-def _by_arrival(item: Held) -> int:
-    return item.seq
-
-
-def _by_age(item: Held) -> tuple[datetime, int]:
-    return item.created_at, item.seq
-
-
-def _by_importance(item: Held) -> tuple[float, datetime, int]:
-    return item.importance, item.created_at, item.seq
 
 
 def _until(order: Iterable[Decision], items: int, tokens: int) -> tuple[Decision, ...]:

@@ -1,33 +1,34 @@
 """Selection: which items of a session a query, a prompt, a context, a summary or an instruction takes."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Any
 
 from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError
-from state.sessions.checks import Texts, checked_value, require_known, shown
-from state.sessions.item import HOUR_SECONDS, PLACES, Item, State
+from state.sessions.checks import Priority, Texts, at_least_one, checked_value, require_known, shown
+from state.sessions.item import PLACES, Item, State
 from state.sessions.policies import Bounded
 from state.text.chunks import tokens
 from state.text.words import content_terms, stop_words, terms
 
 _FILTERS: Mapping[str, Any] = {
     "tags": Texts,
-    "priority": Annotated[Literal["low", "medium", "high", "critical"], Field()],
+    "priority": Priority,
     "agent_id": str,
     "source": str,
 }
+_HOUR = timedelta(hours=1)
 _STRATEGIES = ("recent", "important", "balanced")
 _SHORTEST_LINE = 4  # tokens: the two brackets, the number, a word
 _MOST_WORDS = 64  # of a query
 # Where a sentence ends, after its closing quotes and brackets; scripts without spaces need none after it.
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*(?= )|(?<=[。！？])")
 _NUMBERED = re.compile(r"(position:|before:step_)(-?)0*([0-9]+)")
-_LARGEST = 10**9  # more than any session has
+_arrival = attrgetter("created_at", "seq")
+_worth = attrgetter("importance", "created_at", "seq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Excerpt:
 def standing(items: Iterable[Item], now: datetime) -> list[Item]:
     """Return the items that are neither hidden nor expired, the most important first, then the newest."""
     found = [item for item in items if item.state == State.LIVE and not item.is_expired(now)]
-    return sorted(found, key=lambda item: (item.importance, item.created_at, item.seq), reverse=True)
+    return sorted(found, key=_worth, reverse=True)
 
 
 # ------------------------------------------------------------------------------------------------ queries
@@ -110,12 +111,13 @@ def context_of(items: Sequence[Item], strategy: str, max_tokens: int | None, now
         raise UsageError(f"strategy: {shown(strategy)} is none of {', '.join(_STRATEGIES)}")
     if max_tokens is None:
         max_tokens = max(1, sum(item.token_count for item in items))
-    room = _positive("max_tokens", max_tokens)
+    room = at_least_one("max_tokens", max_tokens)
     ordered = standing(items, now)
     if strategy != "important":
-        ordered.sort(key=lambda item: (item.created_at, item.seq), reverse=True)
+        ordered.sort(key=_arrival, reverse=True)
     if strategy == "balanced":
-        ordered.sort(key=lambda item: -_balance(item, now))  # of equals the newest first: the sort is stable
+        # Of equals the newest stays first: the sort is stable.
+        ordered.sort(key=lambda one: -one.importance / (1 + max(0.0, (now - one.created_at) / _HOUR)))
     taken: list[Item] = []
     spent = 0
     for item in ordered:
@@ -126,10 +128,6 @@ def context_of(items: Sequence[Item], strategy: str, max_tokens: int | None, now
     return Excerpt("\n\n".join(item.content for item in taken), spent, tuple(taken))
 
 
-def _balance(item: Item, now: datetime) -> float:
-    return item.importance / (1 + max(0.0, (now - item.created_at).total_seconds()) / HOUR_SECONDS)
-
-
 def summary_of(
     items: Sequence[Item], scope: str, token_limit: int, step: int, bounded: Bounded, now: datetime
 ) -> Excerpt:
@@ -138,7 +136,7 @@ def summary_of(
     An item that does not fit gives as many of its first sentences as do; one that gives none is passed over.
     """
     passes = _scope(scope, step, bounded)
-    room = _positive("token_limit", token_limit)
+    room = at_least_one("token_limit", token_limit)
     lines: list[str] = []
     sources: list[Item] = []
     for item in filter(passes, standing(items, now)):
@@ -179,12 +177,6 @@ def _line(number: int, content: str, room: int) -> str:
     return f"{label}{text[:end]}" if end else ""
 
 
-def _positive(key: str, number: int) -> int:
-    if number < 1:
-        raise UsageError(f"{key}: {shown(number)} is below 1")
-    return number
-
-
 # ------------------------------------------------------------------------------------------------ forgetting
 
 
@@ -197,44 +189,29 @@ def checked_mode(mode: str, *, confirm: bool) -> str:
     return mode
 
 
-def named_id(instruction: str) -> str:
-    """Return the id that an instruction names (`id:MEMORY_ID`); empty for the other ones.
+def meant(instruction: str, items: Sequence[Item], mode: str) -> list[Item]:
+    """Return the items of the set that an instruction means: oldest, least important, position:N, before:step_N.
 
-    Raise UnsupportedInstructionError for what is no instruction.
+    A soft instruction means items that are not hidden yet. Positions are those of the set, hidden items included.
+    Raise UnsupportedInstructionError, and NotFoundError if there is none.
     """
-    if instruction.startswith("id:") and instruction != "id:":
-        return instruction.removeprefix("id:")
-    if instruction not in ("oldest", "least important") and not _NUMBERED.fullmatch(instruction):
+    chosen = items if mode == "hard" else [item for item in items if item.state == State.LIVE]
+    numbered = _NUMBERED.fullmatch(instruction)
+    # Python refuses to read the longest numbers; nine digits are more than any session has.
+    number = int(numbered[2] + numbered[3][:9]) if numbered else 0
+    if instruction == "oldest":
+        found = list(chosen[:1])
+    elif instruction == "least important":
+        found = sorted(chosen, key=_worth)[:1]
+    elif numbered and numbered[1] == "position:":
+        found = list(items[number : number + 1]) if number >= 0 else []
+    elif numbered:
+        found = [item for item in chosen if item.step_index < number]
+    else:
         raise UnsupportedInstructionError(
             f"{shown(instruction)} is not an instruction",
             "use 'oldest', 'least important', 'position:N', 'before:step_N' or 'id:MEMORY_ID'",
         )
-    return ""
-
-
-def meant(instruction: str, items: Sequence[Item], mode: str) -> list[Item]:
-    """Return the items of the set that an instruction means. Raise NotFoundError if there is none.
-
-    A soft instruction means items that are not hidden yet. Positions are those of the set, hidden items included.
-    """
-    found = list(_meant(instruction, items, mode))
     if not found:
         raise NotFoundError(f"there is nothing for {instruction}", f"the session has {len(items)} items")
     return found
-
-
-def _meant(instruction: str, items: Sequence[Item], mode: str) -> Iterator[Item]:
-    chosen = items if mode == "hard" else [item for item in items if item.state == State.LIVE]
-    numbered = _NUMBERED.fullmatch(instruction)
-    if instruction == "oldest":
-        yield from chosen[:1]
-    elif instruction == "least important":
-        yield from sorted(chosen, key=lambda item: (item.importance, item.created_at, item.seq))[:1]
-    elif numbered:
-        kind, sign, digits = numbered.groups()
-        number = int(digits) if len(digits) <= len(str(_LARGEST)) else _LARGEST  # Python refuses to read the longest
-        number = -number if sign else number
-        if kind == "before:step_":
-            yield from (item for item in chosen if item.step_index < number)
-        elif number >= 0:
-            yield from items[number : number + 1]

@@ -1,13 +1,13 @@
 """A session on a clock that is moved: carries plans out as a store does, and writes down what became of whom."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from state.sessions.item import Held, State
+from state.sessions.item import Item, State
 from state.sessions.policies import Action, Decision, Plan, Policy, View
-from tests.state.sessions.items import START, held
+from tests.state.sessions.items import START, item
 
 
 class Place(StrEnum):
@@ -26,9 +26,9 @@ class Session:
     policy: Policy
     now: datetime = START
     step: int = 0
-    held: list[Held] = field(default_factory=list)
-    promoted: dict[str, Held] = field(default_factory=dict)
-    archived: dict[str, Held] = field(default_factory=dict)
+    held: list[Item] = field(default_factory=list)
+    promoted: dict[str, Item] = field(default_factory=dict)
+    archived: dict[str, Item] = field(default_factory=dict)
     rescued: set[str] = field(default_factory=set)
     tombstones: set[str] = field(default_factory=set)
     log: list[tuple[str, Place, str]] = field(default_factory=list)
@@ -41,31 +41,31 @@ class Session:
 
     def add(self, **fields: object) -> Plan | None:
         """One more item; None when it is refused."""
-        new = held(self.added, **{"created_at": self.now, "step_index": self.step, **fields})
+        new = item(self.added, **{"created_at": self.now, "step_index": self.step, **fields})
         _, most = self.policy.limits
         if most is not None and new.token_count > most:
             return None
         seconds = self.policy.lifetime(new.priority)
-        new = new._replace(expires_at=None if seconds is None else self.now + timedelta(seconds=seconds))
+        new = replace(new, expires_at=None if seconds is None else self.now + timedelta(seconds=seconds))
         self.added += 1
         self.step = max(self.step, new.step_index)
         return self._enter(new, "added")
 
     def get(self, place: int) -> None:
         read = self.held[place]
-        self.held[place] = read._replace(access_count=read.access_count + 1)
+        self.held[place] = replace(read, access_count=read.access_count + 1)
         self.apply(Plan(self.policy.earned(View([self.held[place]], self.step, self.now))))
 
     def tick(self) -> None:
         self.apply(self._previewed(self.policy.tick))
 
     def hide(self, place: int) -> None:
-        self.held[place] = self.held[place]._replace(state=State.HIDDEN)
+        self.held[place] = replace(self.held[place], state=State.HIDDEN)
 
     def restore(self, name: str) -> None:
         back = self.archived.pop(name)
         self.rescued.discard(name)
-        self._enter(back._replace(state=State.LIVE), "restored")
+        self._enter(replace(back, state=State.LIVE), "restored")
 
     def purge(self, place: int) -> None:
         gone = self.held.pop(place)
@@ -91,17 +91,15 @@ class Session:
         yield from ((name, Place.ARCHIVED) for name in self.archived)
         yield from ((name, Place.PURGED) for name in self.tombstones)
 
-    def _enter(self, new: Held, why: str) -> Plan:
+    def _enter(self, new: Item, why: str) -> Plan:
         self.held.append(new)
         self.log.append((new.id, Place.SET, why))
-        view = self.view
-        plan = self._previewed(lambda view: self.policy.admit(view, new.id), new)
-        assert self.policy.is_full(view.count, view.tokens) or plan == Plan(
-            log=self.policy.fits(view.count, view.tokens)
-        )
-        return self.apply(plan)
+        fill = self.view.count, self.view.tokens
+        if not self.policy.is_full(*fill):
+            return Plan(log=self.policy.fits(*fill))
+        return self.apply(self._previewed(lambda view: self.policy.admit(view, new.id), new))
 
-    def _previewed(self, decide: Callable[[View], Plan], new: Held | None = None) -> Plan:
+    def _previewed(self, decide: Callable[[View], Plan], new: Item | None = None) -> Plan:
         """The same set gives the same plan, in the order of the preview."""
         before = list(self.held)
         plan = decide(self.view)
@@ -120,7 +118,7 @@ class Session:
         if step.action is Action.PROMOTE:
             assert step.item.state == State.LIVE
             self.crystals.append(step.item.id)
-            kept = step.item._replace(promoted_to_id=f"memory-of-{step.item.id}")
+            kept = replace(step.item, promoted_to_id=f"memory-of-{step.item.id}")
             if step.leaves:
                 self.promoted[kept.id] = kept
                 self.log.append((kept.id, Place.PROMOTED, step.reason))
@@ -128,6 +126,6 @@ class Session:
                 self.held.append(kept)
         else:
             assert step.leaves
-            self.archived[step.item.id] = step.item._replace(state=State.ARCHIVED)
+            self.archived[step.item.id] = replace(step.item, state=State.ARCHIVED)
             self.rescued |= {step.item.id} if step.rescue else set()
             self.log.append((step.item.id, Place.ARCHIVED, step.reason))

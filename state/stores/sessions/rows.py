@@ -2,30 +2,36 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from state.sessions.item import Held, Item, Related, hash_of
+from state.sessions.item import Item, Related, State, hash_of
 from state.sessions.policies import Policy, policy_of
-from state.stores.database.connection import from_text, optional_moment, to_text
+from state.stores.database.connection import from_text, optional_moment
 from state.stores.database.tables import ItemEventRow, SessionRow
 
 # A session's items have the keys from its own key * SPAN on.
 SPAN = 1 << 32
 # SQLite uses the index of the set only for a condition in exactly these words.
 IN_SET = "state IN ('live', 'hidden')"
-_NAMES = (
-    "id content priority expires_at created_at access_count importance_score tags metadata agent_id source seq"
-    " importance token_count step_index last_accessed_at state state_reason promoted_to_id promoted_at"
-    " promotion_reason relations"
-).split()
-# As `item_of` and `held_of` read them: in this order.
-COLUMNS = ", ".join(
-    (*(f"items.{name}" for name in _NAMES), "(SELECT sessions.id FROM sessions WHERE sessions.key = items.session)")
-)
-HELD_COLUMNS = ", ".join("length(content)" if name == "length" else name for name in Held._fields)
+_ELSEWHERE = {
+    "session_id": "(SELECT sessions.id FROM sessions WHERE sessions.key = items.session)",
+    "content_hash": "items.content",
+}
+_READ: Mapping[str, Callable[[Any], object]] = {
+    "content_hash": hash_of,
+    "tags": lambda text: () if text == "[]" else tuple(json.loads(text)),
+    "metadata": lambda text: {} if text == "{}" else json.loads(text),
+    "relations": lambda text: () if text == "[]" else tuple(Related(*one) for one in json.loads(text)),
+    **dict.fromkeys(("created_at", "last_accessed_at"), from_text),
+    **dict.fromkeys(("expires_at", "promoted_at"), optional_moment),
+}
+_NAMES = [one.name for one in fields(Item)]
+_READERS = [_READ.get(name) for name in _NAMES]
+# As `item_of` reads them: in this order.
+COLUMNS = ", ".join(_ELSEWHERE.get(name, f"items.{name}") for name in _NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,57 +88,15 @@ def event_of(row: sqlite3.Row) -> Event:
 
 def item_of(row: Sequence[Any]) -> Item:
     """Return the item in this row of `COLUMNS`."""
-    (id_, content, priority, expires, created, accesses, scored, tags, metadata, agent, source, seq, *rest) = row
-    (importance, count, step, accessed, state, why, promoted, promoted_at, how, relations, session) = rest
-    return Item(
-        id=id_,
-        session_id=session,
-        content=content,
-        priority=priority,
-        expires_at=optional_moment(expires),
-        created_at=from_text(created),
-        access_count=accesses,
-        importance_score=scored,
-        tags=() if tags == "[]" else tuple(json.loads(tags)),
-        metadata={} if metadata == "{}" else json.loads(metadata),
-        agent_id=agent,
-        source=source,
-        seq=seq,
-        importance=importance,
-        token_count=count,
-        step_index=step,
-        last_accessed_at=from_text(accessed),
-        content_hash=hash_of(content),
-        state=state,
-        state_reason=why,
-        promoted_to_id=promoted,
-        promoted_at=optional_moment(promoted_at),
-        promotion_reason=how,
-        relations=() if relations == "[]" else tuple(Related(*one) for one in json.loads(relations)),
-    )
+    values: Any = [value if read is None else read(value) for read, value in zip(_READERS, row, strict=True)]
+    return Item(*values)
 
 
-def held_of(row: Sequence[Any]) -> Held:
-    """Return what policies see of the item in this row of `HELD_COLUMNS`."""
-    (id_, seq, state, priority, importance, count, created, expires, accesses, step, tags, length, promoted) = row
-    return Held(
-        id_, seq, state, priority, importance, count, from_text(created), optional_moment(expires), accesses, step,
-        () if tags == "[]" else tuple(json.loads(tags)), length, promoted,
-    )  # fmt: skip
-
-
-def row_of(item: Item) -> dict[str, object]:
-    """Return the columns of an item."""
-    return {name: stored(getattr(item, name)) for name in _NAMES}
-
-
-def stored(value: object) -> object:
-    """Return a value of an item or a session as its column holds it."""
-    if isinstance(value, datetime):
-        return to_text(value)
-    if isinstance(value, Mapping | Sequence) and not isinstance(value, str):
-        return json.dumps(value, default=_relation)
-    return value
+def stored(values: Mapping[str, object]) -> dict[str, object]:
+    """Return values of an item as its table takes them: what has parts as JSON."""
+    parts = {name: one for name, one in values.items() if isinstance(one, tuple | list | dict)}
+    texts = {name: json.dumps(one, default=_relation) for name, one in parts.items()}
+    return {**values, **texts, **({"state": State(str(values["state"]))} if "state" in values else {})}
 
 
 def _relation(one: Related) -> list[object]:

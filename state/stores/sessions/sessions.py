@@ -13,28 +13,27 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from state.sessions.item import Item, State, working_id
 from state.sessions.policies import DEFAULT, View, policy_of, settings_of
 from state.stores.crystals import full_text
 from state.stores.database.connection import to_text
+from state.stores.database.tables import ItemEventRow, ItemRow, SessionRow
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.sessions.rows import (
     COLUMNS,
-    HELD_COLUMNS,
     IN_SET,
     SPAN,
     Event,
     Session,
     event_of,
-    held_of,
     item_of,
     key_of,
-    row_of,
     session_of,
     stored,
-)
+)  # fmt: skip
 
 FORGOTTEN = "it was forgotten for good"
 # An item of this importance, or read so often, becomes a crystal with the next dream when it leaves by itself.
@@ -84,14 +83,13 @@ class Sessions:
             " ON CONFLICT (id) DO UPDATE SET closed_at = NULL, policy = ?2, config = ?3",
             (id_, policy, settings, to_text(now)),
         )
-        session = self.find(id_)
-        assert session is not None
+        (session,) = self.all("WHERE id = ?", id_)
         self.log(session, "opened", now, reason=policy)
         return session
 
     def change_session(self, session: Session, **values: object) -> None:
         """Set these columns of a session."""
-        self._set("sessions", session.key, values)
+        SessionRow.table.change(self.connection, "key = ?", session.key, **values)
 
     def fill(self, session: Session) -> tuple[int, int]:
         """Return how many items are in the set, and their tokens."""
@@ -99,30 +97,19 @@ class Sessions:
         count, tokens = self.connection.execute(statement, (session.key,)).fetchone()
         return count, tokens
 
-    def mean_score(self, session: Session) -> float:
-        """Return the mean computed importance of the set; 0 for an empty one."""
-        statement = f"SELECT avg(importance_score) FROM items WHERE session = ? AND {IN_SET}"
-        return self.connection.execute(statement, (session.key,)).fetchone()[0] or 0.0
-
     # ------------------------------------------------------------------------------------------------ items
 
     def view(self, session: Session, now: datetime) -> View:
         """Return the set as policies see it."""
-        rows = self.connection.cursor()
-        rows.row_factory = None
-        rows.execute(f"SELECT {HELD_COLUMNS} FROM items WHERE session = ? AND {IN_SET} ORDER BY seq", (session.key,))
-        return View([held_of(row) for row in rows.fetchall()], session.step, now)
+        return View(self.held(session), session.step, now)
 
-    def items(self, session: Session, condition: str = "TRUE", *values: object, order: str = "seq") -> list[Item]:
-        """Return the items of a session for which the condition holds."""
-        rows = self.connection.execute(
-            f"SELECT {COLUMNS} FROM items WHERE items.session = ? AND {condition} ORDER BY {order}",
-            (session.key, *values),
-        )
-        return list(map(item_of, rows.fetchall()))
+    def items(self, session: Session, condition: str = "TRUE", *values: object) -> list[Item]:
+        """Return the items of a session for which the condition holds, in the order in which they came."""
+        statement = f"SELECT {COLUMNS} FROM items WHERE items.session = ? AND {condition} ORDER BY seq"
+        return list(map(item_of, self.connection.execute(statement, (session.key, *values)).fetchall()))
 
     def held(self, session: Session) -> list[Item]:
-        """Return the items of the set in the order in which they came."""
+        """Return the items of the set."""
         return self.items(session, IN_SET)
 
     def holding(self, session: Session, part: str) -> list[Item]:
@@ -130,14 +117,13 @@ class Sessions:
         self.connection.create_function("folded", 1, str.casefold, deterministic=True)
         return self.items(session, f"{IN_SET} AND instr(folded(content), ?)", part.casefold())
 
-    def named(self, session: Session, ids: Iterable[str]) -> dict[str, Item]:
-        """Return the items with these ids in this session, wherever they are, by id."""
-        found = self.items(session, f"items.id IN ({_LISTED})", json.dumps(list(ids)))
-        return {item.id: item for item in found}
+    def named(self, session: Session, ids: Sequence[str]) -> list[Item]:
+        """Return the items with these ids in this session, wherever they are."""
+        return self.items(session, f"items.id IN ({_LISTED})", json.dumps(ids))
 
     def item(self, session: Session, id_: str) -> Item | None:
         """Return the item with this id in this session, wherever it is."""
-        return next(iter(self.items(session, "items.id = ?", id_)), None)
+        return next(iter(self.named(session, [id_])), None)
 
     def add(self, session: Session, item: Item) -> Item:
         """Write a new item with the next number of the session; returns it. Its id gets a suffix if it is taken."""
@@ -145,10 +131,8 @@ class Sessions:
         statement = "SELECT coalesce(max(key) + 1, ?1) FROM items WHERE key >= ?1 AND key < ?1 + ?2"
         (key,) = self.connection.execute(statement, (first, SPAN)).fetchone()
         new = replace(item, seq=key - first, id=self.free_id(item.id))
-        values = {**row_of(new), "session": session.key, "key": key}
-        self.connection.execute(
-            f"INSERT INTO items ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
-        )
+        parts = stored({name: getattr(new, name) for name in ("tags", "metadata", "relations", "state")})
+        ItemRow.table.add(self.connection, new, key=key, session=session.key, **parts)
         if new.step_index > session.step:
             self.change_session(session, step=new.step_index)
         self.log(session, "added", new.created_at, new, tokens=new.token_count)
@@ -156,40 +140,29 @@ class Sessions:
 
     def free_id(self, id_: str) -> str:
         """Return the id, or with `-2`, `-3` and so on if it is taken."""
-
-        def asked(statement: str, *values: str) -> int:
-            return int(self.connection.execute(f"SELECT count(*) FROM items WHERE {statement}", values).fetchone()[0])
-
-        if not asked("id = ?", id_):
+        count = partial(ItemRow.table.count, self.connection)
+        if not count("id = ?", id_):
             return id_
-        number = asked("id > ? AND id < ?", f"{id_}-", f"{id_}.") + 2  # the first free one, if none was renamed
-        while asked("id = ?", f"{id_}-{number}"):
+        number = count("id > ? AND id < ?", f"{id_}-", f"{id_}.") + 2  # the first free one, if none was renamed
+        while count("id = ?", f"{id_}-{number}"):
             number += 1
         return f"{id_}-{number}"
 
     def record(self, session: Session, item: Item) -> dict[str, str]:
         """Return what promotion added to an item's metadata."""
         statement = "SELECT record FROM items WHERE key = ?"
-        record: dict[str, str] = json.loads(
-            self.connection.execute(statement, (key_of(session, item),)).fetchone()[0]
-        )
-        return record
+        (text,) = self.connection.execute(statement, (key_of(session, item),)).fetchone()
+        return dict[str, str](json.loads(text))
 
     def change(self, session: Session, item: Item, **values: Any) -> Item:  # noqa: ANN401
         """Set these columns of an item; returns the item."""
-        self._set("items", key_of(session, item), values)
+        ItemRow.table.change(self.connection, "key = ?", key_of(session, item), **stored(values))
         return replace(item, **{name: value for name, value in values.items() if hasattr(item, name)})
 
     def leave(
-        self,
-        session: Session,
-        item: Item,
-        reason: str,
-        now: datetime,
-        *,
-        rescue: bool = False,
+        self, session: Session, item: Item, reason: str, now: datetime, *, rescue: bool = False,
         action: str = "archived",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Archive an item, without the texts that were forgotten for good.
 
         The next dream is given what mattered, or what is to be rescued, but nothing that was hidden.
@@ -201,14 +174,9 @@ class Sessions:
         mattered = item.importance >= RESCUE_IMPORTANCE or item.access_count >= RESCUE_ACCESSES
         awaits_dream = item.state != State.HIDDEN and (rescue or mattered)
         self.change(
-            session,
-            left,
-            state=State.ARCHIVED.value,
-            state_reason=reason,
-            rescue=rescue,
-            pairs=full_text.pairs(left.content),
-            dreamt_in=None if awaits_dream else 0,
-        )
+            session, left, state=State.ARCHIVED, state_reason=reason, rescue=rescue,
+            pairs=full_text.pairs(left.content), dreamt_in=None if awaits_dream else 0,
+        )  # fmt: skip
         self._index(key_of(session, left))
         self.log(session, action, now, left, reason, **({"rescue": 1} if rescue else {}))
 
@@ -216,31 +184,28 @@ class Sessions:
         known = self.forgotten.tombstones().anywhere
         if not known:
             return item
-        values: dict[str, Any] = {
+        words: dict[str, Any] = {
             "content": known.without(item.content),
             "tags": tuple(tag for tag in item.tags if not known.found(tag)),
-            "metadata": {
-                name: value for name, value in item.metadata.items() if not (known.found(name) or known.found(value))
-            },
+            "metadata": {name: one for name, one in item.metadata.items() if not any(map(known.found, (name, one)))},
             "agent_id": known.without(item.agent_id),
             "source": known.without(item.source),
         }
-        left = replace(item, **values)
+        left = replace(item, **words)
         if left == item:
             return item
         self.forgotten.count()
         if not left.content and item.content:
             return left  # it is purged
-        return self.change(
-            session, item, id=self.free_id(working_id(session.id, left.content, item.created_at)), **values
-        )
+        new = self.free_id(working_id(session.id, left.content, item.created_at))
+        return self.change(session, item, id=new, **words)
 
     def restore(self, session: Session, item: Item, now: datetime, **values: object) -> Item:
         """Return an archived or hidden item to the set, with these columns changed."""
         self.log(session, "restored", now, item, item.state_reason)
         self._unindex([key_of(session, item)])
         return self.change(
-            session, item, state=State.LIVE.value, state_reason="", rescue=False, pairs="", dreamt_in=None, **values
+            session, item, state=State.LIVE, state_reason="", rescue=False, pairs="", dreamt_in=None, **values
         )
 
     def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
@@ -294,10 +259,8 @@ class Sessions:
 
     def mark_dreamt(self, items: Iterable[Item], version: int) -> None:
         """Mark these items as taken in by the dream of this version."""
-        self.connection.execute(
-            f"UPDATE items SET dreamt_in = ? WHERE dreamt_in IS NULL AND state = 'archived' AND id IN ({_LISTED})",
-            (version, json.dumps([item.id for item in items])),
-        )
+        which = f"dreamt_in IS NULL AND state = 'archived' AND id IN ({_LISTED})"
+        ItemRow.table.change(self.connection, which, json.dumps([item.id for item in items]), dreamt_in=version)
 
     def undreamt_count(self, most: int) -> int:
         """Return how many items wait for the next dream; counting stops at `most`."""
@@ -327,11 +290,10 @@ class Sessions:
         **figures: float | str,
     ) -> None:  # fmt: skip
         """Log what happened, when and why; nothing of what an item says. Events are only ever added."""
-        key = key_of(session, item) if item else None
-        self.connection.execute(
-            "INSERT INTO item_events (at, session, item, action, reason, figures) VALUES (?, ?, ?, ?, ?, ?)",
-            (to_text(now), session.key, key, action, reason, json.dumps(figures)),
-        )
+        ItemEventRow.table.add(
+            self.connection, None, at=now, session=session.key, item=key_of(session, item) if item else None,
+            action=action, reason=reason, figures=json.dumps(figures),
+        )  # fmt: skip
 
     def events(
         self, session: Session, item: Item | None = None, limit: int = -1, after: int | None = None
@@ -340,10 +302,8 @@ class Sessions:
 
         `after` is the key of the last event that the caller has.
         """
-        if item is None:
-            which, key, past, order = "e.session", session.key, "<", "DESC"
-        else:
-            which, key, past, order = "e.item", key_of(session, item), ">", "ASC"
+        which, past, order = ("e.session", "<", "DESC") if item is None else ("e.item", ">", "ASC")
+        key = session.key if item is None else key_of(session, item)
         known = after if after is not None else -1 if item else (1 << 63) - 1
         rows = self.connection.execute(
             "SELECT e.*, i.id AS item_id FROM item_events e LEFT JOIN items i ON i.key = e.item"
@@ -351,14 +311,3 @@ class Sessions:
             (key, known, limit),
         )
         return [event_of(row) for row in rows.fetchall()]
-
-    def last_event(self, session: Session, item: Item) -> tuple[str, str]:
-        """Return the action and the reason of an item's last event."""
-        statement = "SELECT action, reason FROM item_events WHERE item = ? ORDER BY key DESC LIMIT 1"
-        action, reason = self.connection.execute(statement, (key_of(session, item),)).fetchone() or ("", "")
-        return action, reason
-
-    def _set(self, table: str, key: int, values: Mapping[str, object]) -> None:
-        changes = ", ".join(f"{name} = ?" for name in values)
-        bound = (*map(stored, values.values()), key)
-        self.connection.execute(f"UPDATE {table} SET {changes} WHERE key = ?", bound)

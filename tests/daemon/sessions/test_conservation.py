@@ -187,7 +187,7 @@ class Session(RuleBasedStateMachine):
             sum(item.promoted_to_id is not None for item in held),
             sum(item.is_expired(self.now) for item in held),
         )
-        assert kept.pending_promotion == len(decides.earned(View([item.held for item in held], 0, self.now)))
+        assert kept.pending_promotion == len(decides.earned(View(held, 0, self.now)))
         assert kept.by_priority == {one: sum(item.priority == one for item in held) for one in WEIGHTS}
         if held:
             assert kept.avg_access_count == round(sum(item.access_count for item in held) / len(held), 6)

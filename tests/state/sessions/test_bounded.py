@@ -3,9 +3,9 @@ from datetime import timedelta
 import pytest
 
 from state.errors import UsageError
-from state.sessions.item import Held, State
+from state.sessions.item import Item, State
 from state.sessions.policies import FORGOTTEN, Bounded, Plan
-from tests.state.sessions.items import HOUR, MINUTE, START, held, left, view
+from tests.state.sessions.items import HOUR, MINUTE, START, item, left, view
 
 CAPACITY = "capacity_exceeded"
 CAPACITY_EXPIRED, CAPACITY_LOW, CAPACITY_PROTECTED = (
@@ -14,17 +14,17 @@ CAPACITY_EXPIRED, CAPACITY_LOW, CAPACITY_PROTECTED = (
 MICROSECOND = timedelta(microseconds=1)
 
 
-def add(items: list[Held], policy: Bounded) -> Plan:
+def add(items: list[Item], policy: Bounded) -> Plan:
     """The last of the items is the new one."""
     return policy.admit(view(items), items[-1].id)
 
 
-def ordered(items: list[Held], policy: Bounded, step: int | None = None) -> list[tuple[int, str]]:
+def ordered(items: list[Item], policy: Bounded, step: int | None = None) -> list[tuple[int, str]]:
     return [(one.item.seq, one.reason) for one in policy.order(view(items, step))]
 
 
 def test_sixty_four_items_fit_and_one_more_takes_the_place_of_the_oldest() -> None:
-    items = [held(seq) for seq in range(65)]
+    items = [item(seq) for seq in range(65)]
     assert add(items[:64], Bounded()).steps == ()
     plan = add(items, Bounded())
     assert left(plan) == [0]
@@ -35,13 +35,13 @@ def test_sixty_four_items_fit_and_one_more_takes_the_place_of_the_oldest() -> No
 
 
 def test_four_thousand_tokens_fit_and_one_more_evicts() -> None:
-    items = [held(seq, token_count=1000) for seq in range(4)]
+    items = [item(seq, token_count=1000) for seq in range(4)]
     assert add(items, Bounded()).steps == ()
-    assert left(add([*items, held(4)], Bounded())) == [0]
+    assert left(add([*items, item(4)], Bounded())) == [0]
 
 
 def test_items_leave_until_both_limits_hold() -> None:
-    items = [held(seq, token_count=10) for seq in range(6)]
+    items = [item(seq, token_count=10) for seq in range(6)]
     assert left(add(items, Bounded(max_items=4))) == [0, 1]
     assert left(add(items, Bounded(max_items=5, max_tokens=30))) == [0, 1, 2]
     assert left(add(items, Bounded(max_items=2, max_tokens=50))) == [0, 1, 2, 3]
@@ -59,59 +59,59 @@ def test_items_leave_until_both_limits_hold() -> None:
     ],
 )
 def test_the_bands_begin_at_three_and_at_seven_tenths(importance: float, reason: str) -> None:
-    one = held(importance=importance)
+    one = item(importance=importance)
     assert ordered([one], Bounded()) == [(0, reason)]
     assert Bounded().protects(one) is (reason == CAPACITY_PROTECTED)
 
 
 def test_low_goes_before_middling_and_protected_last_and_the_oldest_first_in_each() -> None:
     worth = [0.9, 0.5, 0.1, 0.29, 0.3, 0.7]
-    items = [held(seq, importance=one) for seq, one in enumerate(worth)]
+    items = [item(seq, importance=one) for seq, one in enumerate(worth)]
     assert [seq for seq, _ in ordered(items, Bounded())] == [2, 3, 1, 4, 0, 5]
 
 
 def test_recent_ones_go_after_others_of_their_band() -> None:
     items = [
-        held(0, step_index=10),
-        held(1, step_index=5),
-        held(2, step_index=4),
-        held(3, step_index=9, importance=0.1),
+        item(0, step_index=10),
+        item(1, step_index=5),
+        item(2, step_index=4),
+        item(3, step_index=9, importance=0.1),
     ]
     # At step 10, five steps back is recent and six is not.
     assert [seq for seq, _ in ordered(items, Bounded())] == [3, 2, 0, 1]
 
 
 def test_expired_by_steps_is_older_than_twenty() -> None:
-    items = [held(0, importance=0.1, step_index=30), held(1, step_index=10), held(2, step_index=9)]
+    items = [item(0, importance=0.1, step_index=30), item(1, step_index=10), item(2, step_index=9)]
     assert ordered(items, Bounded()) == [(2, CAPACITY_EXPIRED), (0, CAPACITY_LOW), (1, CAPACITY)]
 
 
 def test_expired_by_the_clock_is_older_than_an_hour() -> None:
     hour, older = START - HOUR, START - HOUR - MICROSECOND
-    items = [held(0, importance=0.1), held(1, created_at=hour), held(2, created_at=older)]
+    items = [item(0, importance=0.1), item(1, created_at=hour), item(2, created_at=older)]
     assert ordered(items, Bounded()) == [(2, CAPACITY_EXPIRED), (0, CAPACITY_LOW), (1, CAPACITY)]
 
 
 def test_of_expired_ones_the_band_decides_then_recency_then_who_came_first() -> None:
     old = START - 2 * HOUR
     items = [
-        held(0, importance=0.5, created_at=old, step_index=30),
-        held(1, importance=0.5, step_index=3),
-        held(2, importance=0.5, created_at=old, step_index=3),
-        held(3, importance=0.2, created_at=old, step_index=30),
-        held(4, importance=0.2, step_index=9),
+        item(0, importance=0.5, created_at=old, step_index=30),
+        item(1, importance=0.5, step_index=3),
+        item(2, importance=0.5, created_at=old, step_index=3),
+        item(3, importance=0.2, created_at=old, step_index=30),
+        item(4, importance=0.2, step_index=9),
     ]
     assert [seq for seq, _ in ordered(items, Bounded())] == [4, 3, 1, 2, 0]
 
 
 def test_protected_ones_are_the_last_resort_expired_or_not() -> None:
     old = START - 2 * HOUR
-    items = [held(0, importance=0.9), held(1, importance=0.9, created_at=old), held(2, importance=0.1)]
+    items = [item(0, importance=0.9), item(1, importance=0.9, created_at=old), item(2, importance=0.1)]
     assert ordered(items, Bounded()) == [(2, CAPACITY_LOW), (1, CAPACITY_PROTECTED), (0, CAPACITY_PROTECTED)]
 
 
 def test_the_bound_wins_over_protection_oldest_first() -> None:
-    items = [held(seq, importance=0.7 + seq / 100, created_at=START + seq * MINUTE) for seq in range(5)]
+    items = [item(seq, importance=0.7 + seq / 100, created_at=START + seq * MINUTE) for seq in range(5)]
     plan = add(items, Bounded(max_items=3))
     assert [(step.item.seq, step.reason, step.rescue) for step in plan.steps] == [
         (0, CAPACITY_PROTECTED, True),
@@ -121,14 +121,14 @@ def test_the_bound_wins_over_protection_oldest_first() -> None:
 
 
 def test_a_new_item_may_be_its_own_victim() -> None:
-    items = [*(held(seq, importance=0.9) for seq in range(3)), held(3, importance=0.69)]
+    items = [*(item(seq, importance=0.9) for seq in range(3)), item(3, importance=0.69)]
     assert left(add(items, Bounded(max_items=3))) == [3]
-    items[3] = held(3, importance=0.7)
+    items[3] = item(3, importance=0.7)
     assert left(add(items, Bounded(max_items=3))) == [0]
 
 
 def test_softly_forgotten_ones_are_the_first_to_leave() -> None:
-    items = [held(0, importance=0.1), held(1, importance=0.9, state=State.HIDDEN), held(2)]
+    items = [item(0, importance=0.1), item(1, importance=0.9, state=State.HIDDEN), item(2)]
     plan = add(items, Bounded(max_items=2))
     assert [(step.item.seq, step.reason, step.rescue) for step in plan.steps] == [(1, FORGOTTEN, False)]
 
@@ -136,12 +136,12 @@ def test_softly_forgotten_ones_are_the_first_to_leave() -> None:
 def test_age_alone_evicts_nothing_on_add_and_everything_expired_on_a_sweep() -> None:
     old = START - 2 * HOUR
     items = [
-        held(0, created_at=old, importance=0.9),
-        held(1, created_at=old),
-        held(2, step_index=30),
-        held(3, step_index=9, importance=0.1),
-        held(4, created_at=old, state=State.HIDDEN),
-        held(5, state=State.HIDDEN, step_index=30),
+        item(0, created_at=old, importance=0.9),
+        item(1, created_at=old),
+        item(2, step_index=30),
+        item(3, step_index=9, importance=0.1),
+        item(4, created_at=old, state=State.HIDDEN),
+        item(5, state=State.HIDDEN, step_index=30),
     ]
     assert add(items, Bounded()).steps == ()
     plan = Bounded().tick(view(items))
@@ -155,11 +155,11 @@ def test_age_alone_evicts_nothing_on_add_and_everything_expired_on_a_sweep() -> 
 def test_the_published_scenario() -> None:
     """105 items come by step 20, 4,500 tokens; the low ones of the first steps make room. 64 items are the bound."""
     policy = Bounded(max_items=100)
-    items: list[Held] = []
+    items: list[Item] = []
     for step, count, tokens in ((0, 10, 50), (5, 20, 50), (10, 30, 34), (15, 25, 40), (20, 20, 48)):
         for _ in range(count):
             low = step <= 5 and len(items) % 2
-            items.append(held(len(items), step_index=step, token_count=tokens, importance=0.1 if low else 0.5))
+            items.append(item(len(items), step_index=step, token_count=tokens, importance=0.1 if low else 0.5))
             gone = add(items, policy).steps
             assert all(victim.item.importance < 0.3 and victim.item.step_index <= 5 for victim in gone)
             items = [one for one in items if one not in [victim.item for victim in gone]]
@@ -186,7 +186,7 @@ def test_thresholds_are_configuration() -> None:
     own = Bounded.of(
         {"importance_threshold_low": 0.5, "importance_threshold_high": 0.5, "recent_window": 0, "step_ttl": 1}
     )
-    items = [held(0, importance=0.49, step_index=9), held(1, importance=0.5, step_index=10), held(2, step_index=8)]
+    items = [item(0, importance=0.49, step_index=9), item(1, importance=0.5, step_index=10), item(2, step_index=8)]
     assert ordered(items, own) == [(0, CAPACITY_LOW), (2, CAPACITY_PROTECTED), (1, CAPACITY_PROTECTED)]
     with pytest.raises(UsageError, match=r"importance_threshold_low: 0\.8 is above importance_threshold_high, 0\.7"):
         Bounded.of({"importance_threshold_low": 0.8})

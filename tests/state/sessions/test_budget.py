@@ -1,24 +1,26 @@
+from dataclasses import replace
+
 import pytest
 
 from state.errors import UsageError
-from state.sessions.item import Held, State
+from state.sessions.item import Item, State
 from state.sessions.policies import FORGOTTEN, Action, Budget, Plan
-from tests.state.sessions.items import MINUTE, START, held, left, view
+from tests.state.sessions.items import MINUTE, START, item, left, view
 
 HARD_LIMIT, SOFT_LIMIT = "hard_limit", "soft_limit"
 BUDGET = Budget()
 PROTECTED_TAGS = BUDGET.protected_tags
 
 
-def many(count: int, protected: tuple[int, ...] = ()) -> list[Held]:
+def many(count: int, protected: tuple[int, ...] = ()) -> list[Item]:
     """So many, a minute apart; the protected ones have a tag of those that protect."""
     return [
-        held(seq, created_at=START + seq * MINUTE, tags=("todo", "insight") if seq in protected else ("todo",))
+        item(seq, created_at=START + seq * MINUTE, tags=("todo", "insight") if seq in protected else ("todo",))
         for seq in range(count)
     ]
 
 
-def check(items: list[Held], budget: Budget = BUDGET) -> Plan:
+def check(items: list[Item], budget: Budget = BUDGET) -> Plan:
     plan = budget.tick(view(items))
     assert budget.admit(view(items), items[-1].id) == plan, "a tick and an add check alike"
     return plan
@@ -65,19 +67,19 @@ def test_forty_nine_are_below_the_hard_limit() -> None:
 
 @pytest.mark.parametrize("tag", PROTECTED_TAGS)
 def test_the_six_tags_protect_in_exactly_this_case(tag: str) -> None:
-    assert BUDGET.protects(held(tags=("other", tag)))
-    assert not BUDGET.protects(held(tags=(tag.capitalize(), tag.upper(), f"{tag} ", f"{tag}s")))
+    assert BUDGET.protects(item(tags=("other", tag)))
+    assert not BUDGET.protects(item(tags=(tag.capitalize(), tag.upper(), f"{tag} ", f"{tag}s")))
 
 
 def test_protection_can_be_switched_off_and_changed() -> None:
-    assert not BUDGET.model_copy(update={"tag_aware_archival": False}).protects(held(tags=("insight",)))
+    assert not BUDGET.model_copy(update={"tag_aware_archival": False}).protects(item(tags=("insight",)))
     own = Budget.of({"protected_tags": ["keep"]})
-    assert own.protects(held(tags=("keep",)))
-    assert not own.protects(held(tags=("insight",)))
+    assert own.protects(item(tags=("keep",)))
+    assert not own.protects(item(tags=("insight",)))
 
 
 def test_the_oldest_is_the_one_made_first_and_then_the_one_that_came_first() -> None:
-    items = [held(seq, created_at=START - (seq // 2) * MINUTE) for seq in range(6)]
+    items = [item(seq, created_at=START - (seq // 2) * MINUTE) for seq in range(6)]
     budget = Budget(soft_limit=6, hard_limit=9, batch_size=4)
     assert left(check(items, budget)) == [4, 5, 2, 3]
 
@@ -89,7 +91,7 @@ def test_a_batch_may_be_of_another_size_and_takes_no_more_than_there_are() -> No
 
 
 def test_softly_forgotten_ones_leave_first_and_never_become_permanent() -> None:
-    items = [one._replace(state=State.HIDDEN) if one.seq in (20, 30) else one for one in many(35)]
+    items = [replace(one, state=State.HIDDEN) if one.seq in (20, 30) else one for one in many(35)]
     plan = check(items)
     assert left(plan) == [20, 30, *range(8)]
     assert [(step.action, step.reason) for step in plan.steps[:3]] == [
@@ -155,4 +157,4 @@ def test_limits_that_contradict_each_other_are_refused() -> None:
 def test_it_is_checked_every_thirty_seconds() -> None:
     assert BUDGET.tick_seconds == 30
     assert BUDGET.lifetime("medium") is None
-    assert BUDGET.earned(view([held()])) == ()
+    assert BUDGET.earned(view([item()])) == ()

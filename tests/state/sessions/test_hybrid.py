@@ -1,14 +1,16 @@
+from dataclasses import replace
+
 import pytest
 
-from state.sessions.item import Held, State
+from state.sessions.item import Item, State
 from state.sessions.policies import FORGOTTEN, Action, Hybrid, Plan
-from tests.state.sessions.items import DAY, HOUR, START, held, left, seqs, view
+from tests.state.sessions.items import DAY, HOUR, START, item, left, seqs, view
 
 TOKEN_LIMIT = "token_limit"
 NAMES = ("random_note", "debug_log", "temp_calc", "user_pref", "architecture_decision")
 
 
-def published() -> list[Held]:
+def published() -> list[Item]:
     """The working memory of the source's figure; importance is there from 0 to 10."""
     figures = [
         (0.1, 2000, HOUR),
@@ -18,12 +20,12 @@ def published() -> list[Held]:
         (1.0, 3000, 3 * DAY),
     ]
     return [
-        held(seq, id=name, importance=importance, token_count=tokens, created_at=START - age)
+        item(seq, id=name, importance=importance, token_count=tokens, created_at=START - age)
         for seq, (name, (importance, tokens, age)) in enumerate(zip(NAMES, figures, strict=True))
     ]
 
 
-def add(items: list[Held], new: Held, max_tokens: int) -> Plan:
+def add(items: list[Item], new: Item, max_tokens: int) -> Plan:
     return Hybrid(max_tokens=max_tokens).admit(view([*items, new]), new.id)
 
 
@@ -32,7 +34,7 @@ def evicted(plan: Plan) -> list[str]:
 
 
 def test_five_thousand_tokens_are_freed_as_in_the_figure() -> None:
-    new = held(9, id="new", importance=0.7, token_count=5000)
+    new = item(9, id="new", importance=0.7, token_count=5000)
     plan = add(published(), new, max_tokens=8200)
     assert evicted(plan) == ["random_note", "temp_calc", "debug_log"]
     assert {(step.action, step.reason, step.leaves) for step in plan.steps} == {(Action.ARCHIVE, TOKEN_LIMIT, True)}
@@ -41,43 +43,43 @@ def test_five_thousand_tokens_are_freed_as_in_the_figure() -> None:
 
 def test_only_the_deficit_is_freed() -> None:
     # Use case 1: 127,500 of 128,000 are taken, 5,000 come: 4,500 have to go.
-    rest = held(8, id="rest", importance=1.0, token_count=127_500 - 8200)
-    new = held(9, id="new", importance=0.7, token_count=5000)
+    rest = item(8, id="rest", importance=1.0, token_count=127_500 - 8200)
+    new = item(9, id="new", importance=0.7, token_count=5000)
     assert evicted(add([*published(), rest], new, 128_000)) == ["random_note", "temp_calc", "debug_log"]
-    smaller = new._replace(token_count=4100)  # 3,600 have to go: exactly what the first two have
+    smaller = replace(new, token_count=4100)  # 3,600 have to go: exactly what the first two have
     assert evicted(add([*published(), rest], smaller, 128_000)) == ["random_note", "temp_calc"]
-    larger = new._replace(token_count=4101)
+    larger = replace(new, token_count=4101)
     assert evicted(add([*published(), rest], larger, 128_000)) == ["random_note", "temp_calc", "debug_log"]
 
 
 def test_what_fits_to_the_last_token_evicts_nothing() -> None:
-    new = held(9, id="new", token_count=300)
+    new = item(9, id="new", token_count=300)
     assert add(published(), new, 8500).steps == ()
     assert evicted(add(published(), new, 8499)) == ["random_note"]
 
 
 def test_of_equal_importance_the_oldest_goes_first_and_then_the_first_that_came() -> None:
     ages = [HOUR, 3 * DAY, 5 * DAY, 3 * DAY]
-    items = [held(seq, token_count=1000, created_at=START - age) for seq, age in enumerate(ages)]
-    new = held(9, token_count=2000)
+    items = [item(seq, token_count=1000, created_at=START - age) for seq, age in enumerate(ages)]
+    new = item(9, token_count=2000)
     assert left(add(items, new, 4000)) == [2, 1]
 
 
 def test_the_published_order() -> None:
     figures = [(0.1, 5 * DAY), (0.1, HOUR), (0.5, 5 * DAY), (0.5, HOUR), (1.0, 5 * DAY), (1.0, HOUR)]
-    items = [held(seq, importance=worth, created_at=START - age) for seq, (worth, age) in enumerate(figures)]
+    items = [item(seq, importance=worth, created_at=START - age) for seq, (worth, age) in enumerate(figures)]
     order = Hybrid().order(view(items[::-1]))
     assert seqs([step.item for step in order]) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_new_item_is_never_its_own_victim() -> None:
-    new = held(9, id="new", importance=0.0, token_count=8200)
+    new = item(9, id="new", importance=0.0, token_count=8200)
     assert sorted(evicted(add(published(), new, 8200))) == sorted(NAMES)
 
 
 def test_softly_forgotten_ones_go_first() -> None:
-    items = [one._replace(state=State.HIDDEN) if one.id == "architecture_decision" else one for one in published()]
-    plan = add(items, held(9, id="new", token_count=3001), 8200)
+    items = [replace(one, state=State.HIDDEN) if one.id == "architecture_decision" else one for one in published()]
+    plan = add(items, item(9, id="new", token_count=3001), 8200)
     assert evicted(plan) == ["architecture_decision", "random_note"]
     assert [step.reason for step in plan.steps] == [FORGOTTEN, TOKEN_LIMIT]
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from state.errors import UsageError
-from state.sessions.checks import checked_content, checked_importance
+from state.sessions.checks import MAX_CONTENT_BYTES, checked_importance, checked_text
 from state.sessions.item import WEIGHTS, promoted_id, score, tokens_of, working_id
 from tests.state.sessions.items import HOUR, MINUTE, START
 
@@ -100,10 +100,10 @@ def test_an_id_says_where_how_it_begins_and_when(session: str, content: str, exp
 
 def test_content_is_one_character_to_a_hundred_kilobytes() -> None:
     for text in ("x", " ", "x" * 102_400, "é" * 51_200):
-        assert checked_content(text) == text
+        assert checked_text("content", text, MAX_CONTENT_BYTES) == text
     for text in ("", "x" * 102_401, "é" * 51_200 + "x", "half \ud800"):
         with pytest.raises(UsageError, match="content: "):
-            checked_content(text)
+            checked_text("content", text, MAX_CONTENT_BYTES)
 
 
 def test_tokens_are_about_those_of_a_model_and_never_none() -> None:

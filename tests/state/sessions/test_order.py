@@ -1,13 +1,14 @@
 """Who leaves, against the published keys, sorted the slow way."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.sessions.item import Held, State
+from state.sessions.item import Item, State
 from state.sessions.policies import Action, Bounded, Budget, Hybrid
-from tests.state.sessions.items import START, held, view
+from tests.state.sessions.items import START, item, view
 
 CAPACITY_PROTECTED = "capacity_exceeded_protected"
 WORTH = st.sampled_from([0.0, 0.1, 0.29, 0.3, 0.5, 0.69, 0.7, 0.9, 1.0]) | st.floats(0, 1)
@@ -16,11 +17,11 @@ AGES = st.sampled_from([3_600.0, 3_600.000001, 3_599.999999, 0.0, 7_200.0, -60.0
 
 
 @st.composite
-def sets(draw: st.DrawFn) -> list[Held]:
+def sets(draw: st.DrawFn) -> list[Item]:
     """Items in any order of creation, step and arrival."""
     numbers = draw(st.lists(st.integers(0, 10_000), unique=True, min_size=1, max_size=30))
     return [
-        held(
+        item(
             seq,
             importance=draw(WORTH),
             token_count=draw(st.integers(1, 50)),
@@ -51,7 +52,7 @@ def bounds(draw: st.DrawFn) -> Bounded:
     )
 
 
-def published_key(policy: Bounded, one: Held, step: int, now: datetime) -> tuple[object, ...]:
+def published_key(policy: Bounded, one: Item, step: int, now: datetime) -> tuple[object, ...]:
     """(protected, not expired, band, recent, seq), after what is softly forgotten."""
     if one.state == State.HIDDEN:
         return (0, one.seq)
@@ -64,19 +65,19 @@ def published_key(policy: Bounded, one: Held, step: int, now: datetime) -> tuple
 
 
 @given(sets(), bounds())
-def test_bounded_items_leave_in_the_order_of_the_published_key(items: list[Held], policy: Bounded) -> None:
+def test_bounded_items_leave_in_the_order_of_the_published_key(items: list[Item], policy: Bounded) -> None:
     seen = view(items)
     order = [step.item for step in policy.order(seen)]
     assert order == sorted(items, key=lambda one: published_key(policy, one, seen.step, START))
 
 
 @given(sets(), bounds())
-def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list[Held], policy: Bounded) -> None:
+def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list[Item], policy: Bounded) -> None:
     seen = view(items)
     gone = policy.admit(seen, items[-1].id).steps
     ranked = sorted(items, key=lambda one: published_key(policy, one, seen.step, START))
 
-    def fits(kept: list[Held]) -> bool:
+    def fits(kept: list[Item]) -> bool:
         return len(kept) <= policy.max_items and sum(one.token_count for one in kept) <= policy.max_tokens
 
     needed = next(count for count in range(len(items) + 1) if fits(ranked[count:]))
@@ -89,16 +90,16 @@ def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list
 
 
 @given(sets(), bounds())
-def test_a_sweep_takes_exactly_what_is_expired(items: list[Held], policy: Bounded) -> None:
+def test_a_sweep_takes_exactly_what_is_expired(items: list[Item], policy: Bounded) -> None:
     seen = view(items)
     swept = [step.item for step in policy.tick(seen).steps]
     assert sorted(one.seq for one in swept) == sorted(
-        one.seq for one in items if not published_key(policy, one._replace(state=State.LIVE), seen.step, START)[2]
+        one.seq for one in items if not published_key(policy, replace(one, state=State.LIVE), seen.step, START)[2]
     )
 
 
 @given(sets(), st.integers(1, 1_500))
-def test_hybrid_takes_the_shortest_beginning_that_covers_the_deficit(items: list[Held], limit: int) -> None:
+def test_hybrid_takes_the_shortest_beginning_that_covers_the_deficit(items: list[Item], limit: int) -> None:
     new = items[-1]
     policy = Hybrid(max_tokens=max(limit, new.token_count))
     ranked = sorted(items, key=lambda one: (one.state == State.LIVE, one.importance, one.created_at, one.seq))
@@ -110,7 +111,7 @@ def test_hybrid_takes_the_shortest_beginning_that_covers_the_deficit(items: list
 
 
 @given(sets(), st.integers(1, 20), st.integers(0, 20), st.integers(1, 20))
-def test_budget_takes_one_batch_of_the_oldest(items: list[Held], soft: int, above: int, batch: int) -> None:
+def test_budget_takes_one_batch_of_the_oldest(items: list[Item], soft: int, above: int, batch: int) -> None:
     policy = Budget(soft_limit=soft, hard_limit=soft + above, batch_size=batch)
     steps = policy.tick(view(items)).steps
     oldest = sorted(items, key=lambda one: (one.state == State.LIVE, one.created_at, one.seq))

@@ -14,7 +14,6 @@ from state.sessions.selection import (
     filters_of,
     is_about,
     meant,
-    named_id,
     relevance,
     standing,
     summary_of,
@@ -247,12 +246,7 @@ def four() -> list[Item]:
 
 
 def names(text: str, mode: str = "soft") -> list[int]:
-    assert named_id(text) == ""
     return seqs(meant(text, four(), mode))
-
-
-def test_an_id_is_named_as_it_is() -> None:
-    assert named_id("id:working_memory_s-the key_20260101-000000") == "working_memory_s-the key_20260101-000000"
 
 
 @pytest.mark.parametrize(
@@ -280,7 +274,7 @@ def test_an_id_is_named_as_it_is() -> None:
 )
 def test_anything_else_is_unsupported(text: str) -> None:
     with pytest.raises(UnsupportedInstructionError) as refused:
-        named_id(text)
+        meant(text, four(), "soft")
     assert refused.value.code == "UNSUPPORTED_INSTRUCTION"
     assert "use 'oldest', 'least important', 'position:N', 'before:step_N' or 'id:MEMORY_ID'" in str(refused.value)
     assert len(str(refused.value)) < 300

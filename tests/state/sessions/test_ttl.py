@@ -1,10 +1,11 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from state.sessions.item import Held, State
+from state.sessions.item import Item, State
 from state.sessions.policies import Action, Ttl
-from tests.state.sessions.items import DAY, HOUR, SECOND, START, held, item, view
+from tests.state.sessions.items import DAY, HOUR, SECOND, START, item, view
 
 EXPIRED, ENOUGH_ACCESSES, IMPORTANT_ENOUGH = "expired", "access_count", "importance_score"
 CRITICAL_AND_ACCESSED, AGED_AND_ACTIVE = "critical_and_accessed", "aged_and_active"
@@ -12,9 +13,9 @@ TTL = Ttl()
 MICROSECOND = timedelta(microseconds=1)
 
 
-def added(seq: int = 0, **fields: object) -> Held:
-    one = held(seq, **fields)
-    return one._replace(expires_at=one.created_at + timedelta(seconds=TTL.ttl_seconds[one.priority]))  # type: ignore[index]
+def added(seq: int = 0, **fields: object) -> Item:
+    one = item(seq, **fields)
+    return replace(one, expires_at=one.created_at + timedelta(seconds=TTL.ttl_seconds[one.priority]))  # type: ignore[index]
 
 
 @pytest.mark.parametrize(("priority", "hours"), [("low", 1), ("medium", 4), ("high", 12), ("critical", 24)])
@@ -29,21 +30,21 @@ def test_the_priority_says_how_long_an_item_lives(priority: str, hours: int) -> 
 def test_enough_accesses_make_an_item_eligible(priority: str, accesses: int) -> None:
     # Old, so that it is not the score; below six hours, so that it is not the age.
     now = START + 5 * HOUR
-    assert TTL.eligible(held(priority=priority, access_count=accesses), now) == ENOUGH_ACCESSES
-    assert TTL.eligible(held(priority=priority, access_count=accesses - 1), now) == ""
+    assert TTL.eligible(item(priority=priority, access_count=accesses), now) == ENOUGH_ACCESSES
+    assert TTL.eligible(item(priority=priority, access_count=accesses - 1), now) == ""
 
 
 def test_a_critical_one_is_eligible_from_its_first_access() -> None:
-    assert TTL.eligible(held(priority="critical"), START) == CRITICAL_AND_ACCESSED
-    assert TTL.eligible(held(priority="high"), START) == ""
-    assert TTL.eligible(held(priority="critical", access_count=10), START + 5 * HOUR) == ENOUGH_ACCESSES
+    assert TTL.eligible(item(priority="critical"), START) == CRITICAL_AND_ACCESSED
+    assert TTL.eligible(item(priority="high"), START) == ""
+    assert TTL.eligible(item(priority="critical", access_count=10), START + 5 * HOUR) == ENOUGH_ACCESSES
     later = TTL.model_copy(update={"promote_critical_accesses": 2})
-    assert later.eligible(held(priority="critical"), START) == ""
+    assert later.eligible(item(priority="critical"), START) == ""
 
 
 def test_a_score_of_eight_tenths_makes_an_item_eligible_and_a_millionth_less_does_not() -> None:
     # high: .36 + .3·(1 − age/12 h) + .15 + .0x; with 9 accesses and 200 characters: .83 − .3·age/12 h
-    often = held(priority="high", access_count=9, content="x" * 200)
+    often = item(priority="high", access_count=9, content="x" * 200)
     reached = START + 1.2 * HOUR  # .83 − .03
     assert TTL.eligible(often, reached) == IMPORTANT_ENOUGH
     # .3 / 43,200 s is a 144,000th a second: .07 s is less than half a millionth, .08 s more
@@ -53,23 +54,23 @@ def test_a_score_of_eight_tenths_makes_an_item_eligible_and_a_millionth_less_doe
 
 def test_more_than_six_hours_with_five_accesses_make_an_item_eligible() -> None:
     six = START + 6 * HOUR
-    assert TTL.eligible(held(priority="high", access_count=5), six) == ""
-    assert TTL.eligible(held(priority="high", access_count=5), six + MICROSECOND) == AGED_AND_ACTIVE
-    assert TTL.eligible(held(priority="high", access_count=4), six + MICROSECOND) == ""
+    assert TTL.eligible(item(priority="high", access_count=5), six) == ""
+    assert TTL.eligible(item(priority="high", access_count=5), six + MICROSECOND) == AGED_AND_ACTIVE
+    assert TTL.eligible(item(priority="high", access_count=4), six + MICROSECOND) == ""
 
 
 def test_nothing_is_promoted_inside_add_and_a_critical_one_is_at_its_first_get() -> None:
     one = added(priority="critical")
     assert TTL.admit(view([one]), one.id).steps == ()
-    (step,) = TTL.earned(view([one._replace(access_count=2)]))
+    (step,) = TTL.earned(view([replace(one, access_count=2)]))
     assert (step.action, step.reason, step.leaves) == (Action.PROMOTE, CRITICAL_AND_ACCESSED, False)
     assert TTL.earned(view([added(priority="low")])) == ()
 
 
 def test_what_is_promoted_or_softly_forgotten_is_not_promoted_again() -> None:
     one = added(priority="critical")
-    assert TTL.earned(view([one._replace(promoted_to_id="crystal")])) == ()
-    assert TTL.earned(view([one._replace(state=State.HIDDEN)])) == ()
+    assert TTL.earned(view([replace(one, promoted_to_id="crystal")])) == ()
+    assert TTL.earned(view([replace(one, state=State.HIDDEN)])) == ()
 
 
 def test_cleanup_promotes_what_is_eligible_and_drops_what_is_expired() -> None:
@@ -108,8 +109,8 @@ def test_all_thresholds_are_configuration() -> None:
     own = Ttl.of({**config, "promote_age_seconds": 30, "promote_age_accesses": 1})
     assert own.lifetime("low") == 60
     assert own.lifetime("medium") == 4 * 3600
-    assert own.eligible(held(priority="low", access_count=2), START + 20 * SECOND) == ENOUGH_ACCESSES
-    assert own.eligible(held(priority="low"), START + 31 * SECOND) == AGED_AND_ACTIVE
-    assert own.eligible(held(priority="low"), START + 30 * SECOND) == ""
-    assert own.eligible(held(priority="high", content="x" * 100), START) == IMPORTANT_ENOUGH  # .5
-    assert own.eligible(held(priority="high", content="x" * 99), START) == ""
+    assert own.eligible(item(priority="low", access_count=2), START + 20 * SECOND) == ENOUGH_ACCESSES
+    assert own.eligible(item(priority="low"), START + 31 * SECOND) == AGED_AND_ACTIVE
+    assert own.eligible(item(priority="low"), START + 30 * SECOND) == ""
+    assert own.eligible(item(priority="high", content="x" * 100), START) == IMPORTANT_ENOUGH  # .5
+    assert own.eligible(item(priority="high", content="x" * 99), START) == ""

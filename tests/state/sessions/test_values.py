@@ -3,15 +3,16 @@
 import json
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from state.errors import UnsupportedInstructionError, UsageError
-from state.sessions.checks import checked_content
+from state.errors import NotFoundError, UnsupportedInstructionError, UsageError
+from state.sessions.checks import checked_text
 from state.sessions.item import WEIGHTS, Item, after, promoted_id, score, tokens_of, working_id
 from state.sessions.page import Wanted, page
 from state.sessions.policies import POLICIES, Bounded, policy_of, settings_of
-from state.sessions.selection import context_of, is_about, named_id, relevance, standing, summary_of
+from state.sessions.selection import context_of, is_about, meant, relevance, standing, summary_of
 from state.text.chunks import tokens
 from state.text.words import content_terms
 from tests.state.sessions.items import START, item, seqs
@@ -61,7 +62,7 @@ def test_an_id_is_one_printable_line(session: str, content: str, now: datetime) 
 def test_content_is_taken_as_it_is_or_refused(text: str) -> None:
     assert tokens_of(text) >= 1
     try:
-        assert checked_content(text) == text
+        assert checked_text("content", text, 1_000) == text
     except UsageError:
         assert not text or any("\ud800" <= char <= "\udfff" for char in text)
     else:
@@ -70,13 +71,9 @@ def test_content_is_taken_as_it_is_or_refused(text: str) -> None:
 
 @given(TEXTS)
 def test_an_instruction_is_understood_or_refused(text: str) -> None:
-    try:
-        named_id(text)
-    except UnsupportedInstructionError as refused:
-        said = str(refused)
-    else:
-        said = ""
-    assert said.isprintable()
+    with pytest.raises((UnsupportedInstructionError, NotFoundError)) as refused:
+        meant(text, [], "soft")
+    assert str(refused.value).isprintable()
 
 
 @given(st.sampled_from(list(POLICIES)), st.dictionaries(KEYS, ANYTHING, max_size=4))
@@ -133,7 +130,7 @@ def test_what_holds_the_query_is_relevant_and_nothing_else(contents: list[str], 
 def test_the_pages_of_a_list_together_are_the_list(ids: list[str], limit: int) -> None:
     ids, read, cursor = [id_ for id_ in ids if id_], list[str](), ""
     while True:
-        part = page(ids, Wanted(limit, cursor), str, len)
+        part = page(ids, Wanted(limit, cursor), str, str)
         assert len(part.items) <= limit
         read += part.items
         if part.next_cursor is None:

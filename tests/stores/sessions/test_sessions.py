@@ -34,7 +34,7 @@ def test_what_is_stored_is_read_as_it_was_and_as_policies_see_it(sessions: Sessi
     given = {"tags": ("a", "ü"), "metadata": {"k": "ü"}, "relations": relations, "expires_at": START + DAY}
     made = add(sessions, session, content="x" * 30, agent_id="ada", source="chat", importance=0.7, **given)
     assert sessions.item(session, made.id) == made
-    assert list(sessions.view(session, START).items) == [made.held]
+    assert list(sessions.view(session, START).items) == [made]
     changed = sessions.change(session, made, priority="low", promoted_to_id="p", promoted_at=START, tags=())
     assert sessions.items(session) == [changed]
 
