@@ -7,39 +7,17 @@ from datetime import datetime
 from itertools import islice
 from operator import attrgetter
 
-from daemon.sessions.answers import (
-    Capacity,
-    Departure,
-    Eligible,
-    Leaver,
-    Memories,
-    Pending,
-    Preview,
-    Relevant,
-    SearchResult,
-    SessionStats,
-    Summary,
-    WorkingContext,
-    extended,
-)
+from daemon.sessions import answers
 from daemon.sessions.call import call, find_kept, reading, writing
 from daemon.sessions.promotion import apply_plan, crystal_of, scored_at
 from daemon.workspace.stores import Store
 from state.errors import ExpiredError
 from state.search.ranking import Filters
-from state.sessions.checks import Priority, checked_tags, checked_text, checked_value, shown
+from state.sessions import selection
+from state.sessions.checks import checked_text, shown
 from state.sessions.item import PLACES, WEIGHTS, Item, State
 from state.sessions.page import ALL, Wanted, page
 from state.sessions.policies import Bounded, Plan, View
-from state.sessions.selection import (
-    context_of,
-    filters_of,
-    is_about,
-    query_words,
-    relevance,
-    standing,
-    summary_of,
-)
 from state.stores.sessions.rows import IN_SET, Session
 from state.stores.sessions.sessions import Sessions
 
@@ -85,53 +63,52 @@ def list_memories(
     include_expired: bool = False,
     include_promoted: bool = False,
     wanted: Wanted = ALL,
-) -> Memories:
+) -> answers.Memories:
     """Return the set by age, without expired items and long-term records unless they are asked for."""
-    passes = _included(now, include_expired, include_promoted)
-    return _listed(store, session_id, IN_SET, passes, wanted)
+    return _listed(store, session_id, IN_SET, _included(now, include_expired, include_promoted), wanted)
 
 
 @call
-def export(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+def export(store: Store, session_id: str, wanted: Wanted = ALL) -> answers.Memories:
     """Return the whole set, and what left it as a long-term record."""
     return _listed(store, session_id, _KEPT, lambda _: True, wanted)
 
 
 @call
-def list_expired(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Memories:
+def list_expired(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> answers.Memories:
     """Return what has expired and waits for the cleanup."""
     return _listed(store, session_id, IN_SET, lambda item: item.is_expired(now), wanted)
 
 
 @call
-def list_promoted(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+def list_promoted(store: Store, session_id: str, wanted: Wanted = ALL) -> answers.Memories:
     """Return what is a long-term record too, in the set or no more."""
     return _listed(store, session_id, _KEPT, lambda item: item.promoted_to_id is not None, wanted)
 
 
 @call
-def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Pending:
+def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> answers.Pending:
     """Return what would be promoted at its next access or cleanup."""
     with reading(store, session_id) as (sessions, session):
         earned = session.rules.earned(sessions.view(session, now))
     part = page(sorted((step.item for step in earned), key=_by_age), wanted)
-    items = tuple(extended(Eligible, one) for one in part.items)
-    return Pending(items, len(items), session_id, part.next_cursor)
+    items = tuple(answers.extended(answers.Eligible, one) for one in part.items)
+    return answers.Pending(items, len(items), session_id, part.next_cursor)
 
 
 @call
-def archive(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+def archive(store: Store, session_id: str, wanted: Wanted = ALL) -> answers.Memories:
     """Return what left the set and can be restored, the latest to come first."""
     with reading(store, session_id) as (sessions, session):
-        return Memories.of(session_id, sessions.archived((), session), wanted)
+        return answers.Memories.of(session_id, sessions.archived((), session), wanted)
 
 
 def _listed(
     store: Store, session_id: str, condition: str, passes: Callable[[Item], bool], wanted: Wanted
-) -> Memories:
+) -> answers.Memories:
     with reading(store, session_id) as (sessions, session):
         items = sessions.items(session, condition)
-    return Memories.of(session_id, sorted(filter(passes, items), key=_by_age), wanted)
+    return answers.Memories.of(session_id, sorted(filter(passes, items), key=_by_age), wanted)
 
 
 def _included(now: datetime, expired: bool, promoted: bool) -> Callable[[Item], bool]:  # noqa: FBT001
@@ -153,22 +130,20 @@ def search(
     include_expired: bool = False,
     include_promoted: bool = False,
     wanted: Wanted = ALL,
-) -> SearchResult:
+) -> answers.SearchResult:
     """Return the items whose content holds the query in any case, with any of the tags, the most relevant first."""
-    any_of, passes = set(checked_tags(tags)), _included(now, include_expired, include_promoted)
-    only = checked_value("priority", Priority, priority) if priority is not None else None
+    given = {"tags": tags, **({} if priority is None else {"priority": priority})}
+    fits, passes = selection.filters_of(given), _included(now, include_expired, include_promoted)
     with reading(store, session_id) as (sessions, session):
         items = sessions.holding(session, checked_text("query", query))
     found = [
-        extended(Relevant, item, relevance_score=relevant)
-        for item in filter(passes, items)
-        if (not any_of or not any_of.isdisjoint(item.tags))
-        and only in (None, item.priority)
-        and (relevant := relevance(item, query)) is not None
+        answers.extended(answers.Relevant, item, relevance_score=relevant)
+        for item in items
+        if passes(item) and fits(item) and (relevant := selection.relevance(item, query)) is not None
     ]
     found.sort(key=lambda one: (-one.relevance_score, one.created_at, one.id))
     part = page(found, wanted)
-    return SearchResult(part.items, len(part.items), query, part.next_cursor)
+    return answers.SearchResult(part.items, len(part.items), query, part.next_cursor)
 
 
 @call
@@ -179,19 +154,21 @@ def remember(
     prompt: str = "",
     filters: Mapping[str, object] = _NO_FILTERS,
     wanted: Wanted = ALL,
-) -> Memories:
+) -> answers.Memories:
     """Return what the prompt is about (empty: everything), by importance, then the newest; nothing hidden or expired.
 
     Filters: tags, priority, agent_id, source. Raise UsageError.
     """
-    passes, about = filters_of(filters), is_about(prompt)
+    passes, about = selection.filters_of(filters), selection.is_about(prompt)
     with reading(store, session_id) as (sessions, session):
-        items = standing(sessions.held(session), now)
-    return Memories.of(session_id, (item for item in items if passes(item) and about(item)), wanted)
+        items = selection.standing(sessions.held(session), now)
+    return answers.Memories.of(session_id, (item for item in items if passes(item) and about(item)), wanted)
 
 
 @call
-def summarize(store: Store, session_id: str, now: datetime, scope: str = "all", token_limit: int = 500) -> Summary:
+def summarize(
+    store: Store, session_id: str, now: datetime, scope: str = "all", token_limit: int = 500
+) -> answers.Summary:
     """Summarize the items of the scope (all, recent, important, by_tag:x) within the limit, in whole sentences.
 
     The same session gives the same summary. Raise UsageError.
@@ -199,21 +176,21 @@ def summarize(store: Store, session_id: str, now: datetime, scope: str = "all", 
     with reading(store, session_id) as (sessions, session):
         items = sessions.held(session)
     bounded = rules if isinstance(rules := session.rules, Bounded) else Bounded()
-    made = summary_of(items, scope, token_limit, session.step, bounded, now)
-    return Summary(made.text, made.token_count, tuple(item.id for item in made.items), scope)
+    made = selection.summary_of(items, scope, token_limit, session.step, bounded, now)
+    return answers.Summary(made.text, made.token_count, tuple(item.id for item in made.items), scope)
 
 
 @call
 def context(
     store: Store, session_id: str, now: datetime, strategy: str = "balanced", max_tokens: int | None = None
-) -> WorkingContext:
+) -> answers.WorkingContext:
     """Return items in the strategy's order (recent, important, balanced), up to the first that does not fit.
 
     Without a number of tokens the whole session's are taken. Raise UsageError.
     """
     with reading(store, session_id) as (sessions, session):
-        made = context_of(sessions.held(session), strategy, max_tokens, now)
-    return WorkingContext(made.text, made.token_count, tuple(item.id for item in made.items), strategy)
+        made = selection.context_of(sessions.held(session), strategy, max_tokens, now)
+    return answers.WorkingContext(made.text, made.token_count, tuple(item.id for item in made.items), strategy)
 
 
 def left_behind(store: Store, query: str, limit: int, filters: Filters, now: datetime) -> tuple[Item, ...]:
@@ -225,7 +202,7 @@ def left_behind(store: Store, query: str, limit: int, filters: Filters, now: dat
 
 def departed(sessions: Sessions, query: str, session: Session | None = None) -> Iterator[Item]:
     """Return what left this session (None: any) and holds a word of the query; for an empty one the latest first."""
-    words = query_words(query)
+    words = selection.query_words(query)
     return sessions.archived(words, session) if words or not query.strip() else iter(())
 
 
@@ -233,20 +210,20 @@ def departed(sessions: Sessions, query: str, session: Session | None = None) -> 
 
 
 @call
-def capacity(store: Store, session_id: str) -> Capacity:
+def capacity(store: Store, session_id: str) -> answers.Capacity:
     """Return how full the session is, by its policy."""
     with reading(store, session_id) as (sessions, session):
-        return Capacity.of(session, *sessions.fill(session))
+        return answers.Capacity.of(session, *sessions.fill(session))
 
 
 @call
-def stats(store: Store, session_id: str, now: datetime) -> SessionStats:
+def stats(store: Store, session_id: str, now: datetime) -> answers.SessionStats:
     """Return how a session stands."""
     with reading(store, session_id) as (sessions, session):
         view, rules = sessions.view(session, now), session.rules
     items, count = view.items, view.count
     expired = sum(item.is_expired(now) for item in items)
-    return SessionStats(
+    return answers.SessionStats(
         session_id=session_id,
         total_count=count,
         active_count=count - expired,
@@ -258,17 +235,17 @@ def stats(store: Store, session_id: str, now: datetime) -> SessionStats:
         avg_importance=round(sum(item.importance_score for item in items) / max(1, count), PLACES),
         by_priority={**dict.fromkeys(WEIGHTS, 0), **Counter(item.priority for item in items)},
         step=view.step,
-        capacity=Capacity.of(session, count, view.tokens),
+        capacity=answers.Capacity.of(session, count, view.tokens),
         next_to_leave=tuple(
-            Leaver(step.item.id, step.action.value, step.reason) for step in islice(rules.order(view), _LEAVERS)
+            answers.Leaver(one.item.id, one.action.value, one.reason) for one in islice(rules.order(view), _LEAVERS)
         ),
     )
 
 
 @call
-def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT) -> Preview:
+def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT) -> answers.Preview:
     """Return who would leave next, in order, with why; nothing leaves."""
     with reading(store, session_id) as (sessions, session):
         order = session.rules.order(sessions.view(session, now))
     part = page(order, wanted, attrgetter("item.id"), attrgetter("item.content"))
-    return Preview(session_id, tuple(map(Departure.of, part.items)), part.next_cursor)
+    return answers.Preview(session_id, tuple(map(answers.Departure.of, part.items)), part.next_cursor)
