@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from daemon import sessions
 from daemon.workspace.stores import Store
-from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, everything, written
+from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, written
 
 
 def test_a_ttl_session_is_cleaned_every_five_minutes_and_not_between(store: Store) -> None:
@@ -39,16 +39,6 @@ def test_an_eligible_item_is_promoted_before_it_is_dropped(store: Store) -> None
     assert store.crystals.count() == 1
 
 
-def test_an_item_that_is_eligible_and_expired_leaves_as_a_crystal(store: Store) -> None:
-    add(store, "critical", priority="critical")
-    done = sessions.maintain(store, AT + 24 * HOUR)
-    assert (done.promoted, done.archived, done.delivered) == (1, 0, 1)
-    (item,) = everything(store)
-    assert item.promoted_to_id
-    assert sessions.stats(store, "s", AT).total_count == 0
-    assert [action for action, _ in deeds(store)] == ["opened", "added", "promoted", "left"]
-
-
 def test_maintenance_with_nothing_due_writes_nothing(store: Store) -> None:
     add(store, "there")
     sessions.session_open(store, "idle", AT, "budget")
@@ -73,12 +63,3 @@ def test_a_clock_that_was_set_back_does_not_keep_a_session_from_maintenance(stor
     add(store, "now", priority="low", now=AT)
     assert sessions.maintain(store, AT + HOUR).sessions == 1
     assert contents(sessions.export(store, "s")) == ["from the future"]
-
-
-def test_every_session_is_ticked_by_its_own_policy(store: Store) -> None:
-    for number in range(3):
-        add(store, "short", session=f"t{number}", priority="low")
-    sessions.session_open(store, "b", AT, "budget", {"soft_limit": 2, "hard_limit": 9})
-    add(store, "one", session="b")
-    done = sessions.maintain(store, AT + HOUR)
-    assert (done.sessions, done.archived) == (4, 3)

@@ -8,11 +8,8 @@ from daemon import sessions
 from daemon.workspace.stores import Store
 from state.errors import (
     ConfirmRequiredError,
-    NotFoundError,
-    UnsupportedInstructionError,
     UsageError,
 )
-from state.sessions.page import Wanted
 from tests.support.working import (
     AT,
     HOUR,
@@ -69,24 +66,6 @@ def test_what_is_to_be_rescued_comes_first_then_the_important_and_no_crystal(sto
     sessions.promote(store, "t", add(store, "a crystal", session="t"), AT)
     sessions.clear_session(store, "t", AT)
     assert [item.content for item, _ in undreamt(store)] == ["protected", "sharp", "dull"]
-
-
-def test_hybrid_evicts_the_deficit_the_least_important_and_oldest_first(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 128_000})
-    given = [
-        ("user_pref", 0.8, 100, 5 * 24),
-        ("random_note", 0.1, 2_000, 1),
-        ("architecture_decision", 1.0, 3_000, 3 * 24),
-        ("debug_log", 0.2, 1_500, 2 * 24),
-        ("the rest", 1.0, 120_900, 1),
-    ]
-    for text, importance, tokens, hours in given:
-        add(store, text, importance=importance, token_count=tokens, now=AT - hours * HOUR)
-    made = sessions.add(store, "s", sessions.Draft("new_large_memory", "high", importance=0.7, token_count=5_000), AT)
-    # 127,500 + 5,000 - 128,000 = 4,500. The source stops at 3,500 and calls it enough; the deficit decides.
-    gone = ["random_note", "debug_log", "user_pref", "architecture_decision"]
-    assert [one.content for one in made.evicted] == gone
-    assert held(store) == ["the rest", "new_large_memory"]
 
 
 def test_hybrid_takes_what_just_fits_and_refuses_what_never_can(store: Store) -> None:
@@ -153,18 +132,6 @@ def test_bounded_a_new_item_may_be_its_own_victim_and_is_not_lost(store: Store) 
     assert [(one.content, one.reason, one.rescue) for one in last.evicted] == [
         ("a", "capacity_exceeded_protected", True)
     ]
-
-
-def test_bounded_age_only_ranks_until_a_sweep(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "bounded")
-    sessions.memorize(store, "s", sessions.Draft("old", importance=0.9), AT)
-    late = AT + HOUR + SECOND
-    sessions.memorize(store, "s", sessions.Draft("new"), late)
-    assert sessions.maintain(store, late).sessions == 0  # nothing is swept by itself
-    assert held(store) == ["old", "new"]
-    assert sessions.sweep(store, "s", AT + HOUR).archived == 0  # not *older than* an hour
-    assert sessions.sweep(store, "s", late).archived == 1
-    assert held(store) == ["new"]
 
 
 def test_the_step_of_a_session_is_the_highest_that_it_was_given(store: Store) -> None:
@@ -234,28 +201,6 @@ def test_forgetting_hard_purges_and_renumbers(store: Store, instruction: str, le
     assert again.count == len(left) - 1
 
 
-@pytest.mark.parametrize(
-    "instruction", ["position:1", "position:-1", "position:99999999999999999999", "before:step_0"]
-)
-def test_what_is_out_of_range_is_not_found(store: Store, instruction: str) -> None:
-    add(store, "only")
-    before = written(store)
-    with pytest.raises(NotFoundError):
-        sessions.forget(store, "s", instruction, AT)
-    assert written(store) == before
-
-
-@pytest.mark.parametrize(
-    "instruction", ["", "newest", "position:x", "everything", "before:step_", "oldest; drop table"]
-)
-def test_an_unknown_instruction_is_unsupported_and_changes_nothing(store: Store, instruction: str) -> None:
-    add(store, "only")
-    before = written(store)
-    with pytest.raises(UnsupportedInstructionError):
-        sessions.forget(store, "s", instruction, AT, "hard", confirm=True)
-    assert written(store) == before
-
-
 def test_a_policy_without_a_time_to_live_neither_expires_nor_extends(store: Store) -> None:
     sessions.session_open(store, "s", AT, "hybrid")
     id_ = add(store, "stays")
@@ -263,30 +208,6 @@ def test_a_policy_without_a_time_to_live_neither_expires_nor_extends(store: Stor
         with pytest.raises(UsageError, match="hybrid"):
             change(store, "s", id_, AT)
     assert sessions.get(store, "s", id_, AT + 10_000 * HOUR).expires_at is None
-
-
-def test_remember_goes_by_importance_then_the_newest(store: Store) -> None:
-    add(store, "the deploy failed", importance=0.5)
-    add(store, "deploys are on Friday", importance=0.9, agent_id="ops", tags=["plan"])
-    add(store, "a deployment plan", importance=0.5, now=AT + SECOND)
-    add(store, "lunch", importance=1.0)
-    assert contents(sessions.remember(store, "s", AT, "deploy")) == [
-        "deploys are on Friday",
-        "a deployment plan",
-        "the deploy failed",
-    ]
-    assert contents(sessions.remember(store, "s", AT, "deploy", {"agent_id": "ops"})) == ["deploys are on Friday"]
-    assert contents(sessions.remember(store, "s", AT, "", {"tags": ["plan"]})) == ["deploys are on Friday"]
-    assert contents(sessions.remember(store, "s", AT, wanted=Wanted(1))) == ["lunch"]
-
-
-def test_context_stops_at_the_first_that_does_not_fit(store: Store) -> None:
-    add(store, "old", importance=0.9, token_count=5)
-    add(store, "large", importance=0.8, token_count=50, now=AT + SECOND)
-    add(store, "new", importance=0.1, token_count=5, now=AT + 2 * SECOND)
-    found = sessions.context(store, "s", AT + HOUR, "important", 20)
-    assert (found.context, found.token_count) == ("old", 5)
-    assert sessions.context(store, "s", AT + MINUTE, "recent").context == "new\n\nlarge\n\nold"
 
 
 @pytest.mark.full

@@ -115,18 +115,6 @@ def test_an_access_more_than_the_priority_asks_for_makes_it_a_crystal(
     assert ("promoted", "access_count") in deeds(store)
 
 
-def test_a_score_of_eight_tenths_is_enough_and_less_is_not(store: Store) -> None:
-    # .4·1 + .3·1 + .2·.25 + .1·n/1000: .8 with 500 characters, at the tenth access, of a session that asks for more.
-    rules = {"promote_accesses": {"low": 11}}
-    sessions.session_open(store, "s", AT, "ttl", rules)
-    enough, short = add(store, "a" * 500, priority="low"), add(store, "b" * 499, priority="low")
-    for _ in range(9):
-        last = sessions.get(store, "s", enough, AT), sessions.get(store, "s", short, AT)
-    assert [one.importance_score for one in last] == [0.8, 0.7999]
-    assert [one.promoted_to_id is None for one in last] == [False, True]
-    assert ("promoted", "importance_score") in deeds(store)
-
-
 def test_a_new_critical_memory_is_pending_and_is_promoted_at_its_first_get(store: Store) -> None:
     id_ = add(store, "the database password rotates on Fridays", priority="critical")
     assert contents(sessions.list_pending(store, "s", AT)) == ["the database password rotates on Fridays"]
@@ -134,18 +122,6 @@ def test_a_new_critical_memory_is_pending_and_is_promoted_at_its_first_get(store
     assert sessions.get(store, "s", id_, AT).promoted_to_id is not None
     assert sessions.list_pending(store, "s", AT).count == 0
     assert contents(sessions.list_promoted(store, "s")) == ["the database password rotates on Fridays"]
-
-
-def test_six_hours_and_five_accesses_are_enough_when_the_six_hours_are_over(store: Store) -> None:
-    id_ = add(store, "old and in use", priority="high")
-    for _ in range(3):
-        sessions.get(store, "s", id_, AT + 6 * HOUR)
-    assert (
-        sessions.get(store, "s", id_, AT + 6 * HOUR).promoted_to_id is None
-    )  # the fifth access, not *over* six hours
-    assert sessions.list_pending(store, "s", AT + 6 * HOUR + MICROSECOND).count == 1
-    assert sessions.get(store, "s", id_, AT + 6 * HOUR + MICROSECOND).promoted_to_id is not None
-    assert ("promoted", "aged_and_active") in deeds(store)
 
 
 def test_list_goes_by_age_and_hides_what_is_expired_or_promoted(store: Store) -> None:

@@ -34,19 +34,6 @@ def test_sixty_four_items_fit_and_one_more_takes_the_place_of_the_oldest() -> No
     )
 
 
-def test_four_thousand_tokens_fit_and_one_more_evicts() -> None:
-    items = [item(seq, token_count=1000) for seq in range(4)]
-    assert add(items, Bounded()).steps == ()
-    assert left(add([*items, item(4)], Bounded())) == [0]
-
-
-def test_items_leave_until_both_limits_hold() -> None:
-    items = [item(seq, token_count=10) for seq in range(6)]
-    assert left(add(items, Bounded(max_items=4))) == [0, 1]
-    assert left(add(items, Bounded(max_items=5, max_tokens=30))) == [0, 1, 2]
-    assert left(add(items, Bounded(max_items=2, max_tokens=50))) == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("importance", "reason"),
     [
@@ -62,46 +49,6 @@ def test_the_bands_begin_at_three_and_at_seven_tenths(importance: float, reason:
     one = item(importance=importance)
     assert ordered([one], Bounded()) == [(0, reason)]
     assert Bounded().protects(one) is (reason == CAPACITY_PROTECTED)
-
-
-def test_low_goes_before_middling_and_protected_last_and_the_oldest_first_in_each() -> None:
-    worth = [0.9, 0.5, 0.1, 0.29, 0.3, 0.7]
-    items = [item(seq, importance=one) for seq, one in enumerate(worth)]
-    assert [seq for seq, _ in ordered(items, Bounded())] == [2, 3, 1, 4, 0, 5]
-
-
-def test_recent_ones_go_after_others_of_their_band() -> None:
-    items = [
-        item(0, step_index=10),
-        item(1, step_index=5),
-        item(2, step_index=4),
-        item(3, step_index=9, importance=0.1),
-    ]
-    # At step 10, five steps back is recent and six is not.
-    assert [seq for seq, _ in ordered(items, Bounded())] == [3, 2, 0, 1]
-
-
-def test_expired_by_steps_is_older_than_twenty() -> None:
-    items = [item(0, importance=0.1, step_index=30), item(1, step_index=10), item(2, step_index=9)]
-    assert ordered(items, Bounded()) == [(2, CAPACITY_EXPIRED), (0, CAPACITY_LOW), (1, CAPACITY)]
-
-
-def test_expired_by_the_clock_is_older_than_an_hour() -> None:
-    hour, older = START - HOUR, START - HOUR - MICROSECOND
-    items = [item(0, importance=0.1), item(1, created_at=hour), item(2, created_at=older)]
-    assert ordered(items, Bounded()) == [(2, CAPACITY_EXPIRED), (0, CAPACITY_LOW), (1, CAPACITY)]
-
-
-def test_of_expired_ones_the_band_decides_then_recency_then_who_came_first() -> None:
-    old = START - 2 * HOUR
-    items = [
-        item(0, importance=0.5, created_at=old, step_index=30),
-        item(1, importance=0.5, step_index=3),
-        item(2, importance=0.5, created_at=old, step_index=3),
-        item(3, importance=0.2, created_at=old, step_index=30),
-        item(4, importance=0.2, step_index=9),
-    ]
-    assert [seq for seq, _ in ordered(items, Bounded())] == [4, 3, 1, 2, 0]
 
 
 def test_protected_ones_are_the_last_resort_expired_or_not() -> None:

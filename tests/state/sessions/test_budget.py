@@ -61,10 +61,6 @@ def test_at_the_hard_limit_the_oldest_ten_are_archived_and_protected_ones_flagge
     assert check(many(52)).log == "Working memory at hard limit (52/50) - archiving oldest 10"
 
 
-def test_forty_nine_are_below_the_hard_limit() -> None:
-    assert {step.reason for step in check(many(49)).steps} == {SOFT_LIMIT}
-
-
 @pytest.mark.parametrize("tag", PROTECTED_TAGS)
 def test_the_six_tags_protect_in_exactly_this_case(tag: str) -> None:
     assert BUDGET.protects(item(tags=("other", tag)))
@@ -76,18 +72,6 @@ def test_protection_can_be_switched_off_and_changed() -> None:
     own = Budget.of({"protected_tags": ["keep"]})
     assert own.protects(item(tags=("keep",)))
     assert not own.protects(item(tags=("insight",)))
-
-
-def test_the_oldest_is_the_one_made_first_and_then_the_one_that_came_first() -> None:
-    items = [item(seq, created_at=START - (seq // 2) * MINUTE) for seq in range(6)]
-    budget = Budget(soft_limit=6, hard_limit=9, batch_size=4)
-    assert left(check(items, budget)) == [4, 5, 2, 3]
-
-
-def test_a_batch_may_be_of_another_size_and_takes_no_more_than_there_are() -> None:
-    assert left(check(many(35), BUDGET.model_copy(update={"batch_size": 5}))) == [0, 1, 2, 3, 4]
-    small = Budget.of({"soft_limit": 3, "hard_limit": 5})
-    assert left(check(many(3), small)) == [0, 1, 2]
 
 
 def test_softly_forgotten_ones_leave_first_and_never_become_permanent() -> None:
@@ -126,22 +110,12 @@ def test_the_status_is_told_from_counts(count: int, utilisation: float, status: 
     assert (*BUDGET.limits, *usage) == (50, None, utilisation, status)
 
 
-def test_ninety_per_cent_is_still_healthy() -> None:
-    research = Budget.of({"preset": "research"})
-    assert research.usage(45, 0).status == "healthy"
-    assert research.usage(46, 0).status == "approaching"
-
-
 @pytest.mark.parametrize(
     ("preset", "limits"), [("production", (25, 40)), ("interactive", (35, 50)), ("research", (50, 75))]
 )
 def test_presets_set_both_limits(preset: str, limits: tuple[int, int]) -> None:
     budget = Budget.of({"preset": preset})
     assert (budget.soft_limit, budget.hard_limit, budget.batch_size) == (*limits, 10)
-
-
-def test_what_is_set_beside_a_preset_wins() -> None:
-    assert Budget.of({"preset": "production", "hard_limit": 30}) == Budget(soft_limit=25, hard_limit=30)
 
 
 def test_limits_that_contradict_each_other_are_refused() -> None:

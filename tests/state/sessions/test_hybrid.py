@@ -4,7 +4,7 @@ import pytest
 
 from state.sessions.item import Item, State
 from state.sessions.policies import FORGOTTEN, Action, Hybrid, Plan
-from tests.state.sessions.items import DAY, HOUR, START, item, left, seqs, view
+from tests.state.sessions.items import DAY, HOUR, START, item, view
 
 TOKEN_LIMIT = "token_limit"
 NAMES = ("random_note", "debug_log", "temp_calc", "user_pref", "architecture_decision")
@@ -50,26 +50,6 @@ def test_only_the_deficit_is_freed() -> None:
     assert evicted(add([*published(), rest], smaller, 128_000)) == ["random_note", "temp_calc"]
     larger = replace(new, token_count=4101)
     assert evicted(add([*published(), rest], larger, 128_000)) == ["random_note", "temp_calc", "debug_log"]
-
-
-def test_what_fits_to_the_last_token_evicts_nothing() -> None:
-    new = item(9, id="new", token_count=300)
-    assert add(published(), new, 8500).steps == ()
-    assert evicted(add(published(), new, 8499)) == ["random_note"]
-
-
-def test_of_equal_importance_the_oldest_goes_first_and_then_the_first_that_came() -> None:
-    ages = [HOUR, 3 * DAY, 5 * DAY, 3 * DAY]
-    items = [item(seq, token_count=1000, created_at=START - age) for seq, age in enumerate(ages)]
-    new = item(9, token_count=2000)
-    assert left(add(items, new, 4000)) == [2, 1]
-
-
-def test_the_published_order() -> None:
-    figures = [(0.1, 5 * DAY), (0.1, HOUR), (0.5, 5 * DAY), (0.5, HOUR), (1.0, 5 * DAY), (1.0, HOUR)]
-    items = [item(seq, importance=worth, created_at=START - age) for seq, (worth, age) in enumerate(figures)]
-    order = Hybrid().order(view(items[::-1]))
-    assert seqs([step.item for step in order]) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_new_item_is_never_its_own_victim() -> None:

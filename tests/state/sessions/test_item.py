@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from state.errors import UsageError
-from state.sessions.checks import MAX_CONTENT_BYTES, checked_importance, checked_text
-from state.sessions.item import WEIGHTS, promoted_id, score, tokens_of, working_id
+from state.sessions.checks import checked_importance
+from state.sessions.item import promoted_id, score, tokens_of, working_id
 from tests.state.sessions.items import HOUR, MINUTE, START
 
 
@@ -50,16 +50,6 @@ def test_each_term_stops_at_its_end() -> None:
     )
 
 
-def test_the_time_to_live_may_be_configured() -> None:
-    assert scored(age=HOUR, ttl=7200) == 0.29
-
-
-def test_what_is_not_assigned_comes_from_the_priority() -> None:
-    assert [checked_importance(priority, None) for priority in WEIGHTS] == [0.25, 0.5, 0.75, 1.0]
-    assert checked_importance("low", 0.9) == 0.9
-    assert checked_importance("low", 0) == 0.0
-
-
 @pytest.mark.parametrize("importance", [-0.01, 1.01, float("nan"), float("inf")])
 def test_an_importance_outside_0_to_1_is_refused(importance: float) -> None:
     with pytest.raises(UsageError, match=r"importance: .*: input should be (greater|less) than or equal to [01]"):
@@ -96,14 +86,6 @@ def test_other_scales_become_ours() -> None:
 def test_an_id_says_where_how_it_begins_and_when(session: str, content: str, expected: str) -> None:
     assert working_id(session, content, START) == expected
     assert promoted_id(expected, START) == f"memory_promoted_{expected}_20260312-143000"
-
-
-def test_content_is_one_character_to_a_hundred_kilobytes() -> None:
-    for text in ("x", " ", "x" * 102_400, "é" * 51_200):
-        assert checked_text("content", text, MAX_CONTENT_BYTES) == text
-    for text in ("", "x" * 102_401, "é" * 51_200 + "x", "half \ud800"):
-        with pytest.raises(UsageError, match="content: "):
-            checked_text("content", text, MAX_CONTENT_BYTES)
 
 
 def test_tokens_are_about_those_of_a_model_and_never_none() -> None:

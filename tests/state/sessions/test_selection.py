@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError, error_of
+from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError
 from state.sessions.item import Item, State
 from state.sessions.policies import Bounded
 from state.sessions.selection import (
@@ -24,14 +24,6 @@ from tests.state.sessions.items import HOUR, MINUTE, START, item, seqs
 
 def remembered(items: list[Item], prompt: str) -> list[int]:
     return seqs(filter(is_about(prompt), standing(items, START)))
-
-
-def test_relevance_is_of_place_use_and_importance() -> None:
-    one = item(content="abcdefghij", access_count=5, importance_score=0.5)
-    assert relevance(one, "CD") == 0.68  # .6 · .8 + .2 · .5 + .2 · .5
-    assert relevance(one, "x") is None
-    assert relevance(item(content="abc", access_count=20, importance_score=1.0), "a") == 1.0
-    assert relevance(item(access_count=1, importance_score=0.25), "") == 0.67  # .6 + .02 + .05
 
 
 def test_a_query_is_no_pattern_and_its_case_does_not_count() -> None:
@@ -117,18 +109,6 @@ def test_each_strategy_has_its_order() -> None:
     assert taken("balanced", 100) == [2, 1, 0]  # .25, .2, .1
 
 
-def test_it_stops_at_the_first_that_does_not_fit() -> None:
-    items = [
-        item(0, token_count=5, importance=0.9),
-        item(1, token_count=6, importance=0.8),
-        item(2, token_count=1, importance=0.7),
-    ]
-    assert taken("important", 12, items) == [0, 1, 2]
-    assert taken("important", 11, items) == [0, 1]
-    assert taken("important", 10, items) == [0], "the third would fit, and is not reached"
-    assert taken("important", 4, items) == []
-
-
 def test_items_are_joined_by_a_blank_line() -> None:
     context = context_of(three(), "recent", 20, START)
     assert (context.text, context.token_count) == ("one\n\ntwo", 20)
@@ -136,20 +116,10 @@ def test_items_are_joined_by_a_blank_line() -> None:
     assert (empty.text, empty.token_count, empty.items) == ("", 0, ())
 
 
-def test_of_equals_the_newest_comes_first_and_then_the_last_that_came() -> None:
-    items = [item(0), item(1), item(2, created_at=START - MINUTE)]
-    for strategy in ("recent", "important", "balanced"):
-        assert taken(strategy, 100, items) == [1, 0, 2]
-
-
 def test_what_is_hidden_or_expired_is_left_out() -> None:
     items = [item(0, state=State.HIDDEN), item(1, expires_at=START), item(2, expires_at=START + MINUTE)]
     for strategy in ("recent", "important", "balanced"):
         assert taken(strategy, 100, items) == [2]
-
-
-def test_without_a_limit_everything_fits() -> None:
-    assert taken("recent", None) == [1, 2, 0]
 
 
 def test_names_and_limits_that_cannot_be_meant_are_refused() -> None:
@@ -213,13 +183,6 @@ def test_an_item_that_does_not_fit_gives_the_sentences_that_do() -> None:
     assert summarized(long, room).text == '[1] It said "stop."'
     assert summarized(long, room - 1).text == ""
     assert summarized([item(content="東京に住む。大阪ではない。")], 10).text == "[1] 東京に住む。"
-
-
-def test_a_whole_item_fits_to_the_last_token() -> None:
-    one = [item(content="It is one sentence")]
-    room = tokens("[1] It is one sentence")
-    assert summarized(one, room).text == "[1] It is one sentence"
-    assert summarized(one, room - 1).text == ""
 
 
 def test_one_that_gives_nothing_is_passed_over_for_the_next() -> None:
@@ -307,12 +270,6 @@ def test_what_is_out_of_range_is_not_found(text: str) -> None:
         names(text)
 
 
-def test_in_an_empty_session_nothing_is_found() -> None:
-    for text in ("oldest", "least important", "position:0", "before:step_9"):
-        with pytest.raises(NotFoundError):
-            meant(text, [], "hard")
-
-
 def test_only_a_hard_one_has_to_be_confirmed() -> None:
     assert checked_mode("soft", confirm=False) == "soft"
     assert checked_mode("hard", confirm=True) == "hard"
@@ -320,10 +277,3 @@ def test_only_a_hard_one_has_to_be_confirmed() -> None:
         checked_mode("hard", confirm=False)
     with pytest.raises(UsageError, match="mode: 'gone' is none of soft, hard"):
         checked_mode("gone", confirm=True)
-
-
-@pytest.mark.parametrize("code", ["EXPIRED", "ALREADY_PROMOTED", "UNSUPPORTED_INSTRUCTION", "CONFIRM_REQUIRED"])
-def test_an_error_from_another_process_keeps_its_class(code: str) -> None:
-    error = error_of(code, "why")
-    assert (error.code, str(error)) == (code, "why")
-    assert type(error) not in (UsageError, NotFoundError)
