@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from state.errors import ConfigError
-from state.text.languages.rows import word_rows
+from state.text.languages.loader import rows_of
 
 _FOLDER = Path(__file__).with_name("languages")
 
@@ -76,17 +75,6 @@ def key_of(noun: str) -> str:
     return key if key.isalnum() else _JOINTS.sub("", key)
 
 
-def rows_of(file: Path) -> dict[str, list[str]]:
-    """The rows of one language. Raises ConfigError when one is missing, empty or no list of words."""
-    rows = word_rows(file.name, file.read_text(encoding="utf-8"))
-    for name in ROWS:
-        if not rows.get(name):
-            raise ConfigError(f"{file.name}: the row {name!r} is no list of words", "every language has one")
-    if unknown := sorted(set(rows) - set(ROWS)):
-        raise ConfigError(f"{file.name}: {unknown[0]!r} is no row of a language", f"these are: {', '.join(ROWS)}")
-    return rows
-
-
 def _spellings(word: str) -> tuple[str, ...]:
     """A word in small letters, and as it is typed in haste or in the name of a setting: without its accents."""
     word = word.lower()
@@ -99,7 +87,7 @@ def _spellings(word: str) -> tuple[str, ...]:
 @functools.cache
 def vocabulary() -> Vocabulary:
     """The words of all files, read once."""
-    languages = [rows_of(file) for file in sorted(_FOLDER.glob("*.toml"))]
+    languages = [rows_of(file) for file in sorted(_FOLDER.glob("*.json"))]
     nouns: dict[str, Noun] = {}
     spelled: dict[str, None] = {}
     for noun in _ORDER:

@@ -39,42 +39,12 @@ _ELEMENT = late_pattern(
 _NAMED = late_pattern(r"\b(?:name|key|id)\s?=\s?[\"'](?P<name>[\w:.-]{2,60})[\"']")
 _WORDS = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 # Names whose last word is written as one with what is before it, and those that no language has.
-_ENDINGS = (
-    (
-        Noun.PASSWORD,
-        (
-            "password",
-            "passwd",
-            "passphrase",
-            "passwort",
-            "kennwort",
-            "wachtwoord",
-            "pwd",
-            "pw",
-            "psk",
-            "pass",
-            "bindcredentials",
-            "pskc",
-        ),
-    ),
-    (
-        Noun.KEY,
-        ("secret", "token", "apikey", "salt", "pepper", "authkey", "secretid", "sessionid", "license", "licence"),
-    ),
-)
+_ENDINGS = {
+    Noun.PASSWORD: "password passwd passphrase passwort kennwort wachtwoord pwd pw psk pass bindcredentials pskc",
+    Noun.KEY: "secret token apikey salt pepper authkey secretid sessionid license licence",
+}
 # Written as one word with what it is the password of.
-_BOUND = (
-    "dbpass",
-    "userpass",
-    "smtppass",
-    "mailpass",
-    "rootpass",
-    "adminpass",
-    "ftppass",
-    "sqlpass",
-    "authpass",
-    "dbpw",
-)
+_BOUND = tuple("dbpass userpass smtppass mailpass rootpass adminpass ftppass sqlpass authpass dbpw".split())
 _USER = late_pattern(
     r"(?im)^[ \t]*[\w.-]{0,20}"
     r"(?:user(?:[_-]?name)?|login|usuario|utente|utilisateur|benutzer|uid)[ \t]?[=:][ \t]?(?P<value>\S{2,60})[ \t]*$"
@@ -164,7 +134,8 @@ def noun_of(name: str) -> Noun | None:
         return next((noun for noun in tails if noun in {Noun.PASSWORD, Noun.KEY}), None)
     if lowered in _MATERIAL:
         return Noun.PASSWORD
-    return next((noun for noun, ends in _ENDINGS if lowered.endswith(ends) and not _PUBLIC.search(name)), None)
+    named = (noun for noun, ends in _ENDINGS.items() if lowered.endswith(tuple(ends.split())))
+    return None if _PUBLIC.search(name) else next(named, None)
 
 
 def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> bool:  # noqa: PLR0911 - one form after the other
@@ -174,20 +145,14 @@ def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> 
         return False
     if _PATH.match(value) and not _PADDED.fullmatch(value):
         return False
-    if text[match.end() : match.end() + 1] == "(" or (
-        noun is Noun.KEY and _UUID.fullmatch(value) and "session" in match["name"].lower()
-    ):
+    is_session = noun is Noun.KEY and _UUID.fullmatch(value) and "session" in match["name"].lower()
+    if is_session or text[match.end() : match.end() + 1] == "(":
         return False
     if noun is Noun.KEY and _OPEN.search(text, max(0, match.start() - _BACK), match.start()):
         return False
     tie = match["tie"]
-    if is_random(value) and (
-        tie.strip()
-        or match["flag"]
-        or len(_WORDS.findall(match["name"])) > 1
-        or not match["name"].isascii()
-        or quoted
-    ):
+    is_tied = tie.strip() or match["flag"] or quoted or not match["name"].isascii()
+    if is_random(value) and (is_tied or len(_WORDS.findall(match["name"])) > 1):
         return noun is Noun.PASSWORD or _is_key(match["name"], value)
     first = text.rfind("\n", 0, match.start()) + 1
     alone = not text[first : match.start()].strip(" \t-") and _ends_line(text, match.end())

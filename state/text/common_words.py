@@ -7,23 +7,18 @@ well as "preflight" does, until the store has grown.
 from functools import cache
 from pathlib import Path
 
-from state.text.languages.rows import word_rows
+from state.text.languages.loader import rows_of
 
-_FILE = Path(__file__).with_name("commonplace.toml")
+_FILE = Path(__file__).with_name("commonplace.json")
 
 
 @cache
 def commonplace() -> frozenset[str]:
-    """Those of all languages."""
-    return frozenset(word for words in _rows().values() for word in words)
+    """Return those of all languages."""
+    return frozenset(word for words in rows_of(_FILE).values() for word in words)
 
 
 @cache
 def commonplace_in_english() -> frozenset[str]:
-    """Those of English, by which the weights of what tells a secret were found."""
-    return frozenset(_rows()["en"])
-
-
-@cache
-def _rows() -> dict[str, list[str]]:
-    return word_rows(_FILE.name, _FILE.read_text(encoding="utf-8"))
+    """Return those of English, by which the weights of what tells a secret were found."""
+    return frozenset(rows_of(_FILE)["en"])

@@ -50,31 +50,11 @@ _PAIR = late_pattern(
 )
 _BEHIND_JOINTS = " \t\r\n\"'`*“„«「『("
 _STRIPPED = " \t\r>*_`\"'“„«「『(（[{‘‚"
-_JOINTS = {
-    ":": "colon",
-    "：": "colon",
-    "=": "equals",
-    "＝": "equals",
-    "→": "arrow",
-    ">": "arrow",
-    ",": "comma",
-    "，": "comma",
-    "、": "comma",
-    "—": "dash",
-    "–": "dash",
-    "-": "dash",
-    "/": "slash",
-    "|": "slash",
-    ".": "stop",
-    "。": "stop",
-    "?": "question",
-    "？": "question",
-    "!": "stop",
-    ";": "stop",
-    "(": "bracket",
-    ")": "closed",
-    "]": "closed",
-}
+_JOINT_NAMES = {
+    "colon": ":：", "equals": "=＝", "arrow": "→>", "comma": ",，、", "dash": "—–-", "slash": "/|", "stop": ".。!;",
+    "question": "?？", "bracket": "(", "closed": ")]",
+}  # fmt: skip
+_JOINTS = {sign: name for name, signs in _JOINT_NAMES.items() for sign in signs}
 _WEAK = frozenset({"key", "user", "account", "code", "number", "root", "admin"})
 _FEW = 2
 _CONSONANTS = late_pattern(r"[bcdfghjklmnpqrtvwxz]{4}")

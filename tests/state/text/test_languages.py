@@ -1,6 +1,5 @@
 import re
-import tomllib
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -8,22 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.errors import ConfigError
 from state.text import common_words
 from state.text.languages import loader, tables
 from state.text.languages.loader import languages, table, table_of
-from state.text.languages.rows import word_rows
 from state.text.languages.tables import Contrasts, Phrases, either
 
 TABLES = [kind for kind in vars(tables).values() if isinstance(kind, type) and kind.__module__ == tables.__name__]
 TABLES.remove(Phrases)
 WHOLE = ["en", "de", "es", "fr", "it", "ja", "pt", "ru", "zh"]
-
-
-def rows(**changed: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {field.name: ["word"] for field in fields(Contrasts)}
-    row |= {"calendar": []}
-    return {name: value for name, value in (row | changed).items() if value is not None}
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -46,39 +37,28 @@ def test_all_languages_together_have_the_words_of_each(kind: type[Any]) -> None:
                 assert {*mine} <= {*all_of_them}
 
 
-def test_a_file_of_a_language_has_no_table_that_nobody_reads() -> None:
-    known = {kind.__name__.lower() for kind in TABLES} | {"spaced", "partial"}
-    files = (tomllib.loads(file.read_text("utf-8")) for file in Path(loader.__file__).parent.glob("*.toml"))
-    assert [name for file in files for name in file if name not in known] == []
+@pytest.mark.parametrize("language", languages())
+def test_a_file_has_the_rows_of_the_tables_and_no_others(language: str) -> None:
+    file = dict(loader.rows_of(Path(loader.__file__).with_name(f"{language}.json")))
+    is_whole = language in WHOLE
+    assert is_whole is not file.pop("partial", False)
+    file.pop("spaced", True)
+    for kind in TABLES:
+        rows, hints = file.pop(kind.__name__.lower(), {}), get_type_hints(kind)
+        optional = {field.name for field in fields(kind) if field.default_factory is not MISSING}
+        assert set(rows) <= set(hints)
+        assert not is_whole or set(rows) | optional == set(hints)
+        for name, row in rows.items():
+            for words in row if hints[name] == tables.Groups else [row]:
+                assert all(isinstance(word, str) and word.strip() for word in words), name
+                assert len(set(words)) == len(words), name
+    assert file == {}
 
 
 def test_english_comes_first_and_a_partial_language_has_what_it_has() -> None:
     assert languages()[0] == "en"
     assert "maand" in table_of("nl", Contrasts).moments
     assert table_of("nl", Contrasts).copulas == ()
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"copulas": None}, "en.toml: [contrasts] has no row 'copulas'"),
-        ({"nagetors": ["not"]}, "en.toml: 'nagetors' is no row of [contrasts]"),
-        ({"copulas": "not"}, "en.toml: copulas is no list of words"),
-        ({"copulas": ["not", 3]}, "en.toml: copulas is no list of words"),
-        ({"copulas": ["not", " "]}, "en.toml: copulas is no list of words"),
-        ({"copulas": ["not", "no", "not"]}, "en.toml: copulas has 'not' twice"),
-        ({"calendar": ["on", "off"]}, "en.toml: calendar is no list of words"),
-        ({"calendar": "on off"}, "en.toml: calendar is no list of lists"),
-    ],
-)
-def test_what_is_wrong_with_a_row_is_said(changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        loader._built("en.toml", {}, rows(**changed), Contrasts)
-    assert said in str(caught.value)
-
-
-def test_a_partial_language_needs_no_row() -> None:
-    assert loader._built("nl.toml", {"partial": True}, {}, Contrasts).copulas == ()
 
 
 def test_words_are_whole_where_there_are_spaces() -> None:
@@ -113,14 +93,8 @@ def test_phrases_that_begin_alike_are_found_as_if_they_did_not(phrases: list[str
     assert bool(re.search(rf"\b(?:{together})\b", text)) is bool(re.search(rf"\b(?:{apart})\b", text))
 
 
-def test_the_files_are_beside_the_loader() -> None:
-    assert {file.stem for file in Path(loader.__file__).parent.glob("*.toml")} == {*languages()}
-
-
-def test_every_language_has_commonplace_words_and_the_quick_reader_reads_what_tomllib_does() -> None:
-    file = Path(common_words.__file__).with_name("commonplace.toml")
-    rows = tomllib.loads(file.read_text("utf-8"))
-    assert word_rows(file.name, file.read_text("utf-8")) == rows
+def test_every_language_has_commonplace_words() -> None:
+    rows = loader.rows_of(Path(common_words.__file__).with_name("commonplace.json"))
     assert set(rows) == set(WHOLE)
     assert all(len(words) == len(set(words)) for words in rows.values())
     assert {"rather", "vielleicht", "quelqu'un", "问题"} <= common_words.commonplace()
