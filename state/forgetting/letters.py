@@ -5,12 +5,12 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from state.text.patterns import late_pattern
-from state.text.remembered import remembered
 from state.text.spelling import folded, folded_sign
 from state.text.words import UNSPACED
 
 # The separators of thousands part no words.
 _GROUPS = late_pattern(r"(?<![\d.,])\d{1,3}([.,'’_ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)")
+_LINE = 300
 _UNSPACED = late_pattern(rf"[{UNSPACED}]")
 
 
@@ -63,10 +63,13 @@ class Letters:
         )
 
 
-@remembered(300_000)
+# A dream asks for the same lines many times; a long text is asked for in a row, and few of them would fill a memory.
+_lines, _texts = lru_cache(maxsize=1_024)(Letters), lru_cache(maxsize=2)(Letters)
+
+
 def letters_of(text: str) -> Letters:
     """Return the text as its letters."""
-    return Letters(text)
+    return (_lines if len(text) <= _LINE else _texts)(text)
 
 
 @lru_cache(maxsize=65_536)

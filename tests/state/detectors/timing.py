@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
-from state.text.remembered import Remembered
-
 _Cached = type(lru_cache(maxsize=1)(len))
 # Below this the clock and the machine decide, not the detector.
 FLOOR_SECONDS = 0.004
@@ -63,5 +61,6 @@ def _caches() -> tuple[Any, ...]:
     """Of the packages under test those that hold texts, not tables."""
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in {"state", "graphs"}]
     found = {id(value): value for module in modules for value in vars(module).values()}
-    tables = [value for value in found.values() if isinstance(value, _Cached) and value.cache_parameters()["maxsize"]]
-    return (*tables, *(value for value in found.values() if isinstance(value, Remembered)))
+    return tuple(
+        value for value in found.values() if isinstance(value, _Cached) and value.cache_parameters()["maxsize"]
+    )
