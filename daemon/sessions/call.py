@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache, wraps
 from inspect import signature
@@ -45,22 +45,33 @@ def call(function: Callable[Concatenate[Store, _P], _R]) -> Callable[Concatenate
     return wrapper
 
 
-@contextmanager
-def reading(store: Store, session_id: str) -> Iterator[tuple[Sessions, Session]]:
-    """Open a context in which everything of a session is read as of one moment.
+def reading(store: Store, session_id: str) -> AbstractContextManager[tuple[Sessions, Session]]:
+    """Open a context in which everything of a session is read as of one moment."""
+    return _in_session(store, session_id, steady)
 
-    One that was never opened is empty and has the default policy.
-    """
+
+def writing(store: Store, session_id: str) -> AbstractContextManager[tuple[Sessions, Session]]:
+    """Open a transaction with a session."""
+    return _in_session(store, session_id, one_writer)
+
+
+@contextmanager
+def _in_session(
+    store: Store, session_id: str, within: Callable[[Store], AbstractContextManager[None]]
+) -> Iterator[tuple[Sessions, Session]]:
+    """Open a context with a session: one that was never opened is empty, and has the default policy."""
     sessions = Sessions(store.crystals.connection)
     checked_text("session_id", session_id, MAX_NAME_BYTES)
-    with steady(sessions):
-        yield sessions, sessions.find(session_id) or _unopened(session_id)
+    with within(store):
+        unopened = Session(_NOT_OPENED, session_id, DEFAULT, {}, datetime.min.replace(tzinfo=UTC))
+        yield sessions, sessions.find(session_id) or unopened
 
 
 @contextmanager
-def steady(sessions: Sessions) -> Iterator[None]:
+def steady(store: Store) -> Iterator[None]:
     """Open a context in which everything is read as of one moment."""
-    connection, is_inner = sessions.connection, sessions.connection.in_transaction
+    connection = store.crystals.connection
+    is_inner = connection.in_transaction
     if not is_inner:
         connection.execute("BEGIN")
     try:
@@ -68,15 +79,6 @@ def steady(sessions: Sessions) -> Iterator[None]:
     finally:
         if not is_inner and connection.in_transaction:
             connection.execute("ROLLBACK")  # nothing was written
-
-
-@contextmanager
-def writing(store: Store, session_id: str) -> Iterator[tuple[Sessions, Session]]:
-    """Open a transaction with a session; one that was never opened is empty (see `is_known`)."""
-    sessions = Sessions(store.crystals.connection)
-    checked_text("session_id", session_id, MAX_NAME_BYTES)
-    with one_writer(store):
-        yield sessions, sessions.find(session_id) or _unopened(session_id)
 
 
 @contextmanager
@@ -94,10 +96,6 @@ def one_writer(store: Store) -> Iterator[None]:
 @cache
 def _lock(database: Path) -> threading.Lock:  # noqa: ARG001 - one for each
     return threading.Lock()
-
-
-def _unopened(session_id: str) -> Session:
-    return Session(_NOT_OPENED, session_id, DEFAULT, {}, datetime.min.replace(tzinfo=UTC))
 
 
 def is_known(session: Session) -> bool:

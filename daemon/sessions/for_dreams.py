@@ -68,7 +68,7 @@ def open_items(store: Store, now: datetime, limit: int) -> tuple[OpenItem, ...]:
     """
     sessions = Sessions(store.crystals.connection)
     items: list[Item] = []
-    with steady(sessions):
+    with steady(store):
         for session in sessions.open_ones(_OPEN_SESSIONS):
             items += (item for item in standing(sessions.held(session), now) if not item.promoted_to_id)
     items.sort(key=lambda item: (-item.importance, item.created_at, item.id))

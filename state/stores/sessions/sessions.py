@@ -33,7 +33,7 @@ from state.stores.sessions.rows import (
     key_of,
     session_of,
     stored,
-)  # fmt: skip
+)
 
 FORGOTTEN = "it was forgotten for good"
 # An item of this importance, or read so often, becomes a crystal with the next dream when it leaves by itself.
