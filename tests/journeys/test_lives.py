@@ -2,29 +2,75 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
-from benchmarks.lives import kept, life, lived
+from benchmarks.life import LIVES, Life, given_at_start, lived, read
+from benchmarks.mind import Asked, compare
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.operations import Why
 from state.text.words import normalise
 from tests.support.long_variants import fewer
+from tests.support.mailbox_model import Mailbox, answer_of
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.scripted_model import ScriptedModel
 
-LIFE = life("two_hundred_days")
-FACTS = {normalise(one["text"]): one["fact"] for day in LIFE["days"] for one in day}
+LIFE = read(LIVES / "two_hundred_days.json")
+FACTS = {normalise(one["note"]): one.get("fact") for one in LIFE.notes}
 
 
 @pytest.mark.parametrize("name", ["five_days_a", "five_days_b"])
 def test_without_a_model_memory_answers_what_the_raw_notes_answer(tmp_path: Path, name: str) -> None:
-    found = kept(name, 200_000, tmp_path / "agent")
-    assert found.lost == ()
-    assert found.memory >= found.notes
+    life = read(LIVES / f"{name}.json")
+    with lived(life, 8_000, tmp_path / "agent") as store:
+        given = given_at_start(store, life)
+    raw = life.raw_notes(8_000)
+    assert [one.question for one in life.questions if one.is_answered(raw) and not one.is_answered(given)] == []
+
+
+def answer_letters(folder: Path, over: Event) -> None:
+    """Read as a person would: each letter is answered by one line that cites its first note."""
+    add = {"op": "add", "section": "The Bond", "text": "The work has begun.", "cites": ["N1"]}
+    while not over.wait(0.05):
+        for one in Mailbox(folder).waiting():
+            assert "===== user =====\n\nIt is " in one.read_text("utf-8")
+            answer_of(one).write_text(json.dumps({"operations": [add], "consumed": []}), "utf-8")
+
+
+def test_whoever_reads_the_letters_is_the_model_and_is_played_again_as_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = read(LIVES / "consultant_in_ghent.json")
+    life, folder, record, over = (
+        replace(whole, days=whole.days[:2]),
+        tmp_path / "letters",
+        tmp_path / "a.json",
+        Event(),
+    )
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    reader = Thread(target=answer_letters, args=(folder, over))
+    reader.start()
+    try:
+        answered = compare(life, 4_000, Asked(f"mailbox:{folder}", record=record))["mailbox"]
+    finally:
+        over.set()
+        reader.join()
+    assert answered.dreams == {"committed": 2}
+    assert answered.calls == len(list(folder.glob("*.request.md"))) == len(answered.answers)
+    assert "The work has begun." in answered.text
+    again = compare(life, 4_000, Asked(f"recorded:{record}"))["recorded"]
+    assert again.text == answered.text
+    assert f"0 of {answered.calls} requests differed" in capsys.readouterr().out
+    compare(replace(life, days=(life.days[0][1:], life.days[1])), 4_000, Asked(f"recorded:{record}"))
+    assert "make a new record" in capsys.readouterr().out
+    record.write_text(record.read_text("utf-8").replace("dream@", "dream@1"), "utf-8")
+    with pytest.raises(ValueError, match="a new record is needed"):
+        compare(life, 4_000, Asked(f"recorded:{record}"))
 
 
 def sensible(request: Mapping[str, Any], _number: int) -> str:
@@ -53,9 +99,9 @@ def replaced_by_another_fact(store: Store) -> list[tuple[str, str]]:
     return [(old, new) for old, new in rows if FACTS.get(normalise(old)) != FACTS.get(normalise(new))]
 
 
-def current_values(days: int) -> dict[str, str]:
+def current_values(life: Life) -> dict[str, str]:
     """The value that each fact has at the end."""
-    return {one["fact"]: one["value"] for day in LIFE["days"][:days] for one in day if one["fact"]}
+    return {one["fact"]: one["value"] for one in life.notes if one.get("fact")}
 
 
 def known(store: Store) -> str:
@@ -69,21 +115,21 @@ def known(store: Store) -> str:
 def test_two_hundred_days_replace_no_fact_by_another(
     tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    days = fewer(12, 200)
+    life = replace(LIFE, days=LIFE.days[: fewer(12, 200)])
     with ScriptedModel(sensible) as server:
         if model == "sensible":
             monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
             settings = {"name": "openai/scripted", "api_base": server.url}
         else:
             settings = {}
-        with lived(LIFE["days"][:days], 200_000, tmp_path / "agent", settings) as store:
+        with lived(life, 8_000, tmp_path / "agent", settings) as store:
             assert replaced_by_another_fact(store) == []
             refused = store.crystals.connection.execute("SELECT guard, figures FROM rejections").fetchall()
             assert [tuple(row) for row in refused] == []
             assert store.changes.counts().waiting == 0
             if model == "sensible":
                 said = known(store)
-                values = current_values(days)
+                values = current_values(life)
                 missing = [fact for fact, value in values.items() if value not in said]
                 print(f"{len(values) - len(missing)} of {len(values)} current facts are known; missing {missing}")
                 assert len(missing) <= 1
