@@ -18,6 +18,13 @@ from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 
 _WITH_CHANGES = 6  # the first schema that had them
+NO_HELP = 3
+# The latest dreams in which a model answered: which one, and whether it is the author of what became of them.
+_ANSWERED = """SELECT asked.model, author.model IS asked.model AS helped
+    FROM dreams JOIN (SELECT dream, max(model) AS model FROM calls GROUP BY dream) asked ON asked.dream = dreams.id
+    LEFT JOIN versions author ON author.number = dreams.version
+    WHERE outcome IN ('committed', 'rejected') AND id NOT IN (SELECT dream FROM proposals)
+    ORDER BY started_at DESC LIMIT ?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,10 @@ class LastDream:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """The facts in state.db; the defaults are those of a workspace without one."""
+    """The facts in state.db; the defaults are those of a workspace without one.
+
+    `no_help` names a model that answered in the last `NO_HELP` dreams and is the author of none.
+    """
 
     version: int = 0
     last_dream: LastDream | None = None
@@ -49,6 +59,7 @@ class DatabaseFacts:
     rejections: tuple[Refusal, ...] = ()
     withheld: int = 0
     forgetting_unfinished: bool = False
+    no_help: str = ""
 
 
 def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
@@ -82,7 +93,16 @@ def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> Databa
         rejections=tuple(ledger.rejections(run.id)) if run else (),
         withheld=TombstoneStore(connection).withheld(),
         forgetting_unfinished=is_unfinished(connection),
+        no_help=_no_help(connection) if schema >= _WITH_CHANGES else "",
     )
+
+
+def _no_help(connection: sqlite3.Connection) -> str:
+    last = connection.execute(_ANSWERED, (NO_HELP,)).fetchall()
+    models = {row["model"] for row in last}
+    if len(last) < NO_HELP or len(models) > 1 or any(row["helped"] for row in last):
+        return ""
+    return str(models.pop())
 
 
 def _lifecycles(connection: sqlite3.Connection) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.workspace.database_facts import DatabaseFacts, LastDream
+from daemon.workspace.database_facts import NO_HELP, DatabaseFacts, LastDream
 from daemon.workspace.files import WorkspaceFiles
 from state.budget import Spend
 from state.document.operations import Refusal
@@ -252,6 +252,9 @@ def _problems(
     if facts.last_dream and facts.last_dream.outcome == "running" and owner is None:
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
         yield Problem(f"dream {facts.last_dream.id} was interrupted", advice, "dream")
+    if facts.no_help:
+        what = f"no answer of {facts.no_help} could be used in the last {NO_HELP} dreams that asked it"
+        yield Problem(what, "set model.name to a larger model, or leave it empty to keep notes in their own words")
     if facts.forgetting_unfinished and not forgetting:
         yield Problem(f"a {UNFINISHED}", ADVICE, "forget")
     if owner is None and _has_interrupted_commit(workspace):

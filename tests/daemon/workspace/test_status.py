@@ -11,20 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.settings import Config, LimitsSection
+from daemon.config.settings import Config, LimitsSection, ModelSection
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import NO_DAEMON, Problem, Status, status
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.operations import Refusal
 from state.dream import Reason
-from state.errors import StorageError
+from state.errors import RejectedError, StorageError
 from state.scratch import Note
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Call
+from tests.support.model_characters import good, prose
 from tests.support.running import ROOT
+from tests.support.scripted_model import ScriptedModel
 
 
 @pytest.fixture
@@ -134,6 +136,24 @@ def test_a_dream_that_stopped_at_a_ceiling_has_opened_the_breaker(here: Workspac
         store.ledger.begin("d1", "manual", utc_now())
         store.ledger.end("d1", "failed", "CEILING: limits.usd_per_dream: too dear", utc_now())
     assert now(here).spending.breaker == "limits.usd_per_dream: too dear"
+
+
+def test_a_model_that_is_no_help_three_dreams_in_a_row_is_a_problem(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    with ScriptedModel(prose) as server:
+        config = Config(model=ModelSection(name="openai/small", api_base=server.url))
+        for number in range(3):
+            assert what(here) == []
+            noted(here, f"Ada prefers tea number {number}")
+            with open_exclusive(here, config, "test") as store, pytest.raises(RejectedError):
+                dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert what(here) == ["no answer of openai/small could be used in the last 3 dreams that asked it"]
+        server.script = good
+        with open_exclusive(here, config, "test") as store:
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+    assert what(here) == []
 
 
 def test_the_last_rejections_come_with_their_figures(here: Workspace) -> None:
