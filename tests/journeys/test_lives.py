@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.life import LIVES, Life, given_at_start, lived, read
+from benchmarks.life import LIVES, Life, Question, given_at_start, lived, read
 from benchmarks.mind import Asked, compare
 from daemon.workspace.stores import Store
 from state.document.document import parse
@@ -31,6 +31,15 @@ def test_without_a_model_memory_answers_what_the_raw_notes_answer(tmp_path: Path
         given = given_at_start(store, life)
     raw = life.raw_notes(8_000)
     assert [one.question for one in life.questions if one.is_answered(raw) and not one.is_answered(given)] == []
+
+
+def test_a_former_value_above_the_answer_and_a_deleted_text_do_not_count() -> None:
+    port = Question("Which port?", ("5441",), ("5433",), "changed")
+    assert port.is_answered("- port 5441, formerly 5433")
+    assert not port.is_answered("- port 5433\n- port 5441 now")
+    assert not port.is_answered("- the staging port")
+    assert Question("Her number?", (), ("0478",), "deleted").is_answered("- port 5441")
+    assert not Question("Her number?", (), ("0478",), "deleted").is_answered("- call 0478 55 19 02")
 
 
 def answer_letters(folder: Path, over: Event) -> None:
