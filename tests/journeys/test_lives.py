@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from benchmarks.life import LIVES, Life, Question, given_at_start, lived, read
-from benchmarks.mind import Asked, compare
+from benchmarks.mind import Asked, Measured, compare, measure
+from benchmarks.recording import Player
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.operations import Why
@@ -51,8 +52,15 @@ def answer_letters(folder: Path, over: Event) -> None:
             answer_of(one).write_text(json.dumps({"operations": [add], "consumed": []}), "utf-8")
 
 
+def played(life: Life, record: Path) -> tuple[Measured, Player]:
+    """What the recorded answers make of a life."""
+    with Asked(f"recorded:{record}").answering(life, 4_000) as (model, player):
+        assert player is not None
+        return measure(life, 4_000, model, "recorded", player), player
+
+
 def test_whoever_reads_the_letters_is_the_model_and_is_played_again_as_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = read(LIVES / "consultant_in_ghent.json")
     life, folder, record, over = (
@@ -72,14 +80,14 @@ def test_whoever_reads_the_letters_is_the_model_and_is_played_again_as_recorded(
     assert answered.dreams == {"committed": 2}
     assert answered.calls == len(list(folder.glob("*.request.md"))) == len(answered.answers)
     assert "The work has begun." in answered.text
-    again = compare(life, 4_000, Asked(f"recorded:{record}"))["recorded"]
-    assert again.text == answered.text
-    assert f"0 of {answered.calls} requests differed" in capsys.readouterr().out
-    compare(replace(life, days=(life.days[0][1:], life.days[1])), 4_000, Asked(f"recorded:{record}"))
-    assert "make a new record" in capsys.readouterr().out
+    again, player = played(life, record)
+    assert (again.text, str(player)) == (answered.text, f"0 of {answered.calls} requests differed from the record")
+    _, player = played(replace(life, days=(life.days[0][1:], life.days[1])), record)
+    assert player.differed
+    assert "make a new record" in str(player)
     record.write_text(record.read_text("utf-8").replace("dream@", "dream@1"), "utf-8")
     with pytest.raises(ValueError, match="a new record is needed"):
-        compare(life, 4_000, Asked(f"recorded:{record}"))
+        played(life, record)
 
 
 def sensible(request: Mapping[str, Any], _number: int) -> str:
