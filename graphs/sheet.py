@@ -208,7 +208,7 @@ class Sheet(Page):
         if operation.action is Action.RECALL and by_model:
             behind = {crystal.id: crystal.text for crystal in self.snapshot.pointed}
             text = next((behind[line.crystal] for line in self.touched(operation) if line.crystal in behind), "")
-            return replace(operation, text=as_line(text))
+            return replace(operation, text=as_line(self.snapshot.redaction.of(text)))
         if operation.action is Action.EVICT and self.snapshot.forgotten.found(text):
             return replace(operation, text="")  # the line gives its pointer another topic
         # Too long a text is refused, not cut: who said it can say it shorter.
