@@ -103,7 +103,8 @@ def stale_rows(text: str, life: Life) -> tuple[int, int]:
 
 def lost_notes(store: Store, life: Life) -> list[str]:
     """Return the notes that are neither in MEMORY.md, pending, nor among the first hits of a search for them."""
-    text = store.workspace.document.read_text("utf-8")
+    path = store.workspace.document  # which is not there when every dream was refused
+    text = path.read_text("utf-8") if path.exists() else ""
     standing = {normalise(block.text) for _, block in parse(text).lines()}
     standing |= {normalise(note.text) for note in store.notes.each_pending()}
     searcher, now, lost = store.searcher(), morning_after(life), list[str]()
