@@ -26,9 +26,9 @@ from state.stores.database.copies import (
 from state.stores.erasing.files import empty_folder
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.lineage import Lineage
+from state.stores.history.log_file import digest_of
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes, shown_in
-from state.stores.history.pieces import digest_of
 from state.stores.repair.check import damage_of
 from state.trust import Trust
 

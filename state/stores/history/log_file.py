@@ -1,19 +1,23 @@
-"""Log file: one open log of notes, read as a stream from any byte of it, and changed in place."""
+"""Log file: one open log of notes, read as a stream from any byte of it; what was read, and a mark of how far."""
 
 import fcntl
+import hashlib
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from state.errors import StorageError
-from state.scratch import BYTE_ORDER_MARK, Note, decode, notes_of_lines
+from state.scratch import BYTE_ORDER_MARK, Note, decode, notes_of_lines, render_note
 from state.stores.disk.disk import LONGEST_LOG, Disk, opened
 from state.stores.disk.syscalls import storage_errors
+
+if TYPE_CHECKING:
+    from state.forgetting.known import Known
 
 # One line is read whole; what has longer ones is no log.
 LONGEST_LINE = 16 * 1024**2
@@ -28,6 +32,57 @@ class PlacedNote:
     note: Note
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a file was read: its first `end` bytes, which end in those of `digest`.
+
+    The last note in them begins at byte `start`, and is the one in the row `note` (0: in none).
+    """
+
+    end: int = 0
+    digest: str = ""
+    start: int = 0
+    note: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A note of a file that is in no row yet; `grows` is the row of what stood there of it before, or 0."""
+
+    note: Note
+    digest: str
+    grows: int = 0
+    is_filed: bool = True
+
+    def without(self, known: "Known") -> "Unread":
+        """Return the note without what is known, as it is to be filed then; itself when it holds none of that."""
+        if not any(map(known.found, self.note.texts)):
+            return self
+        replaces = "" if known.found(self.note.replaces) else self.note.replaces
+        note = replace(self.note, text=known.without(self.note.text), replaces=replaces)
+        return Unread(note, digest_of(note), self.grows, is_filed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was read on of one file: its notes, the digests of those that are rows already, and its marks.
+
+    `last` is the digest of the last note (empty: it has none that is new).
+    """
+
+    path: Path
+    notes: tuple[Unread, ...]
+    known: tuple[str, ...]
+    last: str
+    before: Mark
+    mark: Mark
+
+    def without(self, known: "Known") -> "Piece":
+        """Return the piece with its notes as they are without what is known."""
+        notes = tuple(one.without(known) for one in self.notes)
+        return replace(self, notes=notes, last=notes[-1].digest if notes else self.last)
 
 
 @contextmanager
@@ -145,3 +200,8 @@ def is_held_open(path: Path) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+def digest_of(note: Note) -> str:
+    """Return the digest of a note's entry, as it is rendered."""
+    return hashlib.sha256(render_note(note).encode("utf-8", "surrogatepass")).hexdigest()

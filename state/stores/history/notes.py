@@ -29,7 +29,11 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import HEAD, NoteInbox, modified, number_of, read_before
 from state.stores.history.log_file import (
+    Mark,
+    Piece,
+    Unread,
     bytes_before,
+    digest_of,
     end_of_lines,
     entry_near_end,
     is_held_open,
@@ -38,7 +42,6 @@ from state.stores.history.log_file import (
     overwrite,
     placed_notes,
 )
-from state.stores.history.pieces import Mark, Piece, Unread, digest_of
 
 # Whoever only looks at files, before there is a database, does not load SQLite.
 if TYPE_CHECKING:
