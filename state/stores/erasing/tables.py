@@ -31,7 +31,6 @@ from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_document
 from state.stores.history.changes import OPEN
 from state.stores.history.lineage import digest_of
-from state.stores.history.notes import digest_now
 from state.text.words import terms
 
 Row = dict[str, Any]
@@ -170,10 +169,8 @@ def _rewrite(connection: sqlite3.Connection, row: sqlite3.Row, text: str, contex
     )
     full_text.add(connection, key)
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
-    for (note,) in connection.execute("SELECT key FROM notes WHERE crystal = ?", (key,)).fetchall():
-        connection.execute(
-            "UPDATE OR REPLACE notes SET digest = ? WHERE key = ?", (digest_now(connection, note), note)
-        )
+    # A digest of what was noted would tell whoever guesses it; filed again, it is known by what it says then.
+    connection.execute("UPDATE notes SET digest = hex(randomblob(32)) WHERE crystal = ?", (key,))
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", (key,))
     for queue in ("to_embed", "to_compare"):
         connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
@@ -277,10 +274,6 @@ def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: R
     return {"crystal": "", "successor": "", "fate": Why.DELETED.value, "died_in": died_in}
 
 
-def _note(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:
-    return {"digest": digest_now(connection, place[0], new["replaces"])} if "replaces" in new else {}
-
-
 def _version(_: sqlite3.Connection, __: tuple[Any, ...], ___: Row, new: Row, ____: datetime) -> Row:
     return {"digest": digest_of(new["text"]), "characters": len(new["text"])} if "text" in new else {}
 
@@ -307,7 +300,7 @@ def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, ne
 
 # What else changes in a row that changes.
 _FOLLOWING: Mapping[str, Callable[[sqlite3.Connection, tuple[Any, ...], Row, Row, datetime], Row]] = {
-    "lines": _line, "notes": _note, "versions": _version, "proposals": _proposal, "changes": _change,
+    "lines": _line, "versions": _version, "proposals": _proposal, "changes": _change,
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from state.crystals.crystal import Origin, crystal_digest
 from state.dream import Remark
@@ -151,8 +151,11 @@ class Notes:
 
     def _rows(self, order: str = "ASC", wanted: str = "consumed_in IS NULL") -> Iterator[Pending]:
         if self._connection is not None:
+            from state.stores.database.connection import from_text
+
             for row in self._connection.execute(f"{_ROWS} WHERE {wanted} ORDER BY n.key {order}"):
-                yield Pending(row[0], row[5], _note(row))
+                note = Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
+                yield Pending(row[0], row[5], note)
 
     def each_unread(self) -> Iterator[Note]:
         """Yield every note that is in no row yet."""
@@ -464,7 +467,7 @@ class Notes:
         if (planned := Meta(self._db).get(_WIPED)) is None:
             return False
         places, marks = dict[int, int](json.loads(planned)), list[Mark]()
-        self.inbox.file(one.note for one in self._rows("ASC", "NOT filed"))
+        self.inbox.file(one.note for one in self._known_as_filed())
         for path in self.inbox.files():
             with storage_errors(path):
                 inode = path.stat().st_ino
@@ -574,18 +577,6 @@ def shown_in(inbox: NoteInbox) -> tuple[Note, ...] | None:
         placed = placed_notes(file, inbox.workspace.scratch, (0, status.st_size), modified(status))
         return tuple(one.note for one in placed)
     return None
-
-
-def digest_now(connection: "sqlite3.Connection", key: int, replaces: str | None = None) -> str:
-    """Return the digest of what the note in this row says now; `replaces`: and of what it names then."""
-    note = _note(connection.execute(f"{_ROWS} WHERE n.key = ?", (key,)).fetchone())
-    return digest_of(note if replaces is None else replace(note, replaces=replaces))
-
-
-def _note(row: Sequence[Any]) -> Note:
-    from state.stores.database.connection import from_text
-
-    return Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
 
 
 def _end(file: BinaryIO, status: os.stat_result, now: datetime) -> int:
