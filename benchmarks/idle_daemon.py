@@ -3,12 +3,12 @@
     python -m benchmarks.idle_daemon [--workspaces 10] [--crystals 1000] [--seconds 60] [--folder FOLDER]
 
 A real daemon (`dreamd serve`), measured by /proc: after its start; after one search in each workspace, which loads
-the embedding model; after each has dreamt once, extractive, which loads LangGraph and ChromaDB; and another daemon
-after each has dreamt once with a (scripted) model, which a worker with litellm asks, and again when that has ended
-(`model.idle_minutes`) and the daemon has let go of the embedding model (`embeddings.idle_minutes`, here its least,
-1). Each time so many seconds pass in which nobody asks for anything. What the daemon does by itself meanwhile (it
-looks, and consolidates each workspace once soon after its start) is among the figures, and passes are counted. Memory
-is that of daemon and worker together; "most" is the largest PSS of a moment, looked at twice a second.
+the embedding model; after each has dreamt once, extractive, which loads ChromaDB; and another daemon after each has
+dreamt once with a (scripted) model, in a process of its own, and again when the daemon has let go of the embedding
+model (`embeddings.idle_minutes`, here its least, 1). Each time so many seconds pass in which nobody asks for
+anything. What the daemon does by itself meanwhile (it looks, and consolidates each workspace once soon after its
+start) is among the figures, and passes are counted. Memory is that of the daemon and its processes together; "most"
+is the largest PSS of a moment, looked at twice a second.
 """
 
 import argparse

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from daemon.models.worker import ModelWorker
+from daemon.config import beside
 from tests.support import forked, one_model
 from tests.support.fleet_tables import fleet_url  # noqa: F401 - a fixture
 from tests.support.folders import PLACE
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """One server of forked processes for all workers of a run; `tmp_path` is where other folders are."""
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", PLACE)
     one_model.share()
-    ModelWorker.start = staticmethod(forked.model_worker)
+    beside.start = forked.Forked
     if not hasattr(config, "workerinput"):
         config.stash[_FORKING] = forked.begin()
 

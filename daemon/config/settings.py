@@ -34,15 +34,24 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+def _without(given: object, *removed: str) -> object:
+    return {key: one for key, one in given.items() if key not in removed} if isinstance(given, dict) else given
+
+
 class ModelSection(_Section):
-    """Which model synthesizes, and after how long unused the process that asks it ends (0: never)."""
+    """Which model synthesizes."""
 
     name: str | None = None
     api_base: str | None = None
     timeout_seconds: float = Field(default=120, gt=0)
     max_output_tokens: int = Field(default=4000, ge=256)
     on_failure: Literal["keep", "extractive"] = "keep"
-    idle_minutes: float = Field(default=1, ge=0, le=100_000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_removed_key(cls, given: object) -> object:
+        """Read a configuration of an earlier release, which had a process that waited for the next dream."""
+        return _without(given, "idle_minutes")
 
 
 Word = Literal["auto", "ask", "never"]
@@ -95,9 +104,7 @@ class ApproveSection(_Section):
     @classmethod
     def _without_removed_keys(cls, given: object) -> object:
         """Read a configuration of an earlier release: what these two keys asked for does not exist any more."""
-        if not isinstance(given, dict):
-            return given
-        return {key: value for key, value in given.items() if key not in {"doubtful", "ask_newer"}}
+        return _without(given, "doubtful", "ask_newer")
 
     def policy(self, heard: Heard) -> Policy:
         """Return these rules as a policy, with what becomes of what was heard."""

@@ -2,22 +2,20 @@
 
 import os
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import day_start
 from daemon.dream.answers import messages_of, without_secrets
-from daemon.workspace.stores import Store, utc_now
-from graphs.ports import Answer, Model
+from daemon.workspace.stores import Asked, Store, utc_now
+from graphs.ports import Answer, Model, Request
 from state.budget import Spend, check_day
 from state.codec import decode, encode
+from state.errors import ModelError
 from state.stores.history.daily_spend import daily_spend
 from state.stores.history.ledger import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from daemon.models.metered import Call as PaidCall
     from daemon.models.metered import PricedModel
 
@@ -27,12 +25,16 @@ def model_for(store: Store, dream: str) -> Model | None:
     name = store.config.model.name
     if name is None:
         return None
+    from daemon.models.errors import lost_answer
     from daemon.models.metered import Metered
 
     together = daily_spend(spent_folder(os.environ))
 
     def allow(about_to: Spend) -> None:
         check_day(store.config.daemon.limits, today=together.of(utc_now()), about_to=about_to)
+        lost = lost_answer(name, about_to, store.config.model.max_output_tokens, 0.0)
+        most = Call("", name, encode(lost), usable=False, tokens=about_to.tokens, usd=about_to.usd)
+        store.asking(Asked(dream, most))
 
     def record(call: "PaidCall") -> None:
         spend = call.spend
@@ -48,6 +50,7 @@ def model_for(store: Store, dream: str) -> Model | None:
         )
         store.ledger.record_call(dream, kept, utc_now())
         together.add(spend, utc_now())
+        store.asking(None)
 
     def replay(digest: str) -> Answer | None:
         known = store.ledger.replay(dream, digest)
@@ -72,7 +75,33 @@ def _model(store: Store, name: str) -> "PricedModel":
     if name in AGENTS:
         return HeadlessModel(name, timeout_seconds=seconds, max_output_tokens=tokens)
     from daemon.models.litellm_model import LitellmModel
-    from daemon.models.worker import WorkerModel
 
-    kind: Callable[..., PricedModel] = partial(WorkerModel, store.worker) if store.worker else LitellmModel
-    return kind(name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens)
+    return _Hidden(
+        LitellmModel(name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens), store
+    )
+
+
+class _Hidden:
+    """A model whose errors are those that `Store.hide` makes of them."""
+
+    def __init__(self, model: "PricedModel", store: Store) -> None:
+        self.name = model.name
+        self._model = model
+        self._store = store
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that the model reads at once."""
+        return self._model.context_window
+
+    def worst_case(self, request: Request) -> Spend:
+        """Return the most that one try may cost."""
+        return self._model.worst_case(request)
+
+    def ask(self, request: Request) -> Answer:
+        """Return one answer."""
+        try:
+            return self._model.ask(request)
+        except ModelError as error:
+            hidden = self._store.hide(error)
+        raise hidden

@@ -15,7 +15,6 @@ from daemon.fleet.connections import Connections, connect, isolate, own_folder
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, PortKeys, open_port
 from daemon.observability import logs
-from daemon.service import malloc
 from state.errors import UnreachableError
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ _GATEWAY_KEYS = PortKeys("fleet.host", "fleet.gateway_port", "any free one")
 def prepare(config: Config) -> None:
     """Set up what every process of the fleet begins with: logs, memory, threads."""
     logs.configure(config.log.form, config.log.level)
-    malloc.share_arenas()
     sys.setswitchinterval(0.001)
 
 

@@ -168,7 +168,7 @@ class Calls:
         on_notice: Callable[[str], None],
     ) -> Any:  # noqa: ANN401
         """Run the operation in this process. Calls run one after the other, but beside a dream."""
-        access = LocalAccess(workspace, self.config(), COMMAND, on_step, self._embedding, _LOCK_SECONDS)
+        access = LocalAccess(workspace, self.config(), COMMAND, on_step, self._embedding, _LOCK_SECONDS, stays=True)
         try:
             if operation is dream_now:
                 return self._dream(access, operation, request)

@@ -47,6 +47,17 @@ def lost_answer(model: str, worst: Spend, tokens_out: int, seconds: float) -> An
     return Answer("", model, tokens_in, tokens_out, worst.usd, "error", seconds, estimated=True)
 
 
+def discreet(error: ModelError) -> ModelError:
+    """Return the error without what the model, or who runs it, says of itself: no address, account or key."""
+    if isinstance(error, TransientError):
+        what, advice = "the model cannot be asked now", "try again later."
+        return TransientError(what, advice, retry_after=error.retry_after, answer=error.answer)
+    if isinstance(error, UnusableReplyError):
+        what, advice = "the model answered nothing that can be used", "try again."
+        return UnusableReplyError(what, advice, error.answer)
+    return ModelError("the model refused the request", "ask who runs the service; the log says why.")
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """What error messages say of the call, and the most that it may have cost."""

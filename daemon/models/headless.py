@@ -24,11 +24,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from daemon.models.errors import TransientError, UnusableReplyError, lost_answer
-from daemon.models.worker import DAEMONS_OWN, stopped
 from graphs.ports import Answer, Request
 from state.budget import Limits, Spend
-from state.errors import ModelError, UnattendedError
-from state.stores.disk.user_folder import home
+from state.errors import ModelError, StoppedError, UnattendedError
+from state.stores.disk.user_folder import DAEMONS_OWN, home
 
 _WINDOW = 200_000  # tokens: the smallest of what their default models read
 _STATUS_SECONDS = 20.0
@@ -273,7 +272,7 @@ class HeadlessModel:
             most = self._worst_answer(request, began)
             raise TransientError(what, "raise model.timeout_seconds.", answer=most) from None
         if _ending.is_set():
-            raise stopped()
+            raise StoppedError("this process ends", "the dream is checkpointed, and the next one goes on with it")
         try:
             said = self._program.read(out, err)
         except (ValueError, LookupError, TypeError, AttributeError):

@@ -1,6 +1,5 @@
 """Known models: what litellm knows of a model by its name, without asking anybody."""
 
-from contextlib import closing
 from dataclasses import dataclass
 
 from daemon.models.errors import missing_keys
@@ -33,11 +32,3 @@ def knows_provider(litellm: Foreign, name: str, api_base: str | None) -> bool:
     except litellm.BadRequestError:
         return False
     return True
-
-
-def look_up_beside(name: str, api_base: str | None) -> KnownModel:
-    """Look the model up in a process that ends then, so that this one stays small. Raise ModelError."""
-    from daemon.models.worker import ModelWorker, WorkerModel
-
-    with closing(ModelWorker()) as worker:
-        return WorkerModel(worker, name, api_base=api_base, timeout_seconds=1, max_output_tokens=1).look_up()

@@ -5,6 +5,7 @@ prints. Chosen over a client of our own because any provider is then one name in
 """
 
 import functools
+import gc
 import importlib
 import logging
 import os
@@ -37,8 +38,12 @@ def load_litellm() -> Foreign:
     with warnings.catch_warnings():
         # Its answer's classes are built when the first is made; what pydantic thinks of them is for its authors.
         warnings.simplefilter("ignore")
-        litellm: Foreign = importlib.import_module("litellm")
-        litellm.ModelResponse()
+        gc.disable()  # a quarter of the import's time is spent on looking through what is there to stay
+        try:
+            litellm: Foreign = importlib.import_module("litellm")
+            litellm.ModelResponse()
+        finally:
+            gc.enable()
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = False  # with it a 422 is sent twice, and comes back as None

@@ -22,11 +22,9 @@ from daemon.http.logins import Logins
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.mcp.http import Endpoint
-from daemon.models import headless
 from daemon.observability import logs
 from daemon.pages.window import PageWindow
 from daemon.process.sd_notify import Notifier
-from daemon.service import malloc
 from daemon.service.scheduler import TICK_SECONDS
 from daemon.workspace.status import Problem
 from state.errors import BusyError
@@ -58,7 +56,6 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
     """
     config = load()
     logs.configure(config.log.form, config.log.level)
-    malloc.share_arenas()
     # Switch threads often: a request shall not wait for a dream's arithmetic.
     sys.setswitchinterval(0.001)
     listeners, port_problem = _open_listeners(config)
@@ -124,7 +121,6 @@ async def _serve(
     logs.get().info("stopped", left_behind=not ended)
     if not ended or _has_lasting_threads():
         # A thread waits for a model or a disk. Its work is durable, and the next start goes on with it.
-        headless.end_all()
         sys.stderr.flush()
         os._exit(0)
     return 0

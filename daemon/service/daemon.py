@@ -26,10 +26,7 @@ from daemon.config.paths import home, registry_path, socket_path
 from daemon.config.registry import WorkspaceList
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.models.worker import ModelWorker
-from daemon.observability import logs
 from daemon.observability.metrics import Metrics, WorkspaceGauges
-from daemon.service import malloc
 from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
@@ -75,12 +72,10 @@ class Daemon:
             on_change=lambda: self._scheduler.wake(),  # noqa: PLW0108 - the scheduler is made after the roster
             on_acquired=self._begin,
         )
-        self._worker = ModelWorker(_log_worker)
-        jobs = Jobs(self._metrics, self._worker, self._stopping)
+        jobs = Jobs(self._metrics, self._stopping)
         self._scheduler = Scheduler(self._roster, lambda: self._config, jobs, self._stopping)
         self._config_problem: tuple[Problem, ...] = ()
         self._bound = (self._config.http.host, self._config.http.port)
-        self._trimmed_after = 0  # so many jobs
         self.http = ""
         self.port_problem: Problem | None = None  # why it has no port
 
@@ -90,18 +85,12 @@ class Daemon:
         return self._scheduler.last_tick
 
     def trim(self) -> None:
-        """Free what is not needed now: idle models, memory left by jobs, a watcher that is stuck."""
+        """Free what is not needed now: an idle embedding model, a watcher that is stuck."""
         if self._roster.watcher.stuck_for > _STUCK_SECONDS:
             self._roster.replace_watcher()
             self._scheduler.look_at_all()
-        if minutes := self._config.model.idle_minutes:
-            self._worker.rest(minutes * 60)
-        minutes = self._config.embeddings.idle_minutes
-        closed = bool(minutes) and self._embedding.rest(minutes * 60)
-        ended = self._scheduler.dreams.ended + self._scheduler.passes.ended
-        if closed or ended != self._trimmed_after:
-            self._trimmed_after = ended
-            malloc.give_back()
+        if minutes := self._config.embeddings.idle_minutes:
+            self._embedding.rest(minutes * 60)
 
     # ------------------------------------------------------------ DaemonApi
 
@@ -243,8 +232,6 @@ class Daemon:
                 ended = False
             else:
                 keeper.release()
-        if ended:  # else a dream waits for its model, and is abandoned with the process
-            self._worker.close()
         return ended and self._roster.ready
 
     def _look_up_all(self) -> None:
@@ -303,13 +290,3 @@ class Daemon:
         for managed in self._roster.all():
             if managed.keeper is not None and managed.hanging is None:
                 yield managed.keeper.gauges(now)
-
-
-def _log_worker(number: int, how: str | None) -> None:
-    """Log that the model worker of this number has started (None), ended ("") or died."""
-    if how is None:
-        logs.get().info("model_worker_started", process=number)
-    elif not how:
-        logs.get().info("model_worker_ended", process=number)
-    else:
-        logs.get().warning("model_worker_died", process=number, why=how)

@@ -36,8 +36,6 @@ class JobQueue:
         self._busy_owners: set[str] = set()
         self._once: dict[str, Future[Any]] = {}  # waiting jobs by their `once`
         self._closed = False
-        self.ended = 0
-        """How many jobs have ended."""
 
     @property
     def running(self) -> int:
@@ -143,7 +141,6 @@ class JobQueue:
                 future.set_exception(error)
             else:
                 future.set_result(result)
-            self.ended += 1
             del entry, job, future  # while the thread waits nothing of them stays alive
 
     def _next(self) -> _Job | None:

@@ -9,18 +9,17 @@ from dataclasses import asdict, replace
 from datetime import datetime
 
 from daemon.dream.consolidation import consolidate
+from daemon.dream.process import dream_beside
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
-from daemon.models.headless import AGENTS
-from daemon.models.worker import ModelWorker
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
 from daemon.service.keeper import Keeper
 from daemon.sessions import maintain
 from daemon.workspace.status import Problem
-from daemon.workspace.stores import utc_now
+from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
 from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
 from state.stores.database.copies import DAY
@@ -33,12 +32,15 @@ _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "synt
 
 
 class Jobs:
-    """Carries out jobs, counts and logs them. `worker` asks models; `stopping` is set when the daemon ends."""
+    """Carries out jobs, counts and logs them.
 
-    def __init__(self, metrics: Metrics, worker: ModelWorker, stopping: threading.Event) -> None:
+    `stopping` is set when the daemon ends. `discreet`: what a model says of itself is for the log alone.
+    """
+
+    def __init__(self, metrics: Metrics, stopping: threading.Event, *, discreet: bool = False) -> None:
         self._metrics = metrics
-        self._worker = worker
         self._stopping = stopping
+        self._discreet = discreet
 
     def dream(self, keeper: Keeper, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
         """Dream once, as `dream_now`, and log and count how it ends.
@@ -51,13 +53,10 @@ class Jobs:
         session_ended, settled = keeper.session_ended, False
         try:
             with keeper.exclusive() as store:
-                store.worker = self._worker
-                if store.config.model.name not in (None, *AGENTS):
-                    self._worker.begin()  # its imports take as long as what goes before the first call
                 log.info("dream_started", mode=mode.value)
                 since = utc_now()
                 try:
-                    outcome = dream_now(store, reason, mode, self._steps(keeper, on_step))
+                    outcome = self._dreamt(keeper, store, reason, mode, self._steps(keeper, on_step))
                     settled = mode is not Mode.DRY
                 finally:
                     for notice in store.notices:
@@ -79,6 +78,15 @@ class Jobs:
         keeper.failures, keeper.dream_problem = 0, None
         self._record_dream(keeper, reason, outcome, time.monotonic() - began)
         return outcome
+
+    def _dreamt(
+        self, keeper: Keeper, store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step], None]
+    ) -> Outcome:
+        """Dream in this thread without a model, in a process of its own with one."""
+        if store.config.model.name is None:
+            return dream_now(store, reason, mode, on_step)
+        keeper.outdate_facts()
+        return dream_beside(store, reason, mode, on_step, discreetly=self._discreet)
 
     def ingest(self, keeper: Keeper, *, transcripts: bool) -> bool:
         """Make crystals of new notes and transcripts, so that they are found at once; return whether all was read.

@@ -215,6 +215,10 @@ class Keeper:
                 self._indexing = self._new_indexing(self._lock)
                 old.close()
 
+    def outdate_facts(self) -> None:
+        """Have the facts read again: another process wrote into the workspace."""
+        self._facts_current = False
+
     def reopen(self) -> None:
         """Have whoever comes next open the stores with the changed configuration."""
         self._facts_current = False
@@ -276,7 +280,7 @@ class Keeper:
         if lock is None or indexing is None:
             raise self.unkept()
         store = open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
-        store.memory.alone = self.alone
+        store.memory.alone, store.lock = self.alone, lock
         return store
 
     def unkept(self) -> BusyError:

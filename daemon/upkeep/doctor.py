@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from daemon.config.beside import start_beside
 from daemon.config.settings import Config
 from daemon.models.headless import AGENTS, offers
 from daemon.models.known import KnownModel, look_up
@@ -13,8 +15,9 @@ from daemon.upkeep.repair.run import RepairResult, survey
 from daemon.workspace.status import RESOLVE, TORN
 from daemon.workspace.stores import folders, open_exclusive
 from daemon.workspace.vector_index import Embedding
+from state.codec import decode
 from state.document.merge import is_conflicted
-from state.errors import DreamdError
+from state.errors import DreamdError, ModelError
 from state.stores.disk.lock import present_holder
 from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import Workspace
@@ -24,6 +27,7 @@ from state.stores.repair.check import WRONG_SCHEMA
 
 LITTLE_DISK = 500 * 1024**2
 NO_DISK = 50 * 1024**2
+_LOOK_UP_SECONDS = 120.0  # to import litellm, on a busy machine with a cold disk
 
 
 # What can be checked while the workspace is closed.
@@ -209,3 +213,19 @@ def _notes(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("notes", Level.PROBLEM, f"{scratch} is not writable by this user", access_to(scratch))
     else:
         yield Finding("notes", Level.OK, f"{pending} pending")
+
+
+def look_up_beside(name: str, api_base: str | None) -> KnownModel:
+    """Look the model up in a process that ends then, so that this one stays small. Raise ModelError."""
+    words = ["models", "--known", name, *(("--api-base", api_base) if api_base else ())]
+    try:
+        with start_beside(words) as process:
+            try:
+                said, _ = process.communicate(timeout=_LOOK_UP_SECONDS)
+            finally:
+                process.kill()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ModelError(f"{name} could not be looked up ({error})", "try again") from None
+    if process.returncode:
+        raise ModelError(f"{name} could not be looked up", f"see 'dreamd models --known {name}'")
+    return decode(KnownModel, said, "what is known of a model")

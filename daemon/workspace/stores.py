@@ -8,11 +8,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, OperationalError
-from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
 from daemon.workspace.vector_index import Embedding, Index
-from state.errors import BusyError, DocumentError, DreamdError, StorageError
+from state.errors import BusyError, DocumentError, DreamdError, ModelError, StorageError
 from state.signals.hormones import Baselines
 from state.stores.backup.archive import remove_unmoved
 from state.stores.crystals import full_text
@@ -34,7 +33,7 @@ from state.stores.database.connection import (
 from state.stores.database.copies import copies_of, is_copy_due, make_copy, next_number, number_of
 from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
-from state.stores.disk.lock import acquire
+from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
 from state.stores.git.reading import is_checkout
@@ -42,7 +41,7 @@ from state.stores.history.acts import Acts
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
 from state.stores.history.inbox import NoteInbox
-from state.stores.history.ledger import Ledger
+from state.stores.history.ledger import Call, Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
@@ -52,9 +51,6 @@ from state.stores.repair.former_records import take_in_records
 from state.stores.repair.former_segments import take_in_segments
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
-
-if TYPE_CHECKING:
-    from daemon.models.worker import ModelWorker
 
 EMBED_BATCH = 256
 _SWEPT = "swept_at"
@@ -91,6 +87,14 @@ def follow_clock(said: datetime, asked: float) -> timedelta:
     return change
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call of a model that a dream is about to make, and the most that it may cost."""
+
+    dream: str
+    most: Call
+
+
 @dataclass(slots=True)
 class Store:
     """The open stores of one workspace. `notices` are messages for a person."""
@@ -115,8 +119,12 @@ class Store:
     notices: list[str] = field(default_factory=list)
     # The transcripts that the last reading of all of them could not read; None: there was none yet.
     unread: tuple[str, ...] | None = None
-    # The process that asks the model; None: this one.
-    worker: "ModelWorker | None" = None
+    # Of this process, or shared with its parent; None where nobody dreams with these stores.
+    lock: Lock | None = None
+    # Told of each call of a model before it is made, and of None when it is recorded.
+    asking: Callable[["Asked | None"], None] = lambda _: None
+    # What is raised in place of a model's error.
+    hide: Callable[[ModelError], ModelError] = lambda error: error
 
     def embedder(self) -> Embedder | None:
         """Return the embedding model, loaded at the first call; None when there is none (a notice says so)."""
@@ -215,6 +223,7 @@ def open_exclusive(
         stack.callback(indexing.close)
         store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
         stack.enter_context(closing(store))
+        store.lock = lock
         recover(store)
         yield store
 

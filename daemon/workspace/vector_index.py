@@ -95,7 +95,7 @@ class Index:
 
     `check` raises when this process owns the workspace no longer. ChromaDB is opened and built in a thread: until
     that has ended there is none, and searches do without. One process writes into the folder, and state.db says
-    whether ChromaDB's files are whole.
+    whether ChromaDB's files are whole. `beside`: another process has ChromaDB open, or builds it.
     """
 
     def __init__(
@@ -104,11 +104,13 @@ class Index:
         check: Callable[[], None],
         *,
         background: bool = False,
+        beside: bool = False,
         failed: Callable[[Exception], None] | None = None,
     ) -> None:
         self._workspace = workspace
         self._check = check
         self._background = background
+        self._beside = beside
         self._failed = failed
         self._index: VectorIndex | None = None
         self._opening = Lock()
@@ -124,7 +126,7 @@ class Index:
         if not crystals.vectors.may_write:
             return
         with self._opening:
-            if self._index is None and not self._is_building():
+            if self._index is None and not self._is_building() and not self._beside:
                 drop_builds(self._workspace.index, keep=index_state(crystals.connection).build)
         old = self._workspace.state / _OF_SCHEMA_12
         with storage_errors(old):

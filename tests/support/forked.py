@@ -35,6 +35,7 @@ FOLDER = "TESTS_FORKING"
 _SERVED: list[str] = []  # in the server, and in what it has forked: its folder
 _PATIENCE_SECONDS = 300.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
+_ABOVE = 500  # no descriptor that a test passes on has such a number
 # linux/capability.h: root without these obeys the permissions of files as everybody does.
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
 _EXECUTED = (  # the parameters of Popen._execute_child
@@ -69,6 +70,7 @@ class Forked(subprocess.Popen[AnyStr]):
         standard: list[int] = [child["p2cread"], child["c2pwrite"], child["errwrite"]]
         nothing = os.open(os.devnull, os.O_RDONLY)
         fds: list[int] = [fd if fd != -1 else number or nothing for number, fd in enumerate(standard)]
+        passed: list[int] = [int(fd) for fd in child["pass_fds"]]
         request = {
             "words": child["args"],
             "environment": dict(os.environ if child["env"] is None else child["env"]),
@@ -76,12 +78,13 @@ class Forked(subprocess.Popen[AnyStr]):
             "session": bool(child["start_new_session"]),
             "umask": child["umask"],
             "before": self._before,
+            "passed": passed,
         }
         devnull: int | None = getattr(self, "_devnull", None)
         pairs = zip(standard, (child["p2cwrite"], child["c2pread"], child["errread"]), strict=True)
         ours: list[int] = [fd for fd, other in pairs if -1 not in (fd, other) and fd != devnull]
         try:
-            self.pid = _asked(json.dumps(request).encode(), [*fds, told])
+            self.pid = _asked(json.dumps(request).encode(), [*fds, *passed, told])
         finally:
             for fd in (told, nothing, *ours, *([] if devnull is None else [devnull])):
                 os.close(fd)
@@ -159,17 +162,6 @@ def limited(*limits: tuple[int, int]) -> None:
     """For `before`: limits of setrlimit(2), each its kind and the most that is allowed."""
     for kind, most in limits:
         resource.setrlimit(kind, (most, most))
-
-
-def model_worker(line: socket.socket) -> "Forked[bytes]":
-    """In place of `daemon.models.worker.spawned`."""
-    return Forked(
-        [],
-        before=("daemon.models.worker:serve", []),
-        stdin=line.fileno(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def ticking(seconds: float) -> None:
@@ -273,7 +265,7 @@ def _serve(folder: str) -> None:
 
     heavy.load(Path(Path(folder, "cache").read_text(encoding="utf-8")))
     _SERVED.append(folder)
-    import_module("daemon.models.worker").ModelWorker.start = staticmethod(model_worker)
+    import_module("daemon.config.beside").start = Forked  # type: ignore[attr-defined]
     gc.collect()
     gc.freeze()  # what is there already, no child looks through
     waking, woken = os.pipe()
@@ -319,7 +311,7 @@ def _reap(children: dict[int, int]) -> None:
 
 def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -> None:
     """Fork what a process asks for; one that was killed meanwhile, as a client does with its server, gets nothing."""
-    head, fds, _, _ = socket.recv_fds(line, 4, 4)
+    head, fds, _, _ = socket.recv_fds(line, 4, 5)
     length = int.from_bytes(head, "big")
     request = line.recv(length or 1, socket.MSG_WAITALL)
     if not 0 < length == len(request):
@@ -349,9 +341,8 @@ def _become(asked: dict[str, Any], standard: list[int]) -> None:
             os.setsid()
         if asked["umask"] >= 0:
             os.umask(asked["umask"])
-        for number, fd in enumerate(standard):
+        for number, fd in zip((0, 1, 2, *asked["passed"]), _out_of_the_way(standard), strict=True):
             os.dup2(fd, number)
-        for fd in standard:
             os.close(fd)
         os.environ.clear()
         os.environ.update(asked["environment"])
@@ -378,6 +369,14 @@ def _become(asked: dict[str, Any], standard: list[int]) -> None:
             with suppress(OSError, ValueError):
                 stream.flush()
         os._exit(status)
+
+
+def _out_of_the_way(fds: list[int]) -> list[int]:
+    """The same open files, under numbers that none of them is to have."""
+    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, _ABOVE) for fd in fds]
+    for fd in fds:
+        os.close(fd)
+    return moved
 
 
 def _stream(fd: int, mode: str) -> IO[str]:

@@ -14,7 +14,7 @@ _MODULES = (
     " daemon.cli.why daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run"
     " daemon.mcp.stdio daemon.process.run daemon.dream.checkpoints daemon.api.operations.table daemon.http.app"
     " graphs.dream state.stores.vectors.chroma chromadb.api.rust uvicorn langgraph.checkpoint.sqlite langgraph.graph"
-    " daemon.models.worker re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"
+    " daemon.dream.process re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"
     " daemon.mcp.server daemon.mcp.http mcp.server watchfiles anyio._backends._asyncio langgraph.pregel"
     " langchain_core.tracers.stdout langchain_core.tracers.run_collector langchain_core.tracers.context"
     " chromadb.telemetry.product.posthog tests.support.killing tests.chaos.lives"

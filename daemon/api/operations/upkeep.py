@@ -7,8 +7,8 @@ from pydantic import ConfigDict, Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Request, operation
-from daemon.models.known import look_up_beside
 from daemon.upkeep.doctor import examine as everything
+from daemon.upkeep.doctor import look_up_beside
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget

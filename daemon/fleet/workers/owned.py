@@ -26,6 +26,7 @@ from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
 from state.errors import DreamdError, FencedError, UsageError
 from state.fleet.workspace import Generation, InboxRow, Lease
+from state.stores.disk.turn import Turn
 from state.stores.disk.workspace import contained
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.generations.manifests import made_by
@@ -72,7 +73,7 @@ class Owned:
         self.users = 0
         self.used = time.monotonic()
         # Of a commit, and of a generation that is made: none is made in the middle of a dream's commit.
-        self.quiet = threading.RLock()
+        self.quiet = Turn(contained(folder).state / "lock.commit")
         self._lease = lease
         self._folder = folder
         self._generations = generations

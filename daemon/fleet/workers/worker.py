@@ -26,7 +26,7 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode
 from daemon.fleet.connections import Connections
 from daemon.fleet.lifetime import Lifetime
-from daemon.fleet.workers.models import DiscreetModelWorker, without_machines_ceilings
+from daemon.fleet.workers.ceilings import without_machines_ceilings
 from daemon.fleet.workers.owned import Owned, Surroundings
 from daemon.fleet.workers.owned_access import OwnedAccess
 from daemon.fleet.workers.ownership import Ownership
@@ -36,7 +36,6 @@ from daemon.fleet.workers.worker_jobs import WorkerJobs
 from daemon.observability import logs
 from daemon.observability.failures import failure
 from daemon.observability.metrics import Metrics
-from daemon.service import malloc
 from daemon.service.keeper import Keeper
 from daemon.service.schedule import Thresholds
 from daemon.workspace.status import BY_FLEET, ServiceStatus
@@ -81,7 +80,6 @@ class Worker:
         self._stopping = threading.Event()
         self._metrics = Metrics(version("dreamd"), self._since.timestamp())
         self._embedding = Embedding(download=self._config.embeddings.download, model=self._config.embeddings.model)
-        self._model_worker = DiscreetModelWorker()
         self._leases = Leases(connections.database)
         self._places = Places(connections.database)
         self._schedule = Schedule(connections.database)
@@ -107,7 +105,7 @@ class Worker:
         self.ownership = Ownership(
             folder / "workspaces", self._leases, self._objects, around, lambda: self.lifetime.worker
         )
-        self.jobs = WorkerJobs(self._metrics, self._model_worker, self._stopping)
+        self.jobs = WorkerJobs(self._metrics, self._stopping)
         self._threads = [
             threading.Thread(target=self._look, name="look", daemon=True),
             threading.Thread(target=self._drop_erased, name="erasures", daemon=True),
@@ -282,8 +280,6 @@ class Worker:
         ended = not self.ownership.all()
         self.lifetime.stop()
         self._dreamers.shutdown(wait=False, cancel_futures=True)
-        if ended:
-            self._model_worker.close()
         return ended
 
     def own_queue(self) -> str:
@@ -291,12 +287,9 @@ class Worker:
         return self.lifetime.worker.queue
 
     def trim(self) -> None:
-        """Free what is not needed now: an idle model, memory left by jobs."""
-        if minutes := self._config.model.idle_minutes:
-            self._model_worker.rest(minutes * 60)
+        """Free what is not needed now: an idle embedding model."""
         if minutes := self._config.embeddings.idle_minutes:
             self._embedding.rest(minutes * 60)
-        malloc.give_back()
 
     @property
     def stopping(self) -> threading.Event:

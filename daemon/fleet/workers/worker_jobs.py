@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.fleet.workers.owned import Owned
-from daemon.models.worker import ModelWorker
 from daemon.observability.metrics import Metrics
 from daemon.service.jobs import Jobs
 from daemon.workspace.stores import utc_now
@@ -18,8 +17,9 @@ from state.errors import BusyError, FencedError, NothingToDoError, StoppedError,
 class WorkerJobs:
     """Carries out jobs in workspaces that are owned."""
 
-    def __init__(self, metrics: Metrics, model_worker: ModelWorker, stopping: threading.Event) -> None:
-        self._jobs = Jobs(metrics, model_worker, stopping)
+    def __init__(self, metrics: Metrics, stopping: threading.Event) -> None:
+        # The model is the operator's: errors stand in ledgers and generations, which are the tenants'.
+        self._jobs = Jobs(metrics, stopping, discreet=True)
         self._lock = threading.Lock()
         self.dreaming = 0
 

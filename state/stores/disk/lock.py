@@ -3,16 +3,21 @@
 The kernel's lock (flock) on the file `lock` decides, so a holder that dies frees it at once. Its number is one
 more than that of every holder before it. A holder that was stopped (SIGSTOP) may be displaced: a new, already
 locked file takes the name `lock`; when the old holder goes on, `check()` tells it that it holds nothing.
+
+A holder may share its lock with a child (`shared`, `take_over`): the kernel's lock lasts as long as one of both has
+it. Who displaces a stopped holder kills its child first, so that no two owners ever run.
 """
 
 import errno
 import fcntl
 import json
 import os
+import signal
 import stat
 import time
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -24,6 +29,7 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 _POLL_SECONDS = 0.02
+_KILLED_SECONDS = 2.0
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST_RECORD = 4096
 _MOST_OWNERS = 2**62
@@ -32,7 +38,10 @@ _AGENTS_SERVER = "dreamd mcp"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a workspace. `ticks` is the process's start in clock ticks: with the pid it names one process."""
+    """Who holds a workspace. `ticks` is the process's start in clock ticks: with the pid it names one process.
+
+    `child` and `child_ticks` name the process that it shares the lock with; 0 without one.
+    """
 
     pid: int
     host: str
@@ -40,6 +49,8 @@ class Holder:
     command: str
     fence: int
     ticks: int
+    child: int = 0
+    child_ticks: int = 0
 
     def __str__(self) -> str:
         return f"process {self.pid} ('{self.command}' on {self.host}, since {self.started})"
@@ -74,6 +85,19 @@ class Lock:
         if not is_owner:
             message = f"{self._workspace.root} was taken over by another process"
             raise FencedError(message, "nothing was written, try again")
+
+    @contextmanager
+    def shared(self) -> Iterator[int]:
+        """Yield a descriptor that a child may inherit for `take_over`. Raise FencedError if the lock is lost."""
+        self.check()
+        try:
+            fd = os.dup(self._fd)
+        except OSError as error:  # another thread releases it just now
+            raise FencedError(f"{self._workspace.root}: the lock was released", "take it again") from error
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
     def release(self) -> None:
         """Release the workspace; doing it again is harmless."""
@@ -112,6 +136,22 @@ def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk:
         time.sleep(_POLL_SECONDS)
 
 
+def take_over(workspace: Workspace, fd: int, fence: int) -> Lock:
+    """Own the workspace beside the parent, whose lock this inherited descriptor is. Raise FencedError if it is lost.
+
+    The parent's record stays in the file, with this process beside it.
+    """
+    os.set_inheritable(fd, False)  # noqa: FBT003 - it takes it by place
+    lock = Lock(workspace, workspace.disk(), fd, fence)
+    lock.check()
+    if (parent := holder(workspace)) is not None:
+        both = replace(parent, child=os.getpid(), child_ticks=_process(os.getpid())[1])
+        with storage_errors(workspace.lock):
+            os.pwrite(fd, json.dumps(asdict(both)).encode().ljust(_LONGEST_RECORD // 4), 0)
+    lock.check()
+    return lock
+
+
 def holder(workspace: Workspace) -> Holder | None:
     """The holder that the lock file names; None when it names none, or cannot be read."""
     try:
@@ -124,6 +164,8 @@ def holder(workspace: Workspace) -> Holder | None:
             command=str(record["command"]),
             fence=int(record["fence"]),
             ticks=int(record["ticks"]),
+            child=int(record.get("child", 0)),
+            child_ticks=int(record.get("child_ticks", 0)),
         )
     except (OSError, StorageError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -155,7 +197,7 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
         # One at a time, and a second look: another one may have displaced it, or it may have gone on.
-        if not _flock(turn) or not is_stopped(holder(workspace)):
+        if not _flock(turn) or not is_stopped(who := holder(workspace)) or not _childless(who):
             return None
         fresh = path.with_name("lock.new")
         with storage_errors(path):
@@ -166,6 +208,23 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         return fd
     finally:
         os.close(turn)
+
+
+def _childless(who: Holder | None) -> bool:
+    """Kill the child of a stopped holder, if it has one; return whether none is left."""
+    if who is None or not who.child:
+        return True
+    deadline = time.monotonic() + _KILLED_SECONDS
+    with suppress(OSError):  # it ends just now, or is another user's
+        pidfd = os.pidfd_open(who.child)
+        try:
+            if _state(who.child, who.child_ticks):  # else the number is another process's by now
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        finally:
+            os.close(pidfd)
+    while _state(who.child, who.child_ticks) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    return not _state(who.child, who.child_ticks)
 
 
 def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | None:
@@ -218,15 +277,31 @@ def _flock(fd: int) -> bool:
 
 
 def present_holder(workspace: Workspace) -> Holder | None:
-    """The holder of the workspace now; None as well when the lock file names a process that has ended."""
+    """The holder of the workspace now; None as well when the lock file names processes that have ended."""
     who = holder(workspace)
-    is_gone = who is not None and who.host == os.uname().nodename and _process(who.pid)[1] != who.ticks
+    is_gone = who is not None and who.host == os.uname().nodename and _states(who) == ("", "")
     return None if is_gone else who
 
 
 def is_stopped(who: Holder | None) -> bool:
-    """Whether the holder is a process on this machine that is stopped (SIGSTOP), not one that got its pid later."""
-    return who is not None and who.host == os.uname().nodename and _process(who.pid) == ("T", who.ticks)
+    """Whether the holder is a process on this machine that is stopped (SIGSTOP), not one that got its pid later.
+
+    When it has ended and its child has not, whether that is.
+    """
+    if who is None or who.host != os.uname().nodename:
+        return False
+    own, childs = _states(who)
+    return (own or childs) == "T"
+
+
+def _states(who: Holder) -> tuple[str, str]:
+    """Return the state letters of the holder and of its child; empty for one that has ended."""
+    return _state(who.pid, who.ticks), _state(who.child, who.child_ticks)
+
+
+def _state(pid: int, ticks: int) -> str:
+    state, began = _process(pid) if pid else ("", 0)
+    return state if began == ticks and state != "Z" else ""
 
 
 def _process(pid: int) -> tuple[str, int]:

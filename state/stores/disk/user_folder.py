@@ -8,6 +8,9 @@ from pathlib import Path
 from state.errors import ConfigError, NotFoundError, StorageError
 from state.stores.disk.syscalls import storage_errors
 
+DAEMONS_OWN = ("DREAMD_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
+"""Beginnings of the variables that no program gets: the daemon's token and settings, and what systemd told it."""
+
 
 def state_folder(environment: Mapping[str, str]) -> Path:
     """$XDG_STATE_HOME/dreamd, else ~/.local/state/dreamd. Raises ConfigError when there is no home folder."""

@@ -17,7 +17,7 @@ STATE_DB = f"{STATE_FOLDER}/state.db"
 CHECKPOINTS = f"{STATE_FOLDER}/checkpoints/dreams.db"
 DATABASES = (CHECKPOINTS, STATE_DB)
 BESIDE = ("-wal", "-shm", "-journal")
-LOCKS = frozenset(f"{STATE_FOLDER}/{name}" for name in ("lock", "lock.new", "lock.takeover", "fence"))
+LOCKS = frozenset(f"{STATE_FOLDER}/{name}" for name in ("lock", "lock.new", "lock.takeover", "lock.commit", "fence"))
 VECTORS = frozenset(f"{STATE_FOLDER}/index/vectors.db{ending}" for ending in ("", *BESIDE))
 KEPT = LOCKS | VECTORS
 """What stays on a machine from one generation to another; the vectors are compared with state.db."""

@@ -18,7 +18,6 @@ from daemon.api.operations.setup import ConfigurationRequest, configuration
 from daemon.api.operations.upkeep import doctor
 from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection, load
 from daemon.dream.run import Mode
-from daemon.models.worker import ModelWorker
 from daemon.service.daemon import Daemon
 from daemon.service.jobs import MOST_UNREAD, Jobs, unread_problems
 from daemon.service.keeper import Keeper
@@ -134,7 +133,7 @@ def test_a_session_that_ended_is_known_after_a_kill(house: House) -> None:
 
 def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_in_the_status(house: House) -> None:
     name, workspace = house.workspace()
-    keeper, jobs = house.keeper(), Jobs(house.service.metrics, ModelWorker(), threading.Event())
+    keeper, jobs = house.keeper(), Jobs(house.service.metrics, threading.Event())
     talk = workspace.root / "transcripts" / "chat.jsonl"
     talk.parent.mkdir()
     for work in (

@@ -9,7 +9,7 @@ import pytest
 
 from state.errors import BusyError, FencedError
 from state.stores.disk.disk import LONGEST_FILE, Disk
-from state.stores.disk.lock import Lock, acquire, holder
+from state.stores.disk.lock import Lock, acquire, holder, present_holder
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 
 # Says what it holds, waits for a line, then says whether it still may write.
@@ -28,6 +28,30 @@ try:
 except FencedError:
     print("fenced", flush=True)
 lock.release()
+"""
+
+# Takes the lock, shares it with a child that says so and waits, and says the child's number.
+SHARE = """
+import os, subprocess, sys
+from pathlib import Path
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import contained
+workspace = contained(Path(sys.argv[1]))
+lock = acquire(workspace, "share")
+with lock.shared() as fd:
+    words = [sys.executable, "-c", sys.argv[2], sys.argv[1], str(fd), str(lock.fence)]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(fd,))
+print(child.stdout.readline().decode().strip(), flush=True)
+sys.stdin.readline()
+"""
+CHILD = """
+import os, sys, time
+from pathlib import Path
+from state.stores.disk.lock import take_over
+from state.stores.disk.workspace import contained
+lock = take_over(contained(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3]))
+print(os.getpid(), flush=True)
+time.sleep(600)
 """
 
 # Adds one to a number in a file, with room for another process in between, and prints its fences.
@@ -163,6 +187,38 @@ def test_an_owner_that_runs_is_never_displaced(workspace: Workspace) -> None:
         with pytest.raises(BusyError):
             acquire(workspace, "x", wait_seconds=0.1)
         assert process.communicate("go on\n")[0] == "owner\n"
+
+
+def test_a_lock_that_is_shared_lasts_as_long_as_one_of_both(workspace: Workspace) -> None:
+    with run(SHARE, workspace, CHILD) as owner:
+        child = int(line(owner))
+        owner.kill()
+        owner.wait()
+        assert present_holder(workspace) is not None
+        with pytest.raises(BusyError):
+            acquire(workspace, "x", wait_seconds=0.1)
+        os.kill(child, signal.SIGKILL)
+        acquire(workspace, "x", wait_seconds=5).release()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_stopped_owner_with_a_child_is_displaced_and_its_child_runs_no_more(
+    workspace: Workspace,
+    ended: bool,  # noqa: FBT001 - the child first
+) -> None:
+    with run(SHARE, workspace, CHILD) as owner:
+        child = int(line(owner))
+        if ended:
+            os.kill(child, signal.SIGKILL)
+        with pytest.raises(BusyError):  # the owner runs
+            acquire(workspace, "x", wait_seconds=0.1)
+        owner.send_signal(signal.SIGSTOP)
+        wait_until_stopped(owner.pid)
+        try:
+            with acquire(workspace, "x", wait_seconds=5):
+                assert Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2][0] == "Z"
+        finally:
+            owner.kill()
 
 
 def test_a_stopped_process_that_only_got_the_owners_pid_displaces_nobody(workspace: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""The daemon's model worker: what its death costs a dream, and when it ends."""
+"""The process of a dream with a model: what its death costs the dream, and when it ends."""
 
 import os
 import signal
@@ -28,9 +28,9 @@ def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
     return Reply(good(request, number), wait_seconds=600 if number == 1 else 0)
 
 
-def workers(daemon: Daemon) -> list[int]:
+def processes(daemon: Daemon) -> list[int]:
     """The numbers of those that were started."""
-    return [int(one["process"]) for one in daemon.events("model_worker_started")]
+    return [int(one["process"]) for one in daemon.events("dream_process_started")]
 
 
 def calls(workspace: Workspace) -> list[int]:
@@ -42,7 +42,7 @@ def is_there(number: int) -> bool:
 
 
 @pytest.mark.full
-def test_a_worker_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> None:
+def test_a_process_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> None:
     home.configure(dream=NEVER)
     workspace = home.workspace()
     with ScriptedModel(late_the_first_time) as model:
@@ -51,15 +51,15 @@ def test_a_worker_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> No
             notes = noted(workspace, repairs(3))
             assert daemon.ask(workspace, dream_now, DreamNow(wait=False)).outcome is None
             daemon.until(lambda: model.count == 1)
-            os.kill(workers(daemon)[0], signal.SIGKILL)
+            os.kill(processes(daemon)[0], signal.SIGKILL)
             daemon.until(lambda: daemon.events("dream_committed"))
-            assert len(workers(daemon)) == 2
-            (died,) = daemon.events("model_worker_died")
-            assert (died["level"], died["process"]) == ("warning", workers(daemon)[0])
+            assert len(processes(daemon)) == 2
+            (died,) = daemon.events("dream_process_died")
+            assert (died["level"], died["process"]) == ("warning", processes(daemon)[0])
             assert daemon.events("dream_failed") == []
             assert "sk-of-a-test" not in daemon.log
             daemon.terminated()
-            until(lambda: not any(map(is_there, workers(daemon))))
+            until(lambda: not any(map(is_there, processes(daemon))))
         # What was asked twice was charged twice: the provider may have answered both times.
         assert model.requests[0] == model.requests[1]
     lived.assert_once(workspace, notes)
@@ -67,7 +67,7 @@ def test_a_worker_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> No
     assert lived.calls(workspace) == model.count
 
 
-def test_a_worker_ends_with_its_daemon_however_that_ends(home: Home) -> None:
+def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
     """And the dream goes on at the next start."""
     home.configure(dream=NEVER)
     workspace = home.workspace()
@@ -77,7 +77,7 @@ def test_a_worker_ends_with_its_daemon_however_that_ends(home: Home) -> None:
             notes = noted(workspace, repairs(3))
             daemon.ask(workspace, dream_now, DreamNow(wait=False))
             daemon.until(lambda: model.count == 1)
-            (number,) = workers(daemon)
+            (number,) = processes(daemon)
             daemon.send(signal.SIGKILL)
             daemon.ended()
             until(lambda: not is_there(number))
@@ -90,31 +90,29 @@ def test_a_worker_ends_with_its_daemon_however_that_ends(home: Home) -> None:
 
 
 @pytest.mark.full
-def test_an_idle_worker_ends_and_the_next_dream_has_another_one(home: Home) -> None:
+def test_each_dream_with_a_model_has_a_process_that_ends_with_it(home: Home) -> None:
     home.configure(dream=NEVER)
     workspace = home.workspace()
     with ScriptedModel(good) as model:
         home.asks(model)
-        home.configure(model={"idle_minutes": 0.001})
         with home.serving() as daemon:
             for number in (1, 2):
                 noted(workspace, repairs(3, f" and barn {number}"))
                 assert daemon.ask(workspace, dream_now, DreamNow()).outcome is not None
-                daemon.until(lambda number=number: len(daemon.events("model_worker_ended")) == number)  # type: ignore[misc]
-                assert not any(map(is_there, workers(daemon)))
-            assert len(set(workers(daemon))) == 2
-            assert daemon.events("model_worker_died") == []
+                assert len(processes(daemon)) == number
+                until(lambda: not any(map(is_there, processes(daemon))))
+            assert daemon.events("dream_process_died") == []
             daemon.terminated()
 
 
 @pytest.mark.full
-def test_a_daemon_without_a_model_has_no_worker(home: Home) -> None:
+def test_a_dream_without_a_model_has_no_process(home: Home) -> None:
     home.configure(dream=NEVER)
     workspace = home.workspace()
     with home.serving() as daemon:
         noted(workspace, repairs(3))
         assert daemon.ask(workspace, dream_now, DreamNow()).outcome is not None
-        assert workers(daemon) == []
+        assert processes(daemon) == []
         daemon.terminated()
 
 

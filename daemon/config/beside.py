@@ -1,0 +1,32 @@
+"""Beside: starts another dreamd for what would leave hundreds of megabytes in a process that stays."""
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from daemon.config.paths import program
+from state.stores.disk.user_folder import DAEMONS_OWN
+
+Process: TypeAlias = "subprocess.Popen[bytes]"
+
+
+def _started(words: Sequence[str], **parameters: Any) -> Process:  # noqa: ANN401 - as Popen's
+    return subprocess.Popen([*program(), *words], **parameters)  # noqa: S603 - our own program
+
+
+start: Callable[..., Process] = _started
+"""Starts `dreamd` with these words; the parameters are those of Popen. Tests fork it instead."""
+
+
+def start_beside(words: Sequence[str], pass_fds: Sequence[int] = ()) -> Process:
+    """Start `dreamd` with these words and pipes to its stdin and stdout; what it says on stderr goes nowhere."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DAEMONS_OWN)}
+    return start(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        pass_fds=tuple(pass_fds),
+        env={**kept, "MALLOC_ARENA_MAX": "2"},  # glibc's arenas, one a thread, would hold tens of megabytes each
+    )
