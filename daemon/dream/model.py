@@ -2,11 +2,12 @@
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import day_start
 from daemon.dream.answers import messages_of, without_secrets
+from daemon.models.litellm_model import LitellmModel
 from daemon.workspace.stores import Asked, Store, utc_now
 from graphs.ports import Answer, Model, Request
 from state.budget import Spend, check_day
@@ -16,6 +17,8 @@ from state.stores.history.daily_spend import daily_spend
 from state.stores.history.ledger import Call
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from daemon.models.metered import Call as PaidCall
     from daemon.models.metered import PricedModel
 
@@ -74,34 +77,22 @@ def _model(store: Store, name: str) -> "PricedModel":
     seconds, tokens = section.timeout_seconds, section.max_output_tokens
     if name in AGENTS:
         return HeadlessModel(name, timeout_seconds=seconds, max_output_tokens=tokens)
-    from daemon.models.litellm_model import LitellmModel
-
-    return _Hidden(
-        LitellmModel(name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens), store
+    return _StoresModel(
+        store.hide, name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens
     )
 
 
-class _Hidden:
+class _StoresModel(LitellmModel):
     """A model whose errors are those that `Store.hide` makes of them."""
 
-    def __init__(self, model: "PricedModel", store: Store) -> None:
-        self.name = model.name
-        self._model = model
-        self._store = store
-
-    @property
-    def context_window(self) -> int:
-        """Tokens that the model reads at once."""
-        return self._model.context_window
-
-    def worst_case(self, request: Request) -> Spend:
-        """Return the most that one try may cost."""
-        return self._model.worst_case(request)
+    def __init__(self, hide: "Callable[[ModelError], ModelError]", name: str, **settings: Any) -> None:  # noqa: ANN401
+        super().__init__(name, **settings)
+        self._hide = hide
 
     def ask(self, request: Request) -> Answer:
-        """Return one answer."""
+        """Return one answer, with text in it."""
         try:
-            return self._model.ask(request)
+            return super().ask(request)
         except ModelError as error:
-            hidden = self._store.hide(error)
+            hidden = self._hide(error)
         raise hidden

@@ -19,8 +19,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from threading import Lock as ThreadLock
 from threading import Thread
 from typing import IO, NoReturn
 
@@ -33,7 +33,7 @@ from daemon.models import headless
 from daemon.models.errors import discreet
 from daemon.observability import logs
 from daemon.observability.failures import failure
-from daemon.workspace.stores import Asked, Store, open_owned, utc_now
+from daemon.workspace.stores import Asked, Store, follow_clock, open_owned, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state import errors
 from state.budget import Spend
@@ -56,7 +56,10 @@ _COMMIT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """What the process is given. `fence`: the lock's number; `turn`: the file that is held during a commit."""
+    """What the process is given. `fence`: the lock's number; `turn`: the file that is held during a commit.
+
+    `now` is the parent's time, at this moment of `time.monotonic`: a fleet has a clock of its own.
+    """
 
     workspace: Workspace
     config: Config
@@ -65,25 +68,24 @@ class Handed:
     mode: Mode
     discreet: bool = False
     turn: Path | None = None
+    now: datetime = field(default_factory=utc_now)
+    at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An error: its class in `state.errors`; empty for a defect, whose frames are `what`."""
+    """An error: its class in `state.errors`; empty for a defect, whose frames are `what`; the system's number."""
 
     kind: str
     what: str
     advice: str = ""
-    details: dict[str, str] = field(default_factory=dict)
     number: int = 0
 
     def error(self) -> Exception:
         """Return the error to raise here."""
-        kind = getattr(errors, self.kind, None) if self.kind else None
-        if kind is None:
+        if not self.kind:
             return RuntimeError(self.what)
-        error: DreamdError = kind(self.what, self.advice)
-        error.details = self.details
+        error: DreamdError = getattr(errors, self.kind)(self.what, self.advice)
         error.__cause__ = OSError(self.number, os.strerror(self.number)) if self.number else None
         return error
 
@@ -125,21 +127,17 @@ def dream_beside(
     What `on_step` raises ends the process, and the next dream goes on.
     `discreetly`: what the model says of itself is in the log alone. Raise ModelError if the process dies, twice.
     """
+    assert store.lock is not None, "whoever dreams owns the workspace"
+    turn = store.memory.alone.path if isinstance(store.memory.alone, Turn) else None
+    handed = Handed(store.workspace, store.config, store.lock.fence, reason, mode, discreetly, turn)
     log, how = logs.get(workspace=store.workspace.root.name), ""
     for _ in range(_TRIES):
         try:
-            return _Dreaming(store, on_step).run(_handed(store, reason, mode, discreetly=discreetly))
+            return _Dreaming(store, on_step).run(handed)
         except _DiedError as died:
             how = died.how
             log.warning("dream_process_died", process=died.pid, why=how)
     raise ModelError(f"the process that dreams {how}", "the kernel's log says whether memory was short")
-
-
-def _handed(store: Store, reason: Reason, mode: Mode, *, discreetly: bool) -> Handed:
-    assert store.lock is not None, "whoever dreams owns the workspace"
-    alone = store.memory.alone
-    turn = alone.path if isinstance(alone, Turn) else None
-    return Handed(store.workspace, store.config, store.lock.fence, reason, mode, discreetly, turn)
 
 
 class _DiedError(Exception):
@@ -148,6 +146,10 @@ class _DiedError(Exception):
     def __init__(self, pid: int, how: str) -> None:
         super().__init__(how)
         self.pid, self.how = pid, how
+
+
+class _LateError(ModelError):
+    """The dream took too long."""
 
 
 class _Dreaming:
@@ -166,7 +168,7 @@ class _Dreaming:
         log.info("dream_process_started", process=process.pid)
         try:
             end = self._hear(process, handed.config)
-        except _DiedError:
+        except (_DiedError, _LateError):
             self._charge()
             raise
         finally:
@@ -222,7 +224,7 @@ class _Dreaming:
                 self._store.check()
                 if time.monotonic() > self._ends_at:
                     what = "the dream took longer than limits.wall_seconds_per_dream, and was ended"
-                    raise ModelError(what, "the next one goes on with it")
+                    raise _LateError(what, "the next one goes on with it")
                 if not selector.select(_LOOK_SECONDS):
                     continue
                 if not (read := os.read(stdout.fileno(), 65_536)):
@@ -270,7 +272,7 @@ def dream_handed(fd: int) -> int:
     # A terminal and systemd send their signals to all processes of the daemon: it alone decides when to end.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.SIG_IGN)
-    wire = _Wire(os.dup(1))
+    wire = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is not for the parent
     given = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -280,27 +282,19 @@ def dream_handed(fd: int) -> int:
             return 1
         line += read
     handed = decode(Handed, line, "what the process of a dream is given")
+    follow_clock(handed.now, handed.at)
     Thread(target=_end_with_parent, args=(given,), daemon=True).start()
-    wire.send(Said(end=_dreamt(handed, fd, wire)))
+    _tell(wire, Said(end=_dreamt(handed, fd, wire)))
     return 0
 
 
-class _Wire:
-    """The pipe to the parent. Any thread may send."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._turn = ThreadLock()
-
-    def send(self, said: Said) -> None:
-        """Send one line. A parent that has gone ends this process."""
-        left = memoryview(encode(said).encode() + b"\n")
-        try:
-            with self._turn:
-                while left:
-                    left = left[os.write(self._fd, left) :]
-        except BrokenPipeError:
-            _end_now()
+def _tell(wire: IO[bytes], said: Said) -> None:
+    """Say one line to the parent. When it has gone, this process ends."""
+    try:
+        wire.write(encode(said).encode() + b"\n")
+        wire.flush()
+    except BrokenPipeError:
+        _end_now()
 
 
 def _end_with_parent(given: int) -> None:
@@ -314,48 +308,42 @@ def _end_now() -> NoReturn:
     os._exit(1)
 
 
-def _dreamt(handed: Handed, fd: int, wire: _Wire) -> End:
+def _dreamt(handed: Handed, fd: int, wire: IO[bytes]) -> End:
     store: Store | None = None
     outcome: Outcome | None = None
     failed: Raised | None = None
     try:
         lock = take_over(handed.workspace, fd, handed.fence)
         index = Index(handed.workspace, lock.check, beside=True)
-        section = handed.config.embeddings
-        embedding = Embedding(download=section.download, model=section.model)
+        # Whether to download a model is for the parent, which asks the network once.
+        embedding = Embedding(download=False, model=handed.config.embeddings.model)
         store = open_owned(handed.workspace, handed.config, lock.check, embedding, index)
         with closing(store):
             if handed.turn is not None:
                 store.memory.alone = Turn(handed.turn)
-            store.asking = lambda asked: wire.send(Said(asked=asked) if asked else Said(answered=True))
+            store.asking = lambda asked: _tell(wire, Said(asked=asked) if asked else Said(answered=True))
             if handed.discreet:
                 store.hide = lambda error: _hidden(error, wire)
-            outcome = dream_now(store, handed.reason, handed.mode, lambda step: wire.send(Said(step=step)))
+            outcome = dream_now(store, handed.reason, handed.mode, lambda step: _tell(wire, Said(step=step)))
     except Exception as error:  # noqa: BLE001 - the parent raises it
         failed = _failure(error)
     notices, unread = (tuple(store.notices), store.unread) if store is not None else ((), None)
     return End(outcome, failed, notices, unread)
 
 
-def _hidden(error: ModelError, wire: _Wire) -> ModelError:
-    wire.send(Said(hidden=Raised(ModelError.__name__, error.what, error.advice)))
+def _hidden(error: ModelError, wire: IO[bytes]) -> ModelError:
+    _tell(wire, Said(hidden=Raised(ModelError.__name__, error.what, error.advice)))
     return discreet(error)
 
 
 def _failure(error: Exception) -> Raised:
-    number = next((one.errno or 0 for one in _causes(error) if isinstance(one, OSError)), 0)
+    number = next((one.errno or 0 for one in (error, error.__cause__) if isinstance(one, OSError)), 0)
     if isinstance(error, DreamdError):
+        # What this process alone knows the class of is for the parent what that is a kind of.
         kind = next(one.__name__ for one in type(error).__mro__ if getattr(errors, one.__name__, None) is one)
-        details = {name: str(value) for name, value in error.details.items()}
-        return Raised(kind, error.what, error.advice, details, number)
+        return Raised(kind, error.what, error.advice, number)
     if isinstance(error, OSError | sqlite3.Error):
         described = failure(error)
-        return Raised(StorageError.__name__, described.what, described.advice, {}, number)
+        return Raised(StorageError.__name__, described.what, described.advice, number)
     frames = (f"{one.filename}:{one.lineno} {one.name}" for one in traceback.extract_tb(error.__traceback__))
     return Raised("", "; ".join((type(error).__name__, *frames)))
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__

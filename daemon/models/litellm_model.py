@@ -45,13 +45,12 @@ class LitellmModel:
         api_base: str | None = None,
         timeout_seconds: float = 120.0,
         max_output_tokens: int = 4000,
-        schema_refused: bool = False,
     ) -> None:
         self.name = name
         self.api_base = api_base
         self.timeout_seconds = timeout_seconds
         self.max_output_tokens = max_output_tokens
-        self.schema_refused = schema_refused  # by its provider, since this was made
+        self.schema_refused = False  # by its provider, since this was made
 
     @cached_property
     def context_window(self) -> int:
