@@ -41,7 +41,7 @@ from state.fleet.workspace import Generation, Lease, Worker
 from state.stores.fleet import database as fleet_database
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases, Spent
-from state.stores.fleet.processes import Condition, Processes
+from state.stores.fleet.processes import Condition, Session
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Waiting
 
 SEED = 11
@@ -118,11 +118,16 @@ class Running:
 class Hand:
     """One simulated worker."""
 
-    worker: Worker
+    session: Session
     number: int  # as Procrastinate knows it
     running: list[Running] = field(default_factory=list)
     owned: dict[int, tuple[Lease, datetime]] = field(default_factory=dict)
     dead: bool = False
+
+    @property
+    def worker(self) -> Worker:
+        """Its number and queue."""
+        return self.session.worker
 
 
 @dataclass(slots=True)
@@ -146,7 +151,7 @@ class Day:
         self.figures = Figures()
         self._made = made
         self._database = fleet
-        self._inbox, self._leases, self._processes = Inbox(fleet), Leases(fleet), Processes(fleet)
+        self._inbox, self._leases = Inbox(fleet), Leases(fleet)
         self._rested: dict[int, Rested] = defaultdict(Rested)
         self._waits = False
         self.hands = [self._hand() for _ in range(WORKERS)]
@@ -173,6 +178,7 @@ class Day:
     def lose_a_worker(self) -> None:
         """Lose a worker with its jobs and leases."""
         self.hands[0].dead = True
+        self.hands[0].session.drop()
         self.figures.counts["jobs that died"] += len(self.hands[0].running)
 
     def start_a_worker(self) -> None:
@@ -197,7 +203,7 @@ class Day:
 
     def _work(self, hand: Hand) -> None:
         if (self.now - BEGIN).total_seconds() % 10 < self.step.total_seconds():
-            self._processes.heartbeat(hand.worker.id, Condition(len(hand.owned), len(hand.running)))
+            hand.session.beat(Condition(len(hand.owned), len(hand.running)))
             self._database.rows("SELECT procrastinate_update_heartbeat_v1(%(number)s)", {"number": hand.number})
         for one in [one for one in hand.running if one.until <= self.now]:
             hand.running.remove(one)
@@ -244,7 +250,7 @@ class Day:
         decision = foreseen(facts, self.now, Thresholds())
         number = one.lease.generation.number + 1
         commit = Commit(
-            Generation(number, f"{place.prefix}/generations/{number:012d}-{one.lease.fence}-0123456789abcdef"),
+            Generation(number, f"{place.prefix}/generations/{number:012d}-0123456789abcdef"),
             120_000,
             tuple(got.id for got in rows),
             Spent(1, 2, 9_000, 0.01) if one.task == DREAM else Spent(),
@@ -267,10 +273,11 @@ class Day:
 
     def _hand(self) -> Hand:
         worker = Worker(uuid4(), "http://127.0.0.1:1", "")
-        self._processes.begin("worker", worker, "here", "1", SLOTS)
+        session = Session(self._database, "worker", worker, "here", "1", SLOTS)
+        session.beat()
         registered = self._database.row("SELECT worker_id FROM procrastinate_register_worker_v1()")
         assert registered is not None
-        return Hand(worker, registered["worker_id"])
+        return Hand(session, registered["worker_id"])
 
 
 def traffic(workspaces: int, tenants: int, hours: float, step: float) -> dict[int, list[Arrival]]:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.fleet_sweep [--workspaces 100000] [--tenants 1000] [--ticks 300] [--folder FOLDER]
 
-The sweeper of the workers, tick by tick, in this process, on a PostgreSQL of its own on a disk. There are a hundred
-workers of four slots each in the registry, whose dreams end between two ticks; a week of inbox rows that were taken,
+The sweeper of the workers, tick by tick, in this process, on a PostgreSQL of its own on a disk. There are twenty
+workers of twenty slots each in the registry, whose dreams end between two ticks; a week of inbox rows that were taken,
 and 30 days of what each tenant's workspaces have spent. Ticks do not wait for each other's second.
 
 **Nothing due**: what every worker asks each second. **50 due**: as many workspaces of random tenants got a note and
@@ -24,7 +24,11 @@ from daemon.config.settings import Config
 from daemon.fleet.workers import sweeper as sweeping
 from daemon.fleet.workers.sweeper import Sweeper
 from daemon.service.schedule import Thresholds
+from state.fleet.workspace import Worker
+from state.stores.fleet import processes
+from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
+from state.stores.fleet.processes import Session
 
 SEED = 7
 GOAL = 0.05
@@ -46,13 +50,16 @@ def prepare(made: Ground, tenants: int, workspaces: int) -> None:
         " FROM dreamd.workspaces w, generate_series(0, %s) d WHERE w.id %% 10 = d %% 10",
         (_DAYS - 1,),
     )
-    for _ in range(100):
-        made.execute(
-            "INSERT INTO dreamd.processes (id, kind, address, secret, host, version, slots, alive_until)"
-            " VALUES (%s, 'worker', '', '', '', '', 4, clock_timestamp() + interval '1 day')",
-            (uuid4(),),
-        )
     made.execute("VACUUM ANALYZE")
+
+
+def living(fleet: FleetDatabase) -> list[Session]:
+    """Return the sessions of workers that live, with 400 slots."""
+    vars(processes).update(ALIVE_SECONDS=3_600.0)  # nobody beats
+    sessions = [Session(fleet, "worker", Worker(uuid4(), "", ""), "", "", 20) for _ in range(20)]
+    for session in sessions:
+        session.beat()
+    return sessions
 
 
 def ended(made: Ground) -> None:
@@ -118,6 +125,7 @@ def main() -> None:
     given = parser.parse_args()
     with home(given.folder) as place, ground(place) as made, database(made.url) as fleet:
         prepare(made, given.tenants, given.workspaces)
+        sessions = living(fleet)
         print(f"{given.workspaces:,} workspaces, {given.tenants:,} tenants; {machine()}")
         inbox, rng = Inbox(fleet), random.Random(SEED)
         sweeper = Sweeper(fleet, Config, Thresholds, threading.Event())
@@ -149,6 +157,8 @@ def main() -> None:
         for calls, each, query in made.most_frequent():
             print(f"  {calls:>9,} x {each:8.2f} ms  {query}")
         made.show_tables()
+        for session in sessions:
+            session.drop()
         print(machine())
 
 

@@ -85,7 +85,11 @@ async def _serve_worker(worker: "Worker", connections: "Connections", config: Co
     await asyncio.to_thread(patiently, worker.start)
     database = worker.database
     queue = Queue(
-        config.fleet.database, config.fleet.dreams_at_once, worker.own_queue, worker.run_job, worker.stopping
+        config.fleet.database,
+        config.fleet.dreams_at_once,
+        worker.lifetime.worker.queue,
+        worker.run_job,
+        worker.stopping,
     )
     sweeper = Sweeper(database, lambda: worker.config, worker.thresholds, worker.stopping)
     queue.thread.start()

@@ -27,14 +27,13 @@ class Manifest:
     """One generation of a workspace: its files, and the objects that hold their blocks, the oldest first.
 
     A block in a later object takes the place of the same one in an earlier. The last object is the generation's own,
-    by whose key the registry names it. `number` and `fence`: which generation it was to be, and of which owner.
+    by whose key the registry names it. `number`: which generation it was to be.
     `tenant` and `workspace`: the names, with which a lost registry is made anew.
     """
 
     tenant: str
     workspace: str
     number: int
-    fence: int
     at: datetime
     files: tuple[StoredFile, ...]
     parts: tuple[Part, ...]

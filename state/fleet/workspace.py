@@ -38,14 +38,13 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write a workspace: its owner, with a number that is higher than any earlier owner's.
+    """The right to write a workspace: its owner, and the generation from which that goes out.
 
     `facts` is what the last owner said for the schedule, as JSON.
     """
 
     place: Place
     owner: UUID
-    fence: int
     generation: Generation
     facts: str = ""
 

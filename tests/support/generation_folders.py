@@ -36,10 +36,10 @@ def make_folder(root: Path, rows: int = 20, records: int = 3) -> Path:
 
 
 def put(
-    generations: Generations, root: Path, previous: Manifest | None, number: int, fence: int, *, whole: bool = False
+    generations: Generations, root: Path, previous: Manifest | None, number: int, *, whole: bool = False
 ) -> Manifest:
     """The folder as it is now, put as this generation."""
-    lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), fence, Generation(number - 1))
+    lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), Generation(number - 1))
     return generations.put(generations.take(root, previous, whole=whole), lease, NOW)
 
 

@@ -3,7 +3,7 @@
 Export reads what is acknowledged at one moment: the generation that the registry names, and the inbox. Neither ever
 changes, so nobody has to stop: no lease is taken, and an owner at work goes on.
 
-Import makes the workspace, owns it with a fence as a worker does, and commits its first generation.
+Import makes the workspace, owns it as a worker does, and commits its first generation.
 """
 
 import os
@@ -176,7 +176,6 @@ def _committed(connections: Connections, place: Place, root: Path, lifetime: Lif
     now = utc_now()
     generations = Generations(connections.objects, place.prefix)
     manifest = generations.put(generations.take(root, None), lease, now)
-    lifetime.check()
     facts = fresh_facts(place.handle, now)
     leases.commit(lease, Commit(Generation(1, manifest.key), manifest.bytes, facts=facts, due_in=timedelta(0)))
     leases.release(lease)

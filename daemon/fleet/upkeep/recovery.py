@@ -1,13 +1,14 @@
 """Recovery: the registry brought up to the object store, after PostgreSQL was lost or restored from an older backup.
 
 Of each workspace the newest generation in the store that is whole counts: the one with the highest number, and of
-those the highest fence. It was committed, or its owner died before it could be: then it is the child of the last one
-that was. What an inbox still has of it is not taken in again, as far as the log of the generation has it.
+those the one that was made last. It was committed, or its owner died before it could be: then it is the child of the
+last one that was. What an inbox still has of it is not taken in again, as far as the log of the generation has it.
 """
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -85,19 +86,14 @@ class _Stored:
     @property
     def keys(self) -> list[str]:
         """The manifests, the newest first."""
-        made = [
-            (found, key)
+        found = [
+            key
             for key in self.sizes
             if key.startswith(f"{self.prefix}/generations/")
             and not key.rpartition("/")[2].startswith(".")
-            and (found := made_by(key))
+            and made_by(key)
         ]
-        return [key for _, key in sorted(made, reverse=True)]
-
-    @property
-    def fence(self) -> int:
-        """The highest that an object was written with."""
-        return max((found[1] for key in self.sizes if (found := made_by(key))), default=0)
+        return sorted(found, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +259,6 @@ class _Judge:
             Generation(max(manifest.number, at.number), key),
             manifest.bytes,
             manifest.at,
-            stored.fence,
             fresh_facts(place.handle, self.now),
         )
         if row is None:
@@ -292,15 +287,15 @@ class _Judge:
     def _newest_whole(self, stored: _Stored, at: Generation) -> "tuple[str, Manifest] | None":
         """Return the newest generation with all its objects; of the row's number the row's own first."""
         generations = Generations(self.objects, stored.prefix)
-        for key in sorted(
-            stored.keys, key=lambda key: (made_by(key) or (0, 0))[0] + (key == at.key) / 2, reverse=True
-        ):
-            try:
-                manifest = generations.manifest(key)
-            except StorageError:
-                continue
-            if all(stored.sizes.get(part.key) == part.size for part in manifest.parts):
-                return key, manifest
+        for _, keys in groupby(stored.keys, key=made_by):
+            whole: list[tuple[str, Manifest]] = []
+            for key in keys:
+                with suppress(StorageError):
+                    manifest = generations.manifest(key)
+                    if all(stored.sizes.get(part.key) == part.size for part in manifest.parts):
+                        whole.append((key, manifest))
+            if whole:
+                return max(whole, key=lambda one: (one[0] == at.key, one[1].at))
         return None
 
 

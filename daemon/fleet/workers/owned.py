@@ -2,8 +2,8 @@
 
     take the lease ─> bring up the generation ─> inbox rows into scratch.md ─> work ─> put ─> commit (one statement)
 
-What was written and not committed is lost with the lease, and was acknowledged to nobody: inbox rows that it had
-taken in still wait, and the next owner takes them in.
+What was written and not committed is lost when another owner commits, and was acknowledged to nobody: inbox rows
+that it had taken in still wait, and the next owner takes them in.
 """
 
 import json
@@ -24,7 +24,7 @@ from daemon.service.schedule import Thresholds, phase
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
-from state.errors import DreamdError, FencedError, UsageError
+from state.errors import DreamdError, FencedError, NotKeptError, UsageError
 from state.fleet.workspace import Generation, InboxRow, Lease
 from state.stores.disk.turn import Turn
 from state.stores.disk.workspace import contained
@@ -46,13 +46,12 @@ _ERASED_AGAIN_SECONDS = 25.0
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all workspaces of one worker share. `check` raises FencedError when the worker may own nothing more."""
+    """What all workspaces of one worker share."""
 
     config: Callable[[], Config]
     embedding: Embedding
     leases: Leases
     inbox: "Inbox"
-    check: Callable[[], None]
     thresholds: Callable[[], Thresholds]
 
 
@@ -113,18 +112,23 @@ class Owned:
         """Raise FencedError when the workspace is, or may be, another worker's."""
         if self.lost:
             raise FencedError(f"{self.place.handle} is no longer this worker's", "its owner does it again")
-        self._around.check()
 
     # ------------------------------------------------------------ inbox
 
     def absorb(self) -> int:
         """Write what waits in the inbox into the folder, once; return how many rows.
 
-        Not while a generation is made: it would hold what its commit does not call taken.
+        Not while a generation is made: it would hold what its commit does not call taken. Raise NotKeptError when
+        another worker has taken the workspace.
         """
         with self.quiet, self._absorbing:
             self.check()
-            rows = [row for row in self._around.inbox.waiting(self.place.id) if row.id not in self._absorbed]
+            try:
+                waiting = self._around.leases.waiting(self._lease)
+            except NotKeptError:
+                self.lost = True
+                raise
+            rows = [row for row in waiting if row.id not in self._absorbed]
             aside = []
             for row in rows:
                 try:
@@ -179,8 +183,8 @@ class Owned:
             try:
                 paid = self._paid_now()
                 spent = self._spent(0, paid)
-                if spent != Spent():
-                    self._around.leases.charge(self.place.id, spent)
+                if spent != Spent() and not self._around.leases.charge(self._lease, spent):
+                    self.lost = True  # what goes on costs, and would be done twice
             except DreamdError as error:
                 logs.get(workspace=self.place.handle).warning("dream_not_charged", error=error)
             else:
@@ -239,7 +243,7 @@ class Owned:
         if 0 <= (utc_now() - self._erasing).total_seconds() < _ERASED_AGAIN_SECONDS:
             return
         try:
-            self._generations.sweep([self._manifest], self._lease.fence)
+            self._generations.sweep([self._manifest], self._manifest.number)
         except DreamdError as error:
             logs.get(workspace=self.place.handle).warning("forgotten_not_deleted", error=error)
         else:
@@ -257,9 +261,9 @@ class Owned:
             keep = [manifest]
             for key in () if whole else self._generations.keys():
                 made = made_by(key)
-                if made is not None and number - kept < made[0] < number:
+                if made is not None and number - kept < made < number:
                     keep.append(self._generations.manifest(key))
-            self._generations.sweep(keep, self._lease.fence)
+            self._generations.sweep(keep, number)
         except DreamdError as error:
             logs.get(workspace=self.place.handle).warning("generations_not_swept", error=error)
             if whole:

@@ -1,19 +1,21 @@
 """Ownership: which workspaces this worker owns; takes them, brings them up, and gives them back."""
 
+import os
 import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import UUID
 from weakref import WeakValueDictionary
 
 from daemon.fleet.workers.owned import Owned, Surroundings
 from daemon.observability import logs
 from state.errors import DreamdError, NotKeptError
-from state.fleet.workspace import Lease, Worker
+from state.fleet.workspace import Lease
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import ERASURES_KEPT_DAYS
@@ -47,10 +49,8 @@ class _Turn:
 class Ownership:
     """The workspaces that one worker owns, each in a folder below `folder`. Any thread may call."""
 
-    def __init__(
-        self, folder: Path, leases: Leases, objects: Objects, around: Surroundings, me: Callable[[], Worker]
-    ) -> None:
-        """`me`: the worker as it is known now."""
+    def __init__(self, folder: Path, leases: Leases, objects: Objects, around: Surroundings, me: UUID) -> None:
+        """`me`: the worker's number."""
         self._folder = folder
         self._leases = leases
         self._objects = objects
@@ -86,8 +86,6 @@ class Ownership:
     def _acquire(self, workspace: int) -> Owned:
         with self._turn(workspace):
             owned = self._owned.get(workspace)
-            if owned is not None and owned.lease.owner != self._me().id:
-                owned.lost = True  # it was being taken when this worker began anew
             if owned is not None and owned.lost:
                 if owned.users:  # they find out at their next step; until then the folder is no other's
                     raise NotKeptError(
@@ -109,8 +107,7 @@ class Ownership:
             return turn
 
     def _take(self, workspace: int) -> Owned:
-        self._around.check()
-        lease = self._leases.take(workspace, self._me().id)
+        lease = self._leases.take(workspace, self._me)
         if lease is None:
             raise NotKeptError(f"ws-{workspace} is another worker's", "ask that one")
         try:
@@ -120,9 +117,7 @@ class Ownership:
                 self._leases.release(lease)
             raise
         self._owned[workspace] = owned
-        logs.get(workspace=lease.place.handle).info(
-            "workspace_taken", fence=lease.fence, generation=lease.generation.number
-        )
+        logs.get(workspace=lease.place.handle).info("workspace_taken", generation=lease.generation.number)
         return owned
 
     def _brought_up(self, lease: Lease) -> Owned:
@@ -143,20 +138,15 @@ class Ownership:
         return owned
 
     def _forget(self, owned: Owned) -> None:
-        """Close the workspace and remove its folder: whoever is still at work in it is fenced and finds nothing."""
+        """Close the workspace and remove its folder: whoever is still at work in it finds nothing."""
         owned.drop()
         if self._owned.get(owned.place.id) is owned:
             del self._owned[owned.place.id]
         folder = self._folder / owned.place.handle
-        gone = folder.with_name(f"{_GONE}{folder.name}-{owned.lease.fence}")
+        gone = folder.with_name(f"{_GONE}{folder.name}-{os.urandom(4).hex()}")
         with suppress(OSError):
             folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
-
-    def drop_all(self) -> None:
-        """Own nothing more: the lifetime has ended, and every workspace is, or may be, another worker's."""
-        for owned in [*self._owned.values()]:
-            owned.lost = True
 
     def give_back_idle(self, seconds: float) -> None:
         """Give back what nobody has used for so long."""
@@ -187,8 +177,8 @@ class Ownership:
     def cut_off(self) -> list[int]:
         """Commit those that are still in use as they are, own them no more, and return which they are.
 
-        There is no time to wait for them; each still has its lease. What is under way in them is fenced; a dream goes
-        on elsewhere after the last of its nodes that has ended.
+        There is no time to wait for them. What is under way in them commits nothing more; a dream goes on elsewhere
+        after the last of its nodes that has ended.
         """
         left = [owned for owned in self.all() if not owned.lost]
         if left:

@@ -27,10 +27,8 @@ Run = Callable[[str, int, str], None]
 class Queue:
     """One thread with an event loop for Procrastinate, and a thread for each job. `run(task, workspace, reason)`."""
 
-    def __init__(
-        self, url: str, size: int, own_queue: Callable[[], str], run: Run, stopping: threading.Event
-    ) -> None:
-        """`own_queue`: the queue of this worker now; it has another one after each new beginning."""
+    def __init__(self, url: str, size: int, own_queue: str, run: Run, stopping: threading.Event) -> None:
+        """`own_queue`: of the jobs of workspaces that this worker owns."""
         self._url = url
         self._size = size
         self._own_queue = own_queue
@@ -45,7 +43,7 @@ class Queue:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(self._size + 2, "job"))
         while not self._stopping.is_set():
             try:
-                await self._serve_once(self._own_queue())
+                await self._serve_once()
             except Exception as error:  # noqa: BLE001 - the database is away, or was; the loop goes on
                 if not (self._stopping.is_set() or self._interrupted):
                     logs.get().warning("queue_interrupted", error=error)
@@ -53,14 +51,14 @@ class Queue:
             if not self._stopping.is_set():
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _serve_once(self, own: str) -> None:
-        """Take jobs until the worker stops or begins anew."""
+    async def _serve_once(self) -> None:
+        """Take jobs until the worker stops."""
         app = self._app()
         async with app.open_async():
             self._interrupted = False
             task = asyncio.create_task(
                 app.run_worker_async(
-                    queues=[ANYBODYS_QUEUE, own],
+                    queues=[ANYBODYS_QUEUE, self._own_queue],
                     concurrency=self._size,
                     fetch_job_polling_interval=_POLL_SECONDS,
                     abort_job_polling_interval=60.0,
@@ -72,7 +70,7 @@ class Queue:
                 )
             )
             try:
-                while not (task.done() or self._stopping.is_set() or self._own_queue() != own):
+                while not (task.done() or self._stopping.is_set()):
                     await asyncio.wait([task], timeout=0.2)
             finally:
                 if not task.done():

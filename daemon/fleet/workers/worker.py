@@ -4,8 +4,8 @@
                    ▼                                     │
     jobs ─> acquire ─> Owned (lease, folder, stores) ─> dream, pass, operations ─> commit ─> give back when idle
 
-A worker that PostgreSQL has not heard for fifteen seconds owns nothing any more, whatever it believes; when it is
-heard again it begins anew, under a new number.
+What a worker owns is free for others as soon as its session with PostgreSQL ends; when it has another session it goes
+on with what nobody has taken.
 """
 
 import os
@@ -60,7 +60,7 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
-from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Capacity, Job, Schedule, Use
+from state.stores.fleet.schedule import DREAM, Capacity, Job, Schedule, Use
 
 _ERASURES_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
@@ -89,7 +89,6 @@ class Worker:
             Row(uuid4(), address, secret),
             "worker",
             self._condition,
-            self._lost,
             self._config.fleet.dreams_at_once,
         )
         around = Surroundings(
@@ -97,13 +96,12 @@ class Worker:
             self._embedding,
             self._leases,
             Inbox(connections.database),
-            self.lifetime.check,
             self.thresholds,
         )
         (folder / "workspaces").mkdir(mode=0o700, exist_ok=True)
         self._objects = WatchedObjects(connections.objects)
         self.ownership = Ownership(
-            folder / "workspaces", self._leases, self._objects, around, lambda: self.lifetime.worker
+            folder / "workspaces", self._leases, self._objects, around, self.lifetime.worker.id
         )
         self.jobs = WorkerJobs(self._metrics, self._stopping)
         self._threads = [
@@ -282,10 +280,6 @@ class Worker:
         self._dreamers.shutdown(wait=False, cancel_futures=True)
         return ended
 
-    def own_queue(self) -> str:
-        """Return the queue of jobs for what it owns; it is another one after each new beginning."""
-        return self.lifetime.worker.queue
-
     def trim(self) -> None:
         """Free what is not needed now: an idle embedding model."""
         if minutes := self._config.embeddings.idle_minutes:
@@ -306,9 +300,6 @@ class Worker:
             passes_every=timedelta(minutes=self._config.daemon.pass_minutes),
         )
 
-    def _lost(self) -> None:
-        self.ownership.drop_all()
-
     def _condition(self) -> Condition:
         return Condition(len(self.ownership.all()), self.jobs.dreaming, self._objects.problem)
 
@@ -323,7 +314,7 @@ class Worker:
             raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
 
     def _queue(self, owned: Owned, reason: Reason) -> None:
-        self._schedule.queue(Job(owned.place.id, DREAM, reason.value, self.lifetime.worker.queue or ANYBODYS_QUEUE))
+        self._schedule.queue(Job(owned.place.id, DREAM, reason.value, self.lifetime.worker.queue))
 
     def _service_status(self, keeper: Keeper) -> ServiceStatus:
         problems = (keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts)

@@ -141,12 +141,15 @@ class FleetDatabase:
 
     @contextmanager
     def _cursor(self) -> Iterator["Cursor[DictRow]"]:
-        import psycopg
         from psycopg_pool import PoolClosed, PoolTimeout
 
         try:
             wait = _SHORT_WAIT_SECONDS if time.monotonic() < self._away_until else None
-            with self._pool.connection(wait) as connection, connection.cursor() as cursor:
+            with (
+                explained_errors(self.url),
+                self._pool.connection(wait) as connection,
+                connection.cursor() as cursor,
+            ):
                 yield cursor
         except PoolTimeout as error:
             reason = _reason(self.url)
@@ -155,14 +158,47 @@ class FleetDatabase:
             raise _away(self.url, reason or error) from error
         except PoolClosed as error:
             raise _away(self.url, error) from error
-        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
-            raise ConfigError(f"{named(self.url)} lacks tables of the fleet, or has others", _MIGRATE) from error
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise _forbidden(self.url, error) from error
-        except psycopg.errors.ForeignKeyViolation as error:
-            raise NotFoundError("what this belongs to is gone", "it was removed meanwhile") from error
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise _away(self.url, error) from error
+
+
+@contextmanager
+def explained_errors(url: str) -> Iterator[None]:
+    """Raise errors of PostgreSQL at this address as ours, but for those of the pool."""
+    import psycopg
+    from psycopg_pool import PoolClosed, PoolTimeout
+
+    try:
+        yield
+    except (PoolTimeout, PoolClosed):
+        raise
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+        raise ConfigError(f"{named(url)} lacks tables of the fleet, or has others", _MIGRATE) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _forbidden(url, error) from error
+    except psycopg.errors.ForeignKeyViolation as error:
+        raise NotFoundError("what this belongs to is gone", "it was removed meanwhile") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise _away(url, error) from error
+
+
+def open_session(url: str, name: str, idle_seconds: float) -> "BoundedConnection[DictRow]":
+    """Open a connection of this name, which PostgreSQL ends by itself when it is idle for so long.
+
+    Raise UnreachableError, and ConfigError for a PostgreSQL before 14, which cannot do that.
+    """
+    from psycopg.rows import dict_row
+
+    from state.stores.fleet.connection import BoundedConnection
+
+    options = f"{_OPTIONS} -c idle_session_timeout={idle_seconds:g}s"
+    with explained_errors(url):
+        return BoundedConnection.connect(
+            conninfo(url),
+            autocommit=True,
+            row_factory=dict_row,
+            options=options,
+            application_name=name,
+            **KEEP_ALIVE,
+        )
 
 
 KEEP_ALIVE: Mapping[str, Any] = {
@@ -237,6 +273,8 @@ def _away(url: str, error: Exception) -> DreamdError:
     why = "no connection was free in time" if isinstance(error, PoolTimeout) else _line(error)
     if "authentication failed" in why:
         return ConfigError(f"{named(url)} refuses the user or the password", "check fleet.database")
+    if "idle_session_timeout" in why:
+        return ConfigError(f"{named(url)} is older than PostgreSQL 14", "use a newer one")
     if 'FATAL: database "' in why and "does not exist" in why:
         return ConfigError(f"{named(url)} does not exist", "create the database, or check fleet.database")
     return UnreachableError(

@@ -82,7 +82,7 @@ SELECT clock_timestamp() AS at, count(*) AS workspaces, coalesce(sum(w.bytes), 0
         AS lag_seconds,
     greatest(0, coalesce(extract(epoch FROM clock_timestamp()
         - min(w.queued_at) FILTER (WHERE p.id IS NULL)), 0))::float8 AS queued_seconds
-FROM workspaces w LEFT JOIN processes p ON p.id = w.owner AND p.alive_until > clock_timestamp()
+FROM workspaces w LEFT JOIN living p ON p.id = w.owner
 WHERE w.removed_at IS NULL
 """
 

@@ -1,4 +1,9 @@
-"""Leases: who owns a workspace, and the one statement by which an owner commits a generation."""
+"""Leases: who owns a workspace, and the one statement by which an owner commits a generation.
+
+A lease is the owner's name in the row, for as long as that process lives. The fence is the generation: a commit
+stands if the workspace still has the one from which it went out. Who was displaced may commit as long as nobody else
+has, which harms nobody: what the new owner made of the same generation is then refused.
+"""
 
 import time
 from dataclasses import dataclass
@@ -6,8 +11,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from state.errors import FencedError, NotFoundError, UnreachableError
-from state.fleet.workspace import Generation, Lease, Place, Worker
+from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
+from state.fleet.workspace import Generation, InboxRow, Lease, Place, Worker
 from state.stores.fleet.database import ERASURE_LOCK, FleetDatabase, storable
 
 _ASKED_AGAIN_SECONDS = 20.0
@@ -44,18 +49,14 @@ class Commit:
     erased: bool = False
 
 
-_HELD = """
-    EXISTS (SELECT 1 FROM processes p WHERE p.id = w.owner AND p.alive_until > clock_timestamp())
-"""
-
-_TAKE = f"""
+_TAKE = """
 WITH taken AS (
-    UPDATE workspaces w SET owner = %(owner)s, fence = fence + 1, asked_at = NULL
-    WHERE w.id = %(id)s AND w.removed_at IS NULL AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT {_HELD})
-      AND EXISTS (SELECT 1 FROM processes me WHERE me.id = %(owner)s AND me.alive_until > clock_timestamp())
+    UPDATE workspaces w SET owner = %(owner)s, asked_at = NULL
+    WHERE w.id = %(id)s AND w.removed_at IS NULL
+      AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner))
+      AND EXISTS (SELECT 1 FROM living me WHERE me.id = %(owner)s)
     RETURNING w.*)
-SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.fence, taken.generation, taken.key,
-    taken.facts
+SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.generation, taken.key, taken.facts
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
 
@@ -77,8 +78,7 @@ WITH held AS (
                 OR w.arrived <> (SELECT before.arrived FROM workspaces before WHERE before.id = w.id)
                 THEN clock_timestamp()
             ELSE clock_timestamp() + %(due_in)s::interval END
-    WHERE w.id = %(id)s AND w.owner = %(owner)s AND w.fence = %(fence)s AND w.generation = %(before)s
-      AND w.removed_at IS NULL AND {_HELD}
+    WHERE w.id = %(id)s AND w.generation = %(before)s AND w.key = %(before_key)s AND w.removed_at IS NULL
     RETURNING w.id, w.tenant),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
@@ -101,11 +101,19 @@ SELECT count(*) AS done FROM held
 
 
 _CHARGE = """
-INSERT INTO spending AS s (day, tenant, workspace, calls, tokens, usd)
-SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, w.tenant, w.id, %(calls)s, %(tokens)s, %(usd)s
-FROM workspaces w WHERE w.id = %(id)s
-ON CONFLICT (day, tenant, workspace) DO UPDATE SET calls = s.calls + excluded.calls,
-    tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd
+WITH charged AS (
+    INSERT INTO spending AS s (day, tenant, workspace, calls, tokens, usd)
+    SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, w.tenant, w.id, %(calls)s, %(tokens)s, %(usd)s
+    FROM workspaces w WHERE w.id = %(id)s
+    ON CONFLICT (day, tenant, workspace) DO UPDATE SET calls = s.calls + excluded.calls,
+        tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd)
+SELECT 1 FROM workspaces w WHERE w.id = %(id)s AND w.owner = %(owner)s AND w.removed_at IS NULL
+"""
+
+_WAITING = """
+SELECT i.id, i.kind, i.key, i.body, i.at
+FROM workspaces w LEFT JOIN inbox i ON i.workspace = w.id AND i.taken_at IS NULL
+WHERE w.id = %(id)s AND w.owner = %(owner)s AND w.removed_at IS NULL ORDER BY i.id
 """
 
 
@@ -116,7 +124,7 @@ class Leases:
         self._database = database
 
     def take(self, workspace: int, owner: UUID) -> Lease | None:
-        """Own the workspace from now on, with a new fence; None when another living process does, or `owner` is dead.
+        """Own the workspace from now on; None when another living process does, or `owner` is dead.
 
         Raise NotFoundError when it is gone.
         """
@@ -128,21 +136,33 @@ class Leases:
         raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")
 
     def holds(self, lease: Lease) -> bool:
-        """Tell whether the workspace is there, and this is its last lease."""
-        values = {"id": lease.place.id, "owner": lease.owner, "fence": lease.fence}
+        """Tell whether the workspace is there, and nobody else has taken it."""
         found = self._database.row(
-            "SELECT 1 FROM workspaces WHERE id = %(id)s AND owner = %(owner)s AND fence = %(fence)s"
-            " AND removed_at IS NULL",
-            values,
+            "SELECT 1 FROM workspaces WHERE id = %(id)s AND owner = %(owner)s AND removed_at IS NULL",
+            {"id": lease.place.id, "owner": lease.owner},
         )
         return found is not None
+
+    def waiting(self, lease: Lease) -> list[InboxRow]:
+        """Return what waits in the workspace's inbox, by id; a lower id may still come after a higher one.
+
+        Raise NotKeptError when somebody else has taken the workspace: what this owner has of it is old.
+        """
+        rows = self._database.rows(_WAITING, {"id": lease.place.id, "owner": lease.owner})
+        if not rows:
+            raise NotKeptError(f"{lease.place.handle} is another worker's", "ask that one")
+        return [
+            InboxRow(row["id"], row["kind"], row["key"], row["body"], row["at"])
+            for row in rows
+            if row["id"] is not None
+        ]
 
     def commit(self, lease: Lease, commit: Commit) -> Lease:
         """Make this the workspace's generation, and return the lease with it.
 
-        Raise FencedError when the lease is no longer this owner's: nothing of the commit stands. Raise
-        UnreachableError when nobody knows whether it stands: PostgreSQL did not say so in time, or others committed
-        after an answer was lost.
+        Raise FencedError when another one was committed since: nothing of the commit stands. Raise UnreachableError
+        when nobody knows whether it stands: PostgreSQL did not say so in time, or others committed after an answer
+        was lost.
         """
         until, unanswered = time.monotonic() + _ASKED_AGAIN_SECONDS, False
         while True:
@@ -163,29 +183,30 @@ class Leases:
             )
         if not stands:
             raise FencedError(
-                f"ws-{lease.place.id} has another owner since, or this worker was silent for too long",
+                f"ws-{lease.place.id} was committed by another owner since, or removed",
                 "nothing of what was under way is written; it is done again by its owner",
             )
-        return Lease(lease.place, lease.owner, lease.fence, commit.generation, commit.facts)
+        return Lease(lease.place, lease.owner, commit.generation, commit.facts)
 
-    def charge(self, workspace: int, spent: Spent) -> None:
-        """Count what a dream cost before it is committed, whoever owns the workspace: it is spent."""
-        values = {"id": workspace, "calls": spent.calls, "tokens": spent.tokens, "usd": spent.usd}
-        self._database.rows(_CHARGE, values)
+    def charge(self, lease: Lease, spent: Spent) -> bool:
+        """Count what a dream cost before it is committed, whoever owns the workspace: it is spent.
+
+        Return whether nobody else has taken the workspace.
+        """
+        values = {"calls": spent.calls, "tokens": spent.tokens, "usd": spent.usd}
+        return bool(self._database.rows(_CHARGE, {"id": lease.place.id, "owner": lease.owner, **values}))
 
     def release(self, lease: Lease) -> None:
         """Own the workspace no more."""
         self._database.rows(
-            "UPDATE workspaces SET owner = NULL, asked_at = NULL"
-            " WHERE id = %(id)s AND owner = %(owner)s AND fence = %(fence)s",
-            {"id": lease.place.id, "owner": lease.owner, "fence": lease.fence},
+            "UPDATE workspaces SET owner = NULL, asked_at = NULL WHERE id = %(id)s AND owner = %(owner)s",
+            {"id": lease.place.id, "owner": lease.owner},
         )
 
     def owner_of(self, workspace: int) -> Worker | None:
         """Return the living owner of a workspace; None without one."""
         row = self._database.row(
-            "SELECT p.id, p.address, p.secret FROM workspaces w JOIN processes p ON p.id = w.owner"
-            " WHERE w.id = %(id)s AND p.alive_until > clock_timestamp()",
+            "SELECT p.id, p.address, p.secret FROM workspaces w JOIN living p ON p.id = w.owner WHERE w.id = %(id)s",
             {"id": workspace},
         )
         return Worker(row["id"], row["address"], row["secret"]) if row else None
@@ -228,15 +249,14 @@ class Leases:
 
 def _lease(row: dict[str, Any], owner: UUID) -> Lease:
     place = Place(row["id"], row["tenant"], row["tenant_name"], row["name"])
-    return Lease(place, owner, row["fence"], Generation(row["generation"], row["key"]), row["facts"])
+    return Lease(place, owner, Generation(row["generation"], row["key"]), row["facts"])
 
 
 def _values(lease: Lease, commit: Commit) -> dict[str, Any]:
     return {
         "id": lease.place.id,
-        "owner": lease.owner,
-        "fence": lease.fence,
         "before": lease.generation.number,
+        "before_key": lease.generation.key,
         "number": commit.generation.number,
         "key": commit.generation.key,
         "size": commit.size,

@@ -35,7 +35,7 @@ class PlaceFacts:
 _FACTS = """
 SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key, w.bytes, w.committed_at, w.due_at,
     w.queued_at IS NOT NULL AS queued, w.failures, w.problem,
-    EXISTS (SELECT 1 FROM processes p WHERE p.id = w.owner AND p.alive_until > clock_timestamp()) AS owned,
+    EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner) AS owned,
     (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL AND i.kind <> 'receipt') AS waiting
 FROM workspaces w JOIN tenants t ON t.id = w.tenant
 """
@@ -102,7 +102,7 @@ class Places:
     def close(self, place: Place) -> None:
         """Give out nothing of the workspace from now on; its owner is fenced."""
         self._database.rows(
-            "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL, fence = fence + 1,"
+            "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL,"
             " due_at = NULL, queued_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
             " INSERT INTO erasures (tenant, workspace) SELECT tenant, id FROM gone"
             " WHERE pg_advisory_xact_lock(%(lock)s) IS NOT NULL",

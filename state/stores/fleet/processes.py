@@ -1,18 +1,29 @@
-"""Processes: the workers and gateways of the fleet, each alive until its row says otherwise."""
+"""Processes: the workers and gateways of the fleet. Each lives as long as its session with PostgreSQL.
 
+PostgreSQL ends the session when the process dies, and when it says nothing for fifteen seconds: because it hangs, or
+the line is cut. What a process owned is free from then on; which of two that believe to own a workspace may commit,
+the number of its generation tells.
+"""
+
+import select
+import threading
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
-from state.errors import ConflictError
 from state.fleet.workspace import Worker
-from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.database import FleetDatabase, explained_errors, open_session
+
+if TYPE_CHECKING:
+    from psycopg.rows import DictRow
+
+    from state.stores.fleet.connection import BoundedConnection
 
 Kind = Literal["worker", "gateway", "upkeep"]
 """`upkeep`: a command that owns a workspace for a moment."""
 ALIVE_SECONDS = 15.0
-"""After its last word a process counts as dead; whoever wants its workspaces may take them."""
+"""After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
 HEARTBEAT_SECONDS = 5.0
 
 
@@ -27,7 +38,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process as the status shows it. `alive`: it has spoken in the last fifteen seconds."""
+    """A process as the status shows it. `alive`: its session is there."""
 
     id: UUID
     kind: Kind
@@ -44,61 +55,96 @@ class Process:
     problem: str
 
 
+_BEAT = """
+INSERT INTO processes (id, kind, address, secret, host, version, slots, owned, dreaming, problem)
+VALUES (%(id)s, %(kind)s, %(address)s, %(secret)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s,
+    %(problem)s)
+ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), owned = excluded.owned, dreaming = excluded.dreaming,
+    problem = excluded.problem
+RETURNING clock_timestamp() AS now
+"""
+
+
+class Session:
+    """The session by which one process lives. Any thread may call."""
+
+    def __init__(
+        self, database: FleetDatabase, kind: Kind, one: Worker, host: str, version: str, slots: int = 0
+    ) -> None:
+        self.worker = one
+        self._database = database
+        self._row = {**asdict(one), "kind": kind, "host": host, "version": version, "slots": slots}
+        self._lock = threading.Lock()
+        self._connection: BoundedConnection[DictRow] | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether PostgreSQL has ended the session since the last word, as far as its socket tells."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
+    def beat(self, condition: Condition = Condition()) -> datetime:
+        """Say that the process lives, and return PostgreSQL's time.
+
+        Where the session has ended another one begins: what nobody has taken meanwhile is still the process's own.
+        Raise UnreachableError.
+        """
+        with self._lock:
+            try:
+                if self.has_ended:
+                    self.drop()
+                if self._connection is None:
+                    name = f"dreamd {self.worker.id}"
+                    self._connection = open_session(self._database.url, name, ALIVE_SECONDS)
+                with explained_errors(self._database.url):
+                    self._database.statements += 1
+                    row = self._connection.execute(_BEAT, {**self._row, **asdict(condition)}).fetchone()
+            except BaseException:
+                self.drop()
+                raise
+        assert row is not None
+        now: datetime = row["now"]
+        return now
+
+    def drain(self) -> None:
+        """Have nothing more given to the process. Raise UnreachableError."""
+        self._database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.worker.id})
+
+    def end(self) -> None:
+        """End in order: the row goes, and what the process owned is free at once. Raise UnreachableError."""
+        try:
+            self._database.rows(
+                "WITH gone AS (DELETE FROM processes WHERE id = %(id)s), owned AS MATERIALIZED ("
+                " SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)"
+                " UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owner = %(id)s",
+                {"id": self.worker.id},
+            )
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the session without a word, as the death of the process does."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
 class Processes:
     """The rows of workers and gateways."""
 
     def __init__(self, database: FleetDatabase) -> None:
         self._database = database
 
-    def begin(self, kind: Kind, one: Worker, host: str, version: str, slots: int = 0) -> None:
-        """Enter a process that starts; it is alive from now on, as long as it says so.
-
-        Raise ConflictError for an id that began before: a process that was silent for too long is another one.
-        """
-        begun = self._database.row(
-            "INSERT INTO processes (id, kind, address, secret, host, version, slots, alive_until) VALUES (%(id)s,"
-            " %(kind)s, %(address)s, %(secret)s, %(host)s, %(version)s, %(slots)s,"
-            " clock_timestamp() + make_interval(secs => %(alive)s)) ON CONFLICT DO NOTHING RETURNING id",
-            {
-                "id": one.id,
-                "kind": kind,
-                "address": one.address,
-                "secret": one.secret,
-                "host": host,
-                "version": version,
-                "slots": slots,
-                "alive": ALIVE_SECONDS,
-            },
-        )
-        if begun is None:
-            raise ConflictError(f"process {one.id} has begun before", "begin with a new id")
-
-    def heartbeat(self, one: UUID, condition: Condition = Condition(), *, draining: bool = False) -> datetime | None:
-        """Say that the process lives; PostgreSQL's time. None when it counts as dead already: it must begin anew."""
-        found = self._database.row(
-            "UPDATE processes SET alive_until = clock_timestamp() + make_interval(secs => %(alive)s),"
-            " owned = %(owned)s, dreaming = %(dreaming)s, problem = %(problem)s, draining = draining OR %(draining)s"
-            " WHERE id = %(id)s AND alive_until > clock_timestamp() RETURNING clock_timestamp() AS now",
-            {"id": one, "alive": ALIVE_SECONDS, "draining": draining, **asdict(condition)},
-        )
-        return found["now"] if found else None
-
-    def end(self, one: UUID) -> None:
-        """Take away the row of a process that ends in order: what it owned is free at once."""
-        self._database.rows(
-            "WITH gone AS (DELETE FROM processes WHERE id = %(id)s), owned AS MATERIALIZED ("
-            " SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)"
-            " UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owner = %(id)s",
-            {"id": one},
-        )
-
     def workers(self) -> list[Worker]:
         """Return the workers that live and take work, the least busy first."""
         return [
             Worker(row["id"], row["address"], row["secret"])
             for row in self._database.rows(
-                "SELECT id, address, secret FROM processes WHERE kind = 'worker' AND NOT draining"
-                " AND alive_until > clock_timestamp() ORDER BY owned, id"
+                "SELECT id, address, secret FROM living WHERE kind = 'worker' AND NOT draining ORDER BY owned, id"
             )
         ]
 
@@ -108,16 +154,15 @@ class Processes:
             Process(**row)
             for row in self._database.rows(
                 "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"
-                " alive_until > clock_timestamp() AS alive, greatest(0, %(alive)s"
-                " + extract(epoch FROM clock_timestamp() - alive_until))::float8 AS silent_seconds"
-                " FROM processes ORDER BY kind DESC, started_at",
-                {"alive": ALIVE_SECONDS},
+                " id IN (SELECT id FROM living) AS alive,"
+                " greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8 AS silent_seconds"
+                " FROM processes ORDER BY kind DESC, started_at"
             )
         ]
 
     def sweep(self) -> int:
         """Forget processes that have been dead for an hour; return how many."""
         gone = self._database.rows(
-            "DELETE FROM processes WHERE alive_until < clock_timestamp() - interval '1 hour' RETURNING id"
+            "DELETE FROM processes WHERE seen_at < clock_timestamp() - interval '1 hour' RETURNING id"
         )
         return len(gone)

@@ -1,6 +1,6 @@
 """Recovery of the registry: rows that are behind the object store are brought up to it, rows that are lost are made.
 
-No row is ever given a lower generation, and fences go on above every one that the store has seen.
+No row is ever given a lower generation.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """What a row is to be brought up to. `fence`: the highest that the store saw; `taken`: rows that it holds."""
+    """What a row is to be brought up to. `taken`: rows that it holds."""
 
     generation: Generation
     size: int
     at: datetime
-    fence: int
     facts: str
     taken: tuple[int, ...] = ()
 
@@ -49,7 +48,7 @@ FROM workspaces w JOIN tenants t ON t.id = w.tenant
 _RAISE = """
 WITH raised AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
-        fence = greatest(fence, %(fence)s) + 1, owner = NULL, facts = %(facts)s, queued_at = NULL, failures = 0,
+        owner = NULL, facts = %(facts)s, queued_at = NULL, failures = 0,
         problem = '', due_at = clock_timestamp()
     WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id),
 taken AS (
@@ -62,8 +61,8 @@ SELECT count(*) AS done FROM raised
 """
 
 _MAKE = """
-INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, fence, facts, due_at)
-OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s, %(fence)s + 1,
+INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, facts, due_at)
+OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s,
     %(facts)s, clock_timestamp())
 ON CONFLICT DO NOTHING RETURNING id
 """
@@ -77,7 +76,7 @@ class Recovery:
 
     def living(self) -> int:
         """Count the processes of the fleet that live."""
-        row = self._database.row("SELECT count(*) AS count FROM processes WHERE alive_until > clock_timestamp()")
+        row = self._database.row("SELECT count(*) AS count FROM living")
         return int(row["count"]) if row else 0
 
     def rows(self) -> dict[int, Row]:
@@ -150,7 +149,6 @@ def _values(place: Place, newer: Newer) -> dict[str, Any]:
         "key": newer.generation.key,
         "size": newer.size,
         "at": newer.at,
-        "fence": newer.fence,
         "facts": newer.facts,
         "taken": list(newer.taken),
     }

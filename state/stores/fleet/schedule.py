@@ -115,8 +115,7 @@ SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.facts, w.failures, w.due
     w.queued_at IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || w.id
         AND (j.queue_name = %(anybodys)s OR EXISTS (
-            SELECT 1 FROM processes q WHERE 'w' || replace(q.id::text, '-', '') = j.queue_name
-            AND q.alive_until > clock_timestamp())))
+            SELECT 1 FROM living q WHERE 'w' || replace(q.id::text, '-', '') = j.queue_name)))
     AND NOT EXISTS (
         SELECT 1 FROM procrastinate_jobs j JOIN procrastinate_workers k ON k.id = j.worker_id
         WHERE j.status = 'doing' AND j.lock = 'ws-' || w.id
@@ -127,7 +126,7 @@ SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.facts, w.failures, w.due
     w.queued_at IS NOT NULL AND w.queued_at < pg_postmaster_start_time() AS outage,
     i.notes, i.characters, i.oldest, i.latest, i.session_ended
 FROM workspaces w JOIN tenants t ON t.id = w.tenant AND t.removed_at IS NULL
-LEFT JOIN processes p ON p.id = w.owner AND p.alive_until > clock_timestamp()
+LEFT JOIN living p ON p.id = w.owner
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE kind = 'note') AS notes,
         coalesce(sum(length(body)) FILTER (WHERE kind = 'note'), 0) AS characters,
@@ -149,8 +148,7 @@ ON s.tenant = t.id WHERE t.id = ANY(%(tenants)s)
 
 _CAPACITY = f"""
 SELECT clock_timestamp() AS now,
-    (SELECT coalesce(sum(slots), 0) FROM processes
-     WHERE kind = 'worker' AND NOT draining AND alive_until > clock_timestamp()) AS slots,
+    (SELECT coalesce(sum(slots), 0) FROM living WHERE kind = 'worker' AND NOT draining) AS slots,
     (SELECT count(*) FROM workspaces w WHERE {_BUSY}) AS busy,
     s.tokens, s.usd
 FROM (SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM spending

@@ -23,7 +23,7 @@ CREATE TABLE tokens (
     UNIQUE (tenant, name)
 );
 
--- Workers, gateways, and commands that own a workspace for a moment. An owner is one whose row says that it lives: `alive_until` is ahead.
+-- Workers, gateways, and commands that own a workspace for a moment. `seen_at`: the last word of each.
 CREATE TABLE processes (
     id uuid PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('worker', 'gateway', 'upkeep')),
@@ -33,13 +33,20 @@ CREATE TABLE processes (
     version text NOT NULL,
     slots integer NOT NULL DEFAULT 0,
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    alive_until timestamptz NOT NULL,
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     draining boolean NOT NULL DEFAULT false,
     owned integer NOT NULL DEFAULT 0,
     dreaming integer NOT NULL DEFAULT 0,
     -- Why it can do nothing now, as it said itself.
     problem text NOT NULL DEFAULT ''
 );
+
+-- A process lives as long as the session that bears its id. A restart of PostgreSQL ends all sessions at once: each
+-- process has some seconds to come back.
+CREATE VIEW living AS SELECT p.* FROM processes p
+WHERE p.id::text IN (SELECT substr(a.application_name, 8) FROM pg_stat_get_activity(NULL) a
+                     WHERE a.application_name LIKE 'dreamd %')
+    OR pg_postmaster_start_time() > clock_timestamp() - interval '5 seconds';
 
 CREATE TABLE workspaces (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -50,8 +57,8 @@ CREATE TABLE workspaces (
     key text NOT NULL DEFAULT '',
     bytes bigint NOT NULL DEFAULT 0,
     committed_at timestamptz,
+    -- Who has it open; nobody, unless that process lives.
     owner uuid,
-    fence bigint NOT NULL DEFAULT 0,
     -- What the last owner said for the schedule.
     facts text NOT NULL DEFAULT '',
     -- When the sweep looks at it; NULL: when something comes.

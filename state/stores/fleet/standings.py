@@ -40,7 +40,7 @@ SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key, w.byt
     ARRAY(SELECT i.id FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL AND i.kind <> 'session_end')
         AS waiting
 FROM workspaces w JOIN tenants t ON t.id = w.tenant
-LEFT JOIN processes p ON p.id = w.owner AND p.alive_until > clock_timestamp()
+LEFT JOIN living p ON p.id = w.owner
 WHERE w.tenant = %(tenant)s AND w.name = %(name)s AND w.removed_at IS NULL AND t.removed_at IS NULL
 """
 

@@ -119,7 +119,7 @@ class Tenants:
             cursor.execute(
                 "WITH kept AS MATERIALIZED (SELECT id FROM workspaces WHERE tenant = %(id)s AND removed_at IS NULL"
                 " ORDER BY id FOR NO KEY UPDATE) UPDATE workspaces w SET removed_at = clock_timestamp(),"
-                " owner = NULL, fence = fence + 1, due_at = NULL, queued_at = NULL FROM kept WHERE w.id = kept.id",
+                " owner = NULL, due_at = NULL, queued_at = NULL FROM kept WHERE w.id = kept.id",
                 values,
             )
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (ERASURE_LOCK,))

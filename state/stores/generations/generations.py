@@ -77,17 +77,17 @@ class Generations:
 
     def put(self, taken: Taken, lease: Lease, now: datetime) -> Manifest:
         """Write what was taken as the generation after the lease's, durably."""
-        number, fence = lease.generation.number + 1, lease.fence
+        number = lease.generation.number + 1
         *batches, last = taken.batches
         if len(last.content) > _INLINE_BYTES:
             batches, last = taken.batches, Batch()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            parts = [*pool.map(lambda batch: self._put_part(batch, number, fence), batches)]
+            parts = [*pool.map(lambda batch: self._put_part(batch, number), batches)]
         files = tuple(reading.file for _, reading in sorted(taken.readings.items()))
         names = lease.place.tenant_name, lease.place.name
-        manifest = Manifest(*names, number, fence, now, files, (*taken.before, *parts))
+        manifest = Manifest(*names, number, now, files, (*taken.before, *parts))
         content = encoded(last, manifest)
-        own = self._put_new(manifest_key(self._prefix, number, fence, content), content)
+        own = self._put_new(manifest_key(self._prefix, number, content), content)
         manifest = replace(manifest, parts=(*manifest.parts, own))
         self._last = taken.folder, own.key, taken.readings
         self._known[own.key] = manifest
@@ -111,16 +111,16 @@ class Generations:
         found = (one.key for one in self._objects.list(f"{self._prefix}/generations"))
         return tuple(sorted(key for key in found if made_by(key) and not key.rpartition("/")[2].startswith(".")))
 
-    def sweep(self, keep: Iterable[Manifest], fence: int) -> int:
+    def sweep(self, keep: Iterable[Manifest], number: int) -> int:
         """Delete each object that none of these is made of; return how many.
 
-        `fence` is the sweeping owner's: what a later owner wrote stays, whoever sweeps.
+        `number` is that of the generation that is committed: what was put for a later one stays, whoever sweeps.
         """
         needed = {part.key for one in keep for part in one.parts}
         doomed = [
             one.key
             for one in self._objects.list(self._prefix)
-            if (made := made_by(one.key)) is not None and made[1] <= fence and one.key not in needed
+            if (made := made_by(one.key)) is not None and made <= number and one.key not in needed
         ]
         self._objects.delete(doomed)
         self._known = {key: one for key, one in self._known.items() if key in needed}
@@ -150,9 +150,9 @@ class Generations:
                 f"the object {key} is missing", "bring up an older generation ('dreamd fleet recover')"
             ) from None
 
-    def _put_part(self, batch: Batch, number: int, fence: int) -> Part:
+    def _put_part(self, batch: Batch, number: int) -> Part:
         content = encoded(batch)
-        return self._put_new(part_key(self._prefix, number, fence, content), content)
+        return self._put_new(part_key(self._prefix, number, content), content)
 
     def _put_new(self, key: str, content: bytes) -> Part:
         # The key is bound to the content: what is there already is this very object, whose answer was lost.

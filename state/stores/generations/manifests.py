@@ -1,7 +1,7 @@
 """Manifests: generations as objects: their bytes, their keys, and what is checked before one is believed.
 
-    PREFIX/generations/000000000007-3-<digest>   number, fence, and the beginning of the SHA-256 of its content
-    PREFIX/parts/000000000007-3-<digest>         blocks that it has besides
+    PREFIX/generations/000000000007-<digest>   number, and the beginning of the SHA-256 of its content
+    PREFIX/parts/000000000007-<digest>         blocks that it has besides
 
 A key is bound to the content, so whoever has the key from the database sees when the store gives out something else;
 and to write an object twice is to write it once. Content is zlib of a head (JSON) and the bytes of its blocks. The
@@ -21,33 +21,34 @@ from state.fleet.generation import Manifest, Part, StoredFile
 from state.stores.generations.belonging import may_be_placed
 from state.stores.generations.blocks import DIGEST_BYTES, Batch, Extent
 
-_FORMAT = 2
+_FORMAT = 3
 _LONGEST = 256 * 1024**2
 _DIGEST = 32
 _HEX = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
-_NAME = re.compile(r"\.?([0-9]{12})-([0-9]{1,19})-([0-9a-f]{32})(?:\..*)?")
+_NAME = re.compile(r"\.?([0-9]{12})-([0-9a-f]{32})(?:\..*)?")
+_OLD_NAME = re.compile(r"/[0-9]{12}-[0-9]{1,19}-[0-9a-f]{32}$")
 _MOST_BYTES = 2**53
 _LENGTH = struct.Struct(">I")
 
 
-def manifest_key(prefix: str, number: int, fence: int, content: bytes) -> str:
+def manifest_key(prefix: str, number: int, content: bytes) -> str:
     """Return the key of a generation's own object with this content."""
-    return f"{prefix}/generations/{_name(number, fence, content)}"
+    return f"{prefix}/generations/{_name(number, content)}"
 
 
-def part_key(prefix: str, number: int, fence: int, content: bytes) -> str:
+def part_key(prefix: str, number: int, content: bytes) -> str:
     """Return the key of a part with this content."""
-    return f"{prefix}/parts/{_name(number, fence, content)}"
+    return f"{prefix}/parts/{_name(number, content)}"
 
 
-def _name(number: int, fence: int, content: bytes) -> str:
-    return f"{number:012d}-{fence}-{hashlib.sha256(content).hexdigest()[:_DIGEST]}"
+def _name(number: int, content: bytes) -> str:
+    return f"{number:012d}-{hashlib.sha256(content).hexdigest()[:_DIGEST]}"
 
 
-def made_by(key: str) -> tuple[int, int] | None:
-    """Return number and fence of the generation that an object, or what a killed writer left of one, is of."""
+def made_by(key: str) -> int | None:
+    """Return the number of the generation that an object, or what a killed writer left of one, is of."""
     match = _NAME.fullmatch(key.rpartition("/")[2])
-    return (int(match.group(1)), int(match.group(2))) if match else None
+    return int(match.group(1)) if match else None
 
 
 def encoded(batch: Batch, manifest: Manifest | None = None) -> bytes:
@@ -57,7 +58,6 @@ def encoded(batch: Batch, manifest: Manifest | None = None) -> bytes:
         plain |= {
             "place": [manifest.tenant, manifest.workspace],
             "number": manifest.number,
-            "fence": manifest.fence,
             "at": manifest.at.isoformat(),
             "files": [[file.name, file.size, file.mtime_ns, file.digest] for file in manifest.files],
             "parts": [[part.key, part.size] for part in manifest.parts],
@@ -80,8 +80,8 @@ def decoded_manifest(content: bytes, key: str, prefix: str) -> Manifest:
         )
         parts = tuple(Part(str(part), _number(size)) for part, size in plain["parts"])
         tenant, workspace = map(str, plain["place"])
-        number, fence, at = _number(plain["number"]), _number(plain["fence"]), datetime.fromisoformat(plain["at"])
-        manifest = Manifest(tenant, workspace, number, fence, at, files, (*parts, Part(key, len(content))))
+        number, at = _number(plain["number"]), datetime.fromisoformat(plain["at"])
+        manifest = Manifest(tenant, workspace, number, at, files, (*parts, Part(key, len(content))))
     except _MALFORMED as error:
         raise damaged(key, "it is no generation") from error
     _require_sound(manifest, prefix)
@@ -109,6 +109,11 @@ _MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, Recur
 
 def _decoded(content: bytes, key: str, prefix: str) -> tuple[dict[str, Any], bytes]:
     """Return head and blocks of an object."""
+    if _OLD_NAME.search(key):
+        raise StorageError(
+            f"the object {key} was written by an older dreamd",
+            "export the workspace with that one, and import it with this one",
+        )
     if not _is_key(key, prefix) or hashlib.sha256(content).hexdigest()[:_DIGEST] != key[-_DIGEST:]:
         raise damaged(key, "it is not what was written under this key")
     try:
@@ -116,11 +121,6 @@ def _decoded(content: bytes, key: str, prefix: str) -> tuple[dict[str, Any], byt
         whole = unpacking.decompress(content, _LONGEST)
         if unpacking.unconsumed_tail or not unpacking.eof:
             raise damaged(key, "it is cut off, or too long")
-        if whole.startswith(b"{"):
-            raise StorageError(
-                f"the object {key} was written by an older dreamd",
-                "export the workspace with that one, and import it with this one",
-            )
         start = _LENGTH.size + _LENGTH.unpack_from(whole)[0]
         plain = json.loads(whole[_LENGTH.size : start])
         found = plain["format"]
@@ -145,7 +145,7 @@ def _is_key(key: str, prefix: str) -> bool:
 
 def _require_sound(manifest: Manifest, prefix: str) -> None:
     key = manifest.key
-    if made_by(key) != (manifest.number, manifest.fence):
+    if made_by(key) != manifest.number:
         raise damaged(key, "it is of another generation")
     for part in manifest.parts:
         if not _is_key(part.key, prefix):

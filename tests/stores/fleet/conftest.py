@@ -10,6 +10,6 @@ from tests.stores.fleet.fleet import Fleet
 
 @pytest.fixture
 def fleet(fleet_url: str) -> Iterator[Fleet]:
-    database = FleetDatabase(fleet_url, size=24)
-    yield Fleet(database)
-    database.close()
+    fleet = Fleet(FleetDatabase(fleet_url, size=24))
+    yield fleet
+    fleet.close()

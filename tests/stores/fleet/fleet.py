@@ -18,7 +18,7 @@ from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Processes, Session
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, Job, Schedule, Sweep
 from state.stores.fleet.tenants import Tenants
 
@@ -32,6 +32,7 @@ class Fleet:
         self.database = database
         self.tenants, self.places = Tenants(database), Places(database)
         self.processes, self.leases = Processes(database), Leases(database)
+        self.sessions: dict[UUID, Session] = {}
         self.inbox, self.schedule = Inbox(database), Schedule(database)
         self._numbers = itertools.count(1)
 
@@ -44,15 +45,19 @@ class Fleet:
 
     def worker(self) -> UUID:
         one = Worker(uuid4(), "http://127.0.0.1:1", "secret")
-        self.processes.begin("worker", one, "host", "1", slots=4)
+        self.sessions[one.id] = Session(self.database, "worker", one, "host", "1", slots=4)
+        self.sessions[one.id].beat()
         return one.id
 
     def dead(self, worker: UUID) -> None:
-        """From now on the worker has been silent for too long."""
-        self.database.rows(
-            "UPDATE processes SET alive_until = clock_timestamp() - interval '1 second' WHERE id = %(id)s",
-            {"id": worker},
-        )
+        """From now on the worker's session is over."""
+        self.sessions[worker].drop()
+        wait_for(lambda: worker not in [one.id for one in self.processes.workers()])
+
+    def close(self) -> None:
+        for session in self.sessions.values():
+            session.drop()
+        self.database.close()
 
     def lease(self, place: Place, worker: UUID | None = None) -> Lease:
         lease = self.leases.take(place.id, worker or self.worker())
@@ -92,7 +97,7 @@ class Fleet:
 
 def commit_of(lease: Lease, **other: Any) -> Commit:
     number = lease.generation.number + 1
-    return Commit(Generation(number, f"{lease.place.prefix}/generations/{number:012d}-{lease.fence}"), 10, **other)
+    return Commit(Generation(number, f"{lease.place.prefix}/generations/{number:012d}-{lease.owner}"), 10, **other)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from state.errors import FencedError, NotFoundError, UnreachableError
+from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
 from state.fleet.workspace import Generation, Lease
+from state.stores.fleet import processes
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.leases import Spent
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for, waits
@@ -52,30 +53,50 @@ def test_of_many_who_take_at_once_one_owns_it(fleet: Fleet) -> None:
     assert owner.id == lease.owner
 
 
-def test_an_owner_that_takes_again_has_fenced_its_earlier_self(fleet: Fleet) -> None:
-    place, worker = fleet.place(), fleet.worker()
-    first, second = fleet.lease(place, worker), fleet.lease(place, worker)
-    assert second.fence > first.fence
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_that_believe_to_own_it_one_commits(fleet: Fleet, first: int) -> None:
+    place = fleet.place()
+    displaced = fleet.lease(place)
+    fleet.dead(displaced.owner)
+    leases = [displaced, fleet.lease(place)]
+    assert fleet.leases.commit(leases[first], commit_of(leases[first])).generation.number == 1
     with pytest.raises(FencedError):
-        fleet.leases.commit(first, commit_of(first))
-    assert fleet.leases.commit(second, commit_of(second)).generation.number == 1
+        fleet.leases.commit(leases[1 - first], commit_of(leases[1 - first]))
+    assert fleet.row(place)["key"] == commit_of(leases[first]).generation.key
 
 
-def test_who_is_dead_takes_nothing(fleet: Fleet) -> None:
-    place, worker = fleet.place(), fleet.worker()
+def test_who_is_dead_takes_nothing_and_has_what_nobody_took_when_it_is_heard_again(fleet: Fleet) -> None:
+    place, other, worker = fleet.place(), fleet.place(), fleet.worker()
+    left, taken = fleet.lease(place, worker), fleet.lease(other, worker)
     fleet.dead(worker)
-    assert fleet.leases.take(place.id, worker) is None
+    assert fleet.leases.take(fleet.place().id, worker) is None
     assert fleet.leases.take(place.id, uuid4()) is None
-    assert fleet.processes.heartbeat(worker) is None, "and does not come back to life"
+    fleet.lease(other)
+    fleet.sessions[worker].beat()
+    assert fleet.leases.waiting(left) == []
+    with pytest.raises(NotKeptError):
+        fleet.leases.waiting(taken)
+    assert fleet.leases.take(other.id, worker) is None
+    owner = fleet.leases.owner_of(place.id)
+    assert owner is not None
+    assert owner.id == worker
 
 
-def test_a_process_that_was_stopped_and_goes_on_commits_nothing(fleet: Fleet) -> None:
+def test_a_session_that_is_silent_for_too_long_ends_by_itself(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "ALIVE_SECONDS", 0.5)
+    place, worker = fleet.place(), fleet.worker()
+    fleet.lease(place, worker)
+    wait_for(lambda: fleet.leases.owner_of(place.id) is None)
+    assert fleet.sessions[worker].has_ended
+    fleet.sessions[worker].beat()
+    assert not fleet.sessions[worker].has_ended
+
+
+def test_a_process_that_was_stopped_and_goes_on_commits_over_nobody(fleet: Fleet) -> None:
     place = fleet.place()
     number = fleet.put(place)
     stopped = fleet.lease(place)
     fleet.dead(stopped.owner)
-    with pytest.raises(FencedError):
-        fleet.leases.commit(stopped, commit_of(stopped, taken=(number,)))
     other = fleet.lease(place)
     assert fleet.leases.commit(other, commit_of(other)).generation.number == 1
     with pytest.raises(FencedError):
@@ -88,7 +109,7 @@ def test_a_process_that_was_stopped_and_goes_on_commits_nothing(fleet: Fleet) ->
 
 @pytest.mark.parametrize("commit_first", [True, False])
 def test_a_commit_and_a_taking_over_at_once(fleet: Fleet, fleet_url: str, *, commit_first: bool) -> None:
-    """The owner's time runs out while its commit waits: whichever comes first, the new owner has what stands."""
+    """The owner dies while its commit waits: whichever comes first, the new owner has what stands, or is refused."""
     place, other = fleet.place(), fleet.worker()
     lease = fleet.lease(place)
     calls = [lambda: fleet.leases.commit(lease, commit_of(lease)), lambda: fleet.leases.take(place.id, other)]
@@ -101,15 +122,17 @@ def test_a_commit_and_a_taking_over_at_once(fleet: Fleet, fleet_url: str, *, com
         if commit_first:
             fleet.dead(lease.owner)
         second = Later(calls[1 if commit_first else 0])
-        if commit_first:
-            waits(fleet, 2)
+        waits(fleet, 2)
     committed, taken = (first, second) if commit_first else (second, first)
-    said, lease_of_other = committed.answer(), taken.answer()
+    assert isinstance(committed.answer(), Lease)
+    lease_of_other = taken.answer()
     assert isinstance(lease_of_other, Lease)
-    stands = isinstance(said, Lease)
-    assert stands is commit_first
-    assert lease_of_other.generation.number == int(stands)
-    assert fleet.leases.commit(lease_of_other, commit_of(lease_of_other)).generation.number == 1 + int(stands)
+    assert lease_of_other.generation.number == int(commit_first)
+    if commit_first:
+        assert fleet.leases.commit(lease_of_other, commit_of(lease_of_other)).generation.number == 2
+    else:
+        with pytest.raises(FencedError):
+            fleet.leases.commit(lease_of_other, commit_of(lease_of_other))
 
 
 def test_a_commit_and_a_taking_are_one_statement_each(fleet: Fleet) -> None:
@@ -155,11 +178,11 @@ def test_a_removed_workspace_is_neither_taken_nor_committed(fleet: Fleet) -> Non
 def test_an_end_in_order_frees_all_at_once(fleet: Fleet) -> None:
     places, worker = [fleet.place() for _ in range(3)], fleet.worker()
     leases = [fleet.lease(place, worker) for place in places]
-    fleet.processes.end(worker)
+    fleet.sessions[worker].end()
     other = fleet.worker()
     assert all(fleet.leases.take(place.id, other) for place in places)
-    with pytest.raises(FencedError):
-        fleet.leases.commit(leases[0], commit_of(leases[0]))
+    with pytest.raises(NotKeptError):
+        fleet.leases.waiting(leases[0])
 
 
 # ------------------------------------------------------------------- answers that are lost
@@ -228,9 +251,7 @@ def test_a_commit_whose_answer_is_lost_says_the_truth(
 def test_a_server_killed_under_commits_and_started_again_has_what_was_said() -> None:
     with Postgres() as server:
         fleet = Fleet(FleetDatabase(server.new_database(made), size=8))
-        # Longer than it takes to start: nobody says meanwhile that it lives.
         leases = [fleet.lease(fleet.place()) for _ in range(6)]
-        fleet.database.rows("UPDATE processes SET alive_until = alive_until + interval '10 minutes'")
         over = threading.Event()
 
         def work(lease: Lease) -> int:
@@ -247,4 +268,4 @@ def test_a_server_killed_under_commits_and_started_again_has_what_was_said() -> 
         over.set()
         said = [one.answer() for one in works]
         assert said == [fleet.row(lease.place)["generation"] for lease in leases]
-        fleet.database.close()
+        fleet.close()

@@ -280,7 +280,7 @@ def spend(fleet: Fleet, place: Place, day: date, tokens: int) -> None:
 def test_slots_are_those_of_living_workers(fleet: Fleet, place: Place) -> None:
     one, other, draining = fleet.worker(), fleet.worker(), fleet.worker()
     fleet.dead(other)
-    fleet.processes.heartbeat(draining, draining=True)
+    fleet.sessions[draining].drain()
     fleet.queue(place)
     with fleet.sweep() as sweep:
         capacity = sweep.capacity(spent=False)

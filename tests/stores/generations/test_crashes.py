@@ -27,7 +27,7 @@ _FAULTS = (Fault.ERROR, Fault.ERROR_ONWARDS, Fault.CRASH, Fault.TORN_CRASH)
 def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_is_whole(tmp_path: Path) -> None:
     here = make_folder(tmp_path / "here")
     first_store = FolderObjects(tmp_path / "first", Unsynced())
-    first = put(Generations(first_store, PREFIX), here, None, 1, 1)
+    first = put(Generations(first_store, PREFIX), here, None, 1)
     old = contents(here)
     write_rows(here, ["one more"])
 
@@ -36,7 +36,7 @@ def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_i
         system = FaultySystem(store, fail_at, fault)
         key = None
         with suppress(DreamdError, PowerCut):
-            key = put(Generations(FolderObjects(store, system), PREFIX), here, first, 2, 1).key
+            key = put(Generations(FolderObjects(store, system), PREFIX), here, first, 2).key
         image = system.image(tmp_path / "image", Names.SYNCED, Bytes.SYNCED)  # the power goes now
         generations = Generations(FolderObjects(image, Unsynced()), PREFIX)
         if key is not None:  # it was acknowledged
@@ -45,7 +45,7 @@ def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_i
             assert contents(tmp_path / "there") == contents(here)
         generations.bring_up(tmp_path / "there", first)
         assert contents(tmp_path / "there") == old
-        second = put(generations, here, first, 2, 2)
+        second = put(generations, here, first, 2)
         generations.sweep([second], 2)
         assert len(files(image)) == len(second.parts)
         generations.bring_up(tmp_path / "there", second)
@@ -69,7 +69,7 @@ _CHILD = """
     print("begun", flush=True)
     while True:
         write_rows(Path(here), ["one more"])
-        previous = put(generations, Path(here), previous, previous.number + 1, 1)
+        previous = put(generations, Path(here), previous, previous.number + 1)
         print(previous.key, flush=True)
         Generations(FolderObjects(Path(store)), PREFIX).bring_up(Path(there), previous)
 """
@@ -79,7 +79,7 @@ _CHILD = """
 def test_a_process_that_is_killed_loses_nothing_that_it_was_told_is_written(tmp_path: Path) -> None:
     here, store = make_folder(tmp_path / "here"), FolderObjects(tmp_path / "store")
     grow(here, 1)
-    manifest = put(Generations(store, PREFIX), here, None, 1, 1)
+    manifest = put(Generations(store, PREFIX), here, None, 1)
     key = manifest.key
     for turn in range(20):
         child = subprocess.Popen(
@@ -116,7 +116,7 @@ def test_a_commit_that_was_cut_off_is_finished_by_whoever_brings_it_up(tmp_path:
         with suppress(PowerCut, StorageError), opened(workspace, system) as held:
             held.memory.commit(ready.dream)
         prefix = f"1/{fail_at}{fault.value}"
-        manifest = put(Generations(store, prefix), workspace.root, None, 1, 1)
+        manifest = put(Generations(store, prefix), workspace.root, None, 1)
         Generations(store, prefix).bring_up(tmp_path / "there", manifest)
         # One transaction is the commit; what is done to files is done after it.
         assert assert_recovers_and_goes_on(contained(tmp_path / "there"), ready)

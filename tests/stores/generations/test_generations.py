@@ -21,8 +21,8 @@ def test_a_generation_comes_up_elsewhere_as_it_was_put(objects: Objects, here: P
     (here / "transcripts").mkdir()
     (here / "transcripts" / "one.jsonl").write_bytes(os.urandom(100_000))
     (here / "empty").touch()
-    made = put(Generations(objects, PREFIX), here, None, 1, 5)
-    assert made.key.startswith(f"{PREFIX}/generations/000000000001-5-")
+    made = put(Generations(objects, PREFIX), here, None, 1)
+    assert made.key.startswith(f"{PREFIX}/generations/000000000001-")
     manifest = Generations(objects, PREFIX).manifest(made.key)
     assert manifest == made
     there = tmp_path / "there"
@@ -42,7 +42,7 @@ def test_what_is_this_machines_alone_is_in_no_generation(objects: Objects, here:
     outside.write_text(secret)
     (here / "link").symlink_to(outside)
     (here / "linked").symlink_to(tmp_path)
-    manifest = put(Generations(objects, PREFIX), here, None, 1, 1)
+    manifest = put(Generations(objects, PREFIX), here, None, 1)
     assert not any(secret in content for content in everything(objects).values())
     assert {file.name for file in manifest.files} == {
         "MEMORY.md",
@@ -57,11 +57,11 @@ def test_what_is_this_machines_alone_is_in_no_generation(objects: Objects, here:
 def test_a_small_change_is_one_small_object(objects: Objects, here: Path, tmp_path: Path) -> None:
     grow(here, 4)
     generations = Generations(objects, PREFIX)
-    first = put(generations, here, None, 1, 1)
+    first = put(generations, here, None, 1)
     before = everything(objects)
     write_rows(here, ["one more"])
     (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
-    second = put(generations, here, first, 2, 1)
+    second = put(generations, here, first, 2)
     assert everything(objects).keys() - before == {second.key}
     assert second.parts[-1].size < 10_000
     assert second.parts[:-1] == first.parts
@@ -70,7 +70,7 @@ def test_a_small_change_is_one_small_object(objects: Objects, here: Path, tmp_pa
     other.bring_up(tmp_path / "there", second)
     assert contents(tmp_path / "there") == contents(here)
     write_rows(tmp_path / "there", ["by the next owner"])
-    third = put(other, tmp_path / "there", second, 3, 2)
+    third = put(other, tmp_path / "there", second, 3)
     assert third.parts[:-1] == second.parts
     other.bring_up(here, third)
     assert contents(tmp_path / "there") == contents(here)
@@ -81,13 +81,13 @@ def test_files_that_have_not_changed_are_not_read_again(folder_store: Objects, h
     for path in unchanged:
         os.utime(path, ns=(10**18, 10**18))
     generations = Generations(folder_store, PREFIX)
-    first = put(generations, here, None, 1, 1)
+    first = put(generations, here, None, 1)
     (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
     for path in unchanged:  # who reads them again sees it
         content = path.read_bytes()
         path.write_bytes(b"X" * len(content))
         os.utime(path, ns=(10**18, 10**18))
-    second = put(generations, here, first, 2, 1)
+    second = put(generations, here, first, 2)
     changed = {one.name for one, other in zip(first.files, second.files, strict=True) if one != other}
     assert changed == {"MEMORY.md"}
 
@@ -96,7 +96,7 @@ def test_whatever_lies_in_the_folder_goes_but_for_locks_and_vectors(
     folder_store: Objects, here: Path, tmp_path: Path
 ) -> None:
     generations, there = Generations(folder_store, PREFIX), tmp_path / "there"
-    manifest = put(generations, here, None, 1, 1)
+    manifest = put(generations, here, None, 1)
     generations.bring_up(there, manifest)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -124,10 +124,10 @@ def test_whatever_lies_in_the_folder_goes_but_for_locks_and_vectors(
 def test_after_forgetting_no_object_holds_the_text(objects: Objects, here: Path, tmp_path: Path) -> None:
     (here / "MEMORY.md").write_text("the forgotten word " * 400)
     generations = Generations(objects, PREFIX)
-    first = put(generations, here, None, 1, 1)
-    put(generations, here, first, 2, 1)  # never committed
+    first = put(generations, here, None, 1)
+    put(generations, here, first, 2)  # never committed
     (here / "MEMORY.md").write_text("- tea\n")
-    second = put(generations, here, first, 2, 2, whole=True)
+    second = put(generations, here, first, 2, whole=True)
     assert any("forgotten" in content for content in everything(objects).values())
     generations.sweep([second], 2)
     left = everything(objects)
@@ -141,9 +141,9 @@ def test_a_sweep_by_an_owner_of_before_leaves_what_a_later_one_wrote(
     objects: Objects, here: Path, tmp_path: Path
 ) -> None:
     old, new = Generations(objects, PREFIX), Generations(objects, PREFIX)
-    first = put(old, here, None, 1, 1)
+    first = put(old, here, None, 1)
     write_rows(here, ["by the later owner"])
-    key = put(new, here, first, 2, 2).key
+    key = put(new, here, first, 2).key
     old.sweep([first], 1)
     new.bring_up(tmp_path / "there", Generations(objects, PREFIX).manifest(key))
     assert contents(tmp_path / "there") == contents(here)
@@ -151,7 +151,7 @@ def test_a_sweep_by_an_owner_of_before_leaves_what_a_later_one_wrote(
 
 def test_the_same_put_again_is_one_and_erasing_it_leaves_other_workspaces_alone(objects: Objects, here: Path) -> None:
     for prefix in (PREFIX, PREFIX, f"{PREFIX}1"):
-        put(Generations(objects, prefix), here, None, 1, 1)
+        put(Generations(objects, prefix), here, None, 1)
     assert len(Generations(objects, PREFIX).keys()) == 1
     assert Generations(objects, PREFIX).erase() == 1
     assert everything(objects) == {}
@@ -162,8 +162,8 @@ def test_the_store_holds_little_more_than_the_workspace(folder_store: Objects, h
     generations, last = Generations(folder_store, PREFIX), None
     for number in range(1, 90):
         (here / "MEMORY.md").write_bytes(os.urandom(40_000))
-        last = put(generations, here, last, number, 1)
-        generations.sweep([last], 1)
+        last = put(generations, here, last, number)
+        generations.sweep([last], number)
     assert last is not None
     assert len(last.parts) < 10
     assert sum(one.size for one in folder_store.list(PREFIX)) < 200_000
@@ -171,5 +171,5 @@ def test_the_store_holds_little_more_than_the_workspace(folder_store: Objects, h
     assert contents(tmp_path / "there") == contents(here)
     for number in range(90, 130):  # however small the changes are
         write_rows(here, ["one more"])
-        last = put(generations, here, last, number, 1)
+        last = put(generations, here, last, number)
     assert len(last.parts) <= 20

@@ -19,7 +19,7 @@ from tests.support.generation_folders import PREFIX, contents, files, grow, make
 
 @pytest.fixture
 def made(folder_store: Objects, tmp_path: Path) -> Manifest:
-    return put(Generations(folder_store, PREFIX), make_folder(tmp_path / "here"), None, 1, 1)
+    return put(Generations(folder_store, PREFIX), make_folder(tmp_path / "here"), None, 1)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_an_object_that_is_not_what_was_written_is_named(
 ) -> None:
     here, there = make_folder(tmp_path / "here"), tmp_path / "there"
     grow(here, 9)
-    key = put(Generations(objects, PREFIX), here, None, 1, 1).key
+    key = put(Generations(objects, PREFIX), here, None, 1).key
     target = next(one.key for one in objects.list(f"{PREFIX}/{kind}"))
     content = objects.get(target)
     objects.delete([target])
@@ -60,7 +60,7 @@ def hostile(objects: Objects, key: str, change: Callable[[dict[str, Any]], objec
     change(plain)
     head = json.dumps(plain).encode()
     content = zlib.compress(len(head).to_bytes(4, "big") + head + whole[end:])
-    other = manifest_key(PREFIX, 1, 1, content)
+    other = manifest_key(PREFIX, 1, content)
     objects.put_new(other, content)
     return other
 
@@ -85,15 +85,14 @@ def test_no_name_leads_out_of_the_folder_or_to_what_is_the_machines(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda plain: plain.update(format=3),
+        lambda plain: plain.update(format=4),
         lambda plain: plain.update(number=2),
-        lambda plain: plain.update(fence=7),
         lambda plain: plain.update(at="yesterday"),
         lambda plain: plain.pop("files"),
         lambda plain: plain["files"].append(plain["files"][0]),
-        lambda plain: plain["parts"].append(["8/1/parts/000000000001-1-" + "0" * 32, 1]),
-        lambda plain: plain["parts"].append([f"{PREFIX}/parts/../../1/parts/000000000001-1-" + "0" * 32, 1]),
-        lambda plain: plain["parts"].append([f"{PREFIX}/parts/000000000001-1-" + "0" * 32, -1]),
+        lambda plain: plain["parts"].append(["8/1/parts/000000000001-" + "0" * 32, 1]),
+        lambda plain: plain["parts"].append([f"{PREFIX}/parts/../../1/parts/000000000001-" + "0" * 32, 1]),
+        lambda plain: plain["parts"].append([f"{PREFIX}/parts/000000000001-" + "0" * 32, -1]),
         lambda plain: plain["blocks"][0].__setitem__(1, 2**80),
         lambda plain: plain["blocks"][0][2][0].__setitem__(0, -1),
         lambda plain: plain["blocks"][0][2][0].__setitem__(1, 0),
@@ -116,7 +115,7 @@ def test_a_manifest_that_means_nothing_is_refused(
 
 def test_what_an_older_dreamd_put_is_told_as_such(folder_store: Objects) -> None:
     content = zlib.compress(b'{"format":1,"number":1}')
-    key = manifest_key(PREFIX, 1, 1, content)
+    key = manifest_key(PREFIX, 1, content).replace("-", "-1-")
     folder_store.put_new(key, content)
     with pytest.raises(StorageError, match="by an older dreamd; export the workspace"):
         Generations(folder_store, PREFIX).manifest(key)

@@ -33,7 +33,7 @@ class Workspaces(RuleBasedStateMachine):
         self.objects = FolderObjects(self.root / "store")
         self.generations = Generations(self.objects, PREFIX)
         self.kept: list[tuple[str, Manifest, dict[str, Any]]] = []
-        self.number, self.fence, self.secrets = 0, 1, 0
+        self.number, self.moves, self.secrets = 0, 0, 0
         self.put(whole=False)
 
     def teardown(self) -> None:
@@ -62,14 +62,14 @@ class Workspaces(RuleBasedStateMachine):
     def put(self, whole: bool) -> None:  # noqa: FBT001
         self.number += 1
         previous = self.kept[-1][1] if self.kept else None
-        manifest = put(self.generations, self.here, previous, self.number, self.fence, whole=whole)
+        manifest = put(self.generations, self.here, previous, self.number, whole=whole)
         self.kept.append((manifest.key, manifest, contents(self.here)))
 
     @rule()
     def put_in_vain(self) -> None:
         """Its commit is refused: nobody ever has the key."""
         previous = self.kept[-1][1] if self.kept else None
-        put(self.generations, self.here, previous, self.number + 1, self.fence)
+        put(self.generations, self.here, previous, self.number + 1)
 
     @rule()
     def forget(self) -> None:
@@ -87,7 +87,7 @@ class Workspaces(RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         self.kept = self.kept[-_KEPT:]
-        self.generations.sweep([manifest for _, manifest, _ in self.kept], self.fence)
+        self.generations.sweep([manifest for _, manifest, _ in self.kept], self.number)
 
     @rule(machine=st.sampled_from("abc"), back=st.integers(0, _KEPT - 1))
     def bring_up(self, machine: str, back: int) -> None:
@@ -109,10 +109,10 @@ class Workspaces(RuleBasedStateMachine):
     @rule()
     def move(self) -> None:
         """Another machine takes it over."""
-        self.fence += 1
+        self.moves += 1
         key, _, _ = self.kept[-1]
         generations = Generations(self.objects, PREFIX)
-        self.here = self.root / f"owner {self.fence}"
+        self.here = self.root / f"owner {self.moves}"
         generations.bring_up(self.here, generations.manifest(key))
         self.generations = generations
 

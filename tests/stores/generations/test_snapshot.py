@@ -38,7 +38,7 @@ def test_notes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tm
         generations, last = Generations(folder_store, PREFIX), None
         for number in range(1, 16):
             before = said[0]
-            last = put(generations, workspace.root, last, number, 1)
+            last = put(generations, workspace.root, last, number)
             after = said[0]
             generations.bring_up(tmp_path / "there", last)
             found = pending(contained(tmp_path / "there"))
@@ -68,7 +68,7 @@ def test_short_writes_beside_it_are_in_it_whole_or_not_at_all(folder_store: Obje
         generations, last = Generations(folder_store, PREFIX), None
         for number in range(1, 20):
             before = done[0]
-            last = put(generations, here, last, number, 1)
+            last = put(generations, here, last, number)
             generations.bring_up(tmp_path / "there", last)
             found = len(rows(tmp_path / "there" / ".dreamd" / "state.db")) - start
             assert found % 2 == 0
@@ -87,7 +87,7 @@ def test_a_write_right_behind_a_put_is_in_the_next(folder_store: Objects, tmp_pa
         (here / "MEMORY.md").write_text(f"{number:09d}")
         with closing(sqlite3.connect(here / ".dreamd" / "state.db")) as connection, connection:
             connection.execute("UPDATE texts SET text = ? WHERE id = 1", (f"{number:09d}",))
-        last = put(generations, here, last, number, 1)
+        last = put(generations, here, last, number)
         generations.bring_up(tmp_path / "there", last)
         assert (tmp_path / "there" / "MEMORY.md").read_text() == f"{number:09d}"
         assert rows(tmp_path / "there" / ".dreamd" / "state.db")[0] == (1, f"{number:09d}")
@@ -115,9 +115,9 @@ def test_a_damaged_state_db_is_said_and_damaged_checkpoints_are_left_out(
 ) -> None:
     here = make_folder(tmp_path / "here")
     (here / ".dreamd" / "checkpoints" / "dreams.db").write_bytes(b"no database " * 1000)
-    manifest = put(Generations(folder_store, PREFIX), here, None, 1, 1)
+    manifest = put(Generations(folder_store, PREFIX), here, None, 1)
     assert ".dreamd/checkpoints/dreams.db" not in {file.name for file in manifest.files}
     (here / ".dreamd" / "state.db").write_bytes(b"no database " * 1000)
     with pytest.raises(StorageError, match=r"state\.db"):
-        put(Generations(folder_store, PREFIX), here, None, 2, 1)
+        put(Generations(folder_store, PREFIX), here, None, 2)
     assert not list((here / ".dreamd").glob(".*"))

@@ -26,7 +26,7 @@ from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Session
 from state.stores.fleet.tenants import Tenants, Tokens
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
@@ -114,7 +114,8 @@ class Fleet:
     def commit(self, place: Place, write: Callable[[Path], None]) -> Place:
         """A generation of this workspace, as a worker commits one that takes in what waits."""
         worker = Worker(uuid4(), "127.0.0.1:9", "secret")
-        Processes(self.database).begin("worker", worker, "here", "1")
+        session = Session(self.database, "worker", worker, "here", "1")
+        session.beat()
         leases = Leases(self.database)
         lease = leases.take(place.id, worker.id)
         assert lease is not None
@@ -128,7 +129,7 @@ class Fleet:
         write(folder)
         manifest = generations.put(generations.take(folder, previous), lease, datetime.now(UTC))
         leases.commit(lease, Commit(Generation(manifest.number, manifest.key), manifest.bytes, taken))
-        Processes(self.database).end(worker.id)
+        session.end()
         return place
 
     @contextmanager

@@ -20,7 +20,7 @@ from daemon.fleet.gateways.worker_calls import chosen
 from state.fleet.tenant import Tenant
 from state.fleet.workspace import Place, Worker
 from state.stores.fleet.leases import Leases
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Processes, Session
 from tests.daemon.fleet.gateways.running import OPERATOR, Door, Fleet, until
 
 ROOT = Path(__file__).parents[4]
@@ -203,11 +203,13 @@ CUT_OFF = b"HTTP/1.1 200 X\r\nContent-Length: 500\r\n\r\n"
 def asked(home: Fleet, door: Door, *answers: bytes) -> tuple[Listener, tuple[int, dict[str, object]]]:
     _, token, place = one(home)
     listener = Listener(*answers)
-    Processes(home.database).begin("worker", listener.worker, "here", "1")
+    session = Session(home.database, "worker", listener.worker, "here", "1")
+    session.beat()
     assert Leases(home.database).take(place.id, listener.worker.id) is not None
     door.gateway.parts.calls._patience = 2
     answer = door.ask(token, "POST", "/v1/workspaces/one/feelings", {"event": "error"})
     listener.close()
+    session.end()
     return listener, (answer.status, answer.json)
 
 
@@ -255,9 +257,10 @@ def test_who_has_the_address_of_a_dead_owner_is_not_taken_for_it(home: Fleet, do
         workers(home, 1)
         [living] = processes.workers()
         dead = Worker(uuid4(), living.address, "the secret of the one before")
-        processes.begin("worker", dead, "here", "1")
+        session = Session(home.database, "worker", dead, "here", "1")
+        session.beat()
         assert Leases(home.database).take(place.id, dead.id)
-        noticed = threading.Timer(1.0, processes.end, [dead.id])
+        noticed = threading.Timer(1.0, session.end)
         noticed.start()
 
         answer = door.ask(token, "POST", "/v1/workspaces/one/feelings", {"event": "reward"})

@@ -14,7 +14,7 @@ from state.fleet.workspace import Place, Worker
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.leases import Leases
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Session
 from state.stores.history.bootstraps import carry_receipt, receipts
 from tests.daemon.fleet.gateways.running import Door, Fleet, until
 
@@ -160,11 +160,13 @@ def test_an_owner_that_is_silent_holds_up_no_reader(home: Fleet, door: Door) -> 
     token, place = one(home)
     home.commit(place, remembered())
     owner = Worker(uuid4(), "127.0.0.1:9", "secret")
-    Processes(home.database).begin("worker", owner, "here", "1")
+    session = Session(home.database, "worker", owner, "here", "1")
+    session.beat()
     assert Leases(home.database).take(place.id, owner.id) is not None
     door.note(token, "one", "Ada prefers tea over coffee")
     assert door.search(token, "one", "tea coffee")[:1] == ["Ada prefers tea over coffee"]
     assert "green tea" in door.bootstrap(token, "one")
+    session.end()
 
 
 def test_a_store_that_is_away_is_told_without_the_operators_words(home: Fleet, door: Door) -> None:

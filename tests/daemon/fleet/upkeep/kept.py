@@ -1,6 +1,7 @@
 """A fleet as its operator keeps it: PostgreSQL, a folder of objects, and owners that commit as workers do."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Kind, Session
 from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
@@ -33,6 +34,7 @@ class Kept:
     folder: Path
     connections: Connections
     owner: UUID = field(default_factory=uuid4)
+    sessions: list[Session] = field(default_factory=list)
 
     @property
     def database(self) -> FleetDatabase:
@@ -62,13 +64,23 @@ class Kept:
         return Places(self.database).add(tenant, name)
 
     def live(self) -> None:
-        """Be a process of the fleet that may own, for fifteen seconds."""
+        """Be a process of the fleet that may own."""
         self.owner = uuid4()
-        Processes(self.database).begin("worker", Worker(self.owner, "http://127.0.0.1:1", "s"), "here", "1.0", 4)
+        self.begin("worker", Worker(self.owner, "http://127.0.0.1:1", "s"), 4)
+
+    def begin(self, kind: Kind, one: Worker, slots: int = 0) -> Session:
+        """Have another process live."""
+        session = Session(self.database, kind, one, "here", "1.0", slots)
+        session.beat()
+        self.sessions.append(session)
+        return session
 
     def die(self) -> None:
-        """As if it was silent for a minute."""
-        self.database.rows("UPDATE processes SET alive_until = clock_timestamp() - interval '1 minute'")
+        """Have every process die."""
+        while self.sessions:
+            self.sessions.pop().drop()
+        while self.database.rows("SELECT 1 FROM living"):
+            time.sleep(0.01)
 
     def lease(self, place: Place) -> Lease:
         lease = Leases(self.database).take(place.id, self.owner)
@@ -126,7 +138,10 @@ def config_of(url: str, folder: Path) -> Config:
 def kept(url: str, folder: Path) -> Iterator[Kept]:
     """A fleet with nobody in it, whose store is in this folder."""
     connections = connect(config_of(url, folder), {}, 4)
+    one = Kept(url, folder, connections)
     try:
-        yield Kept(url, folder, connections)
+        yield one
     finally:
+        for session in one.sessions:
+            session.drop()
         connections.close()

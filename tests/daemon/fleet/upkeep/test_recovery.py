@@ -38,7 +38,7 @@ def generation_of(fleet: Kept, place: Place) -> Generation:
 def set_back(fleet: Kept, place: Place, to: Generation) -> None:
     """As a backup has the row that was taken at this generation."""
     fleet.database.rows(
-        "UPDATE workspaces SET generation = %(number)s, key = %(key)s, fence = 0 WHERE id = %(id)s",
+        "UPDATE workspaces SET generation = %(number)s, key = %(key)s WHERE id = %(id)s",
         {"id": place.id, "number": to.number, "key": to.key},
     )
 
@@ -72,8 +72,7 @@ def test_rows_of_an_older_backup_are_brought_up_and_current_ones_stay(fleet: Kep
     assert (done["behind"].done, done["current"].done) == (True, False)
     assert (generation_of(fleet, behind), generation_of(fleet, current)) == (last, kept)
     assert generation_of(fleet, empty) == Generation()
-    [row] = fleet.database.rows("SELECT fence, bytes, due_at FROM workspaces WHERE id = %(id)s", {"id": behind.id})
-    assert row["fence"] > 3
+    [row] = fleet.database.rows("SELECT bytes, due_at FROM workspaces WHERE id = %(id)s", {"id": behind.id})
     assert row["due_at"] is not None
     assert fleet.commit(behind, "honey").number == 4
     assert [one.finding for one in recovered(fleet)] == [Finding.CURRENT] * 2

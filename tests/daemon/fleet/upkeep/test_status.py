@@ -19,7 +19,7 @@ from state.fleet.workspace import Worker
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Leases, Spent
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Condition, Processes
+from state.stores.fleet.processes import Condition
 from state.stores.fleet.schedule import DREAM, Job, Schedule
 from tests.daemon.fleet.upkeep.kept import Kept
 
@@ -43,7 +43,7 @@ def problems(status: FleetStatus) -> list[str]:
 def gateway(fleet: Kept) -> None:
     one = Worker(fleet.owner, "http://127.0.0.1:7350", "s")
     fleet.database.rows("DELETE FROM processes WHERE kind = 'gateway'")
-    Processes(fleet.database).begin("gateway", Worker(type(one.id)(int=1), one.address, ""), "here", "1.0")
+    fleet.begin("gateway", Worker(type(one.id)(int=1), one.address, ""))
 
 
 def age(fleet: Kept, table: str, column: str, minutes: int) -> None:
@@ -94,7 +94,7 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     Leases(fleet.database).settle_failed(fleet.place(acme, "bad").id, "the model said no")
     Schedule(fleet.database).queue(Job(fleet.place(acme, "stuck").id, DREAM, "interval", ""))
     fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '1 hour'")
-    Processes(fleet.database).heartbeat(fleet.owner, Condition(problem="the object store cannot be reached"))
+    fleet.sessions[0].beat(Condition(problem="the object store cannot be reached"))
     status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
     said = "\n".join(problems(status))
     for expected in (

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
@@ -20,12 +20,13 @@ from daemon.fleet.connections import Connections
 from daemon.fleet.workers.worker import Worker
 from state.fleet.tenant import Quotas, Tenant
 from state.fleet.workspace import Place
+from state.fleet.workspace import Worker as Row
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Processes
+from state.stores.fleet.processes import Session
 from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
@@ -193,8 +194,7 @@ class Running:
     def row(self) -> dict[str, Any] | None:
         address = f"http://127.0.0.1:{self.port}"
         return self.fleet.database.row(
-            "SELECT * FROM processes WHERE address = %(address)s AND alive_until > clock_timestamp()"
-            " ORDER BY started_at DESC LIMIT 1",
+            "SELECT * FROM living WHERE address = %(address)s ORDER BY started_at DESC LIMIT 1",
             {"address": address},
         )
 
@@ -227,11 +227,14 @@ def run(worker: Worker, place: Place, operation: str, **fields: Any) -> Any:
         return access.run(one, one.request.model_validate(fields))
 
 
-def make_owner(fleet: Fleet, place: Place) -> None:
-    """From now on another process owns it, as if the owner's had been silent for too long."""
-    fleet.database.rows("UPDATE processes SET alive_until = clock_timestamp() - interval '1 second'")
-    from state.fleet.workspace import Worker as Row
-
-    other = Row(uuid4(), "http://127.0.0.1:9", "secret")
-    Processes(fleet.database).begin("worker", other, "elsewhere", "1")
-    assert Leases(fleet.database).take(place.id, other.id) is not None
+@contextmanager
+def another_owner(fleet: Fleet, place: Place) -> Iterator[UUID]:
+    """Another process owns it while the context lasts, as if the owner's had been silent for too long."""
+    session = Session(fleet.database, "worker", Row(uuid4(), "http://127.0.0.1:9", "secret"), "elsewhere", "1")
+    session.beat()
+    fleet.database.rows("UPDATE workspaces SET owner = NULL WHERE id = %(id)s", {"id": place.id})
+    assert Leases(fleet.database).take(place.id, session.worker.id) is not None
+    try:
+        yield session.worker.id
+    finally:
+        session.drop()
