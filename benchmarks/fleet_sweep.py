@@ -3,8 +3,8 @@
     python -m benchmarks.fleet_sweep [--workspaces 100000] [--tenants 1000] [--ticks 300] [--folder FOLDER]
 
 The sweeper of the workers, tick by tick, in this process, on a PostgreSQL of its own on a disk. There are twenty
-workers of twenty slots each in the registry, whose dreams end between two ticks; a week of inbox rows that were taken,
-and 30 days of what each tenant's workspaces have spent. Ticks do not wait for each other's second.
+workers of twenty slots each in the registry, whose dreams end between two ticks; a week of inbox rows that were
+taken, and 30 days of what each tenant's workspaces have spent. Ticks do not wait for each other's second.
 
 **Nothing due**: what every worker asks each second. **50 due**: as many workspaces of random tenants got a note and
 the end of a session. **All due at once**: every workspace has both, until each was given a job once; 800 jobs may
