@@ -11,14 +11,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from benchmarks.serving import ROOT, end, environment, logged, percentile
-from daemon.fleet.workers.decision import Facts, facts_text
-from daemon.service.schedule import History, Pending
 from state.stores.fleet.database import FleetDatabase, migrate
 from tests.support.postgres import Postgres
 
@@ -118,16 +115,16 @@ class Ground:
         )
 
     def fill(self, tenants: int, workspaces: int) -> None:
-        """Make so many workspaces that rest, with facts as a dream leaves them, a fifth of them due some day."""
+        """Make so many workspaces that rest, as a dream leaves them, a fifth of them due some day."""
         self.execute(
             "INSERT INTO dreamd.tenants (name) SELECT 'tenant-' || n FROM generate_series(1, %s) n", (tenants,)
         )
         self.execute(
-            "INSERT INTO dreamd.workspaces (tenant, name, generation, key, bytes, committed_at, facts, due_at)"
-            " SELECT 1 + (n - 1) %% %s, 'agent-' || n, 3, '1/1/generations/000000000003-3-0123456789abcdef', 120000,"
-            " clock_timestamp(), %s, CASE WHEN n %% 5 = 0 THEN clock_timestamp() + n * interval '1 second' END"
+            "INSERT INTO dreamd.workspaces (tenant, name, generation, key, bytes, committed_at, due_at)"
+            " SELECT 1 + (n - 1) %% %s, 'agent-' || n, 3, '1/1/generations/000000000003-0123456789abcdef', 120000,"
+            " clock_timestamp(), CASE WHEN n %% 5 = 0 THEN clock_timestamp() + n * interval '1 second' END"
             " FROM generate_series(1, %s) n",
-            (tenants, facts(datetime.now().astimezone()), workspaces),
+            (tenants, workspaces),
         )
         self.execute("VACUUM ANALYZE dreamd.tenants, dreamd.workspaces")
 
@@ -163,13 +160,6 @@ def database(url: str) -> Iterator[FleetDatabase]:
         yield made
     finally:
         made.close()
-
-
-def facts(now: datetime) -> str:
-    """Return what the owner of a workspace says that has dreamt and holds nothing new."""
-    past = now - timedelta(days=1)
-    history = History(awake_since=past, last_look=past, last_dream=past, last_pass=past, phase=0.5)
-    return facts_text(Facts(history, Pending()))
 
 
 class Process:

@@ -2,10 +2,10 @@
 
     python -m benchmarks.fleet_day [--workspaces 100000] [--tenants 1000] [--hours 24] [--step 5] [--folder FOLDER]
 
-**Real**: PostgreSQL, on a disk, with fsync; `Inbox.put` in batches from two threads; `Sweeper.tick` with decisions
-and ceilings; Procrastinate's tables and functions; leases, commits, heartbeats. **Not real**: folders, models and
-objects. A dream or a pass is a lease, a look at the inbox and a commit of the facts that the real decision will read,
-and lasts as long as is said here; Procrastinate's Python worker, with its waits, is a call of the same SQL function.
+**Real**: PostgreSQL, on a disk, with fsync; `Inbox.put` in batches from two threads; `Sweeper.tick`;
+Procrastinate's tables and functions; leases, decisions, commits, heartbeats. **Not real**: folders, models and
+objects. A dream or a pass is a lease, a look at the inbox, the real decision and a commit, and lasts as long as is
+said here; Procrastinate's Python worker, with its waits, is a call of the same SQL function.
 
 **Time** is simulated: `clock_timestamp()` in the schema of the fleet hides PostgreSQL's own, and says what the
 benchmark has set. It goes on by a step (5 s) when all that belongs to the step is done, so a slow machine changes
@@ -32,17 +32,16 @@ from uuid import uuid4
 
 from benchmarks.fleet import Ground, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.config.settings import Config
 from daemon.fleet.workers import sweeper as sweeping
-from daemon.fleet.workers.decision import Facts, facts_text, foreseen, with_inbox
+from daemon.fleet.workers.decision import foreseen
 from daemon.fleet.workers.sweeper import Sweeper
-from daemon.service.schedule import History, Pending, Thresholds, phase
+from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase
 from state.fleet.workspace import Generation, Lease, Worker
 from state.stores.fleet import database as fleet_database
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.fleet.processes import Condition, Session
-from state.stores.fleet.schedule import ANYBODYS_QUEUE, DREAM, Waiting
+from state.stores.fleet.schedule import ANYBODYS_QUEUE
 
 SEED = 11
 WORKERS, SLOTS = 4, 16
@@ -90,8 +89,8 @@ class Rested:
         self.characters += len(json.loads(body)["text"])
         self.oldest, self.latest, self.changed = self.oldest or at, at, True
 
-    def facts(self, name: str) -> Facts:
-        """Return the facts that the owner would say."""
+    def decision(self, name: str, now: datetime) -> Decision | None:
+        """Return what the owner would do now, or later."""
         history = History(
             awake_since=self.awake_since,
             last_look=self.last_dream,
@@ -100,8 +99,17 @@ class Rested:
             schema=self.last_dream is not None,
             phase=phase(name),
         )
-        waiting = Waiting(self.notes, self.characters, self.oldest, self.latest, self.session_ended)
-        return Facts(history, replace(with_inbox(Pending(), waiting), changed=self.changed))
+        pending = Pending(
+            notes=self.notes,
+            characters=self.characters,
+            bytes=self.characters,
+            new=self.notes,
+            oldest=self.oldest,
+            latest=self.latest,
+            session_ended=self.session_ended,
+            changed=self.changed,
+        )
+        return foreseen(now, history, pending, Thresholds())
 
 
 @dataclass(slots=True)
@@ -109,7 +117,7 @@ class Running:
     """A job of a worker, until when."""
 
     job: int
-    task: str
+    does: str
     lease: Lease
     until: datetime
 
@@ -151,12 +159,12 @@ class Day:
         self.figures = Figures()
         self._made = made
         self._database = fleet
-        self._inbox, self._leases = Inbox(fleet), Leases(fleet)
+        self._inbox, self._leases = Inbox(fleet, Thresholds().passes_every), Leases(fleet)
         self._rested: dict[int, Rested] = defaultdict(Rested)
         self._waits = False
         self.hands = [self._hand() for _ in range(WORKERS)]
         vars(sweeping)["time"] = SimpleNamespace(monotonic=lambda: (self.now - BEGIN).total_seconds() + 1e6)
-        self._sweeper = Sweeper(fleet, Config, Thresholds, threading.Event())
+        self._sweeper = Sweeper(fleet, threading.Event())
         self._pool = ThreadPoolExecutor(WORKERS + GATEWAYS)
 
     def pass_step(self, arrivals: list[Arrival]) -> None:
@@ -217,7 +225,7 @@ class Day:
 
     def _begin(self, hand: Hand) -> bool:
         job = self._database.row(
-            "SELECT id, task_name, args FROM procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker)s)",
+            "SELECT id, args FROM procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker)s)",
             {"queues": [ANYBODYS_QUEUE, hand.worker.queue], "worker": hand.number},
         )
         if job is None or job["id"] is None:
@@ -226,13 +234,18 @@ class Day:
         held = hand.owned.get(workspace)
         lease = held[0] if held else self._leases.take(workspace, hand.worker.id)
         if lease is None:
-            self._leases.settle(workspace, timedelta(seconds=1))
+            self._leases.put_off(workspace, timedelta(seconds=1))
             self._finish(job["id"])
             self.figures.counts["refused"] += 1
             return True
-        seconds = DREAM_SECONDS if job["task_name"] == DREAM else PASS_SECONDS
+        rested = replace(self._rested[workspace])
+        for got in self._inbox.waiting(workspace):
+            rested.absorb(got.kind, got.body, got.at)
+        decision = rested.decision(lease.place.handle, self.now)
+        does = decision.action.value if decision is not None else "wait"
+        seconds = DREAM_SECONDS if does == Action.DREAM else PASS_SECONDS
         hand.owned[workspace] = lease, self.now + timedelta(seconds=seconds + IDLE_SECONDS)
-        hand.running.append(Running(job["id"], job["task_name"], lease, self.now + timedelta(seconds=seconds)))
+        hand.running.append(Running(job["id"], does, lease, self.now + timedelta(seconds=seconds)))
         return True
 
     def _end(self, hand: Hand, one: Running) -> None:
@@ -243,18 +256,16 @@ class Day:
         ended = rested.session_ended
         if ended is not None and rested.oldest is not None:
             ended = max(ended, rested.oldest)  # before that there was nothing to dream of
-        if one.task == DREAM:
+        if one.does == Action.DREAM:
             self._rested[place.id] = rested = Rested(last_dream=self.now, last_pass=rested.last_pass)
         rested.last_pass, rested.changed = self.now, False
-        facts = rested.facts(place.handle)
-        decision = foreseen(facts, self.now, Thresholds())
+        decision = rested.decision(place.handle, self.now)
         number = one.lease.generation.number + 1
         commit = Commit(
             Generation(number, f"{place.prefix}/generations/{number:012d}-0123456789abcdef"),
             120_000,
             tuple(got.id for got in rows),
-            Spent(1, 2, 9_000, 0.01) if one.task == DREAM else Spent(),
-            facts_text(facts),
+            Spent(1, 2, 9_000, 0.01) if one.does == Action.DREAM else Spent(),
             max(timedelta(0), decision.at - self.now) if decision is not None else None,
             settled=True,
         )
@@ -262,9 +273,9 @@ class Day:
         hand.owned[place.id] = lease, self.now + timedelta(seconds=IDLE_SECONDS)
         self._finish(one.job)
         with self.figures.lock:
-            self.figures.counts[one.task] += 1
+            self.figures.counts[one.does] += 1
             self.figures.taken.update(got.id for got in rows if got.kind == "note")
-            if ended is not None and one.task == DREAM:
+            if ended is not None and one.does == Action.DREAM:
                 begun = one.until - timedelta(seconds=DREAM_SECONDS)
                 self.figures.waits.append(max(0.0, (begun - ended).total_seconds()))
 
@@ -308,7 +319,7 @@ def traffic(workspaces: int, tenants: int, hours: float, step: float) -> dict[in
 def prepare(made: Ground, tenants: int, workspaces: int) -> None:
     """Make the registry of workspaces that have all dreamt the day before, and the simulated clock."""
     made.fill(tenants, workspaces)
-    made.execute("UPDATE dreamd.workspaces SET due_at = NULL, facts = ''")
+    made.execute("UPDATE dreamd.workspaces SET due_at = NULL")
     made.execute("VACUUM FULL dreamd.workspaces")
     made.execute("ALTER TABLE dreamd.workspaces SET (fillfactor = 70)")
     for statement in filter(str.strip, _CLOCK.format(begin=BEGIN.isoformat()).split(";\n")):
@@ -329,7 +340,8 @@ def show(day: Day, made: Ground, sent: int, seconds: float, hours: float) -> Non
     row("arrivals", f"{sent:,}, {sent / seconds:.0f} a second of real time")
     p95 = percentile(figures.puts, 95)
     row("acknowledged, ms p50/p95/p99", milliseconds(figures.puts), "p95 < 50", met=p95 < NOTE_GOAL)
-    row("dreams, passes", f"{counts['dream']:,}, {counts['consolidate']:,}; of another owner {counts['refused']:,}")
+    row("dreams, passes", f"{counts['dream']:,}, {counts['pass']:,}; of another owner {counts['refused']:,}")
+    row("jobs that found nothing to do", f"{counts['wait']:,}")
     wait50, wait95 = percentile(figures.waits, 50), percentile(figures.waits, 95)
     row(
         "from a session's end to its dream",
@@ -340,7 +352,7 @@ def show(day: Day, made: Ground, sent: int, seconds: float, hours: float) -> Non
     row("sweeps without", milliseconds(figures.quiet))
     row("  looked at", f"{counts['looked at']:,} rows")
     cost = made.counted()
-    jobs = counts["dream"] + counts["consolidate"]
+    jobs = counts["dream"] + counts["pass"] + counts["wait"]
     row(
         "statements",
         f"{cost.statements:,}, {cost.statements / max(1, jobs):.1f} a job; {cost.seconds:.0f} s of PostgreSQL",

@@ -91,7 +91,7 @@ async def _serve_worker(worker: "Worker", connections: "Connections", config: Co
         worker.run_job,
         worker.stopping,
     )
-    sweeper = Sweeper(database, lambda: worker.config, worker.thresholds, worker.stopping)
+    sweeper = Sweeper(database, worker.stopping)
     queue.thread.start()
     sweeper.thread.start()
     remover(database, connections.objects, worker.stopping).start()

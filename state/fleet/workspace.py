@@ -40,13 +40,17 @@ class Generation:
 class Lease:
     """The right to write a workspace: its owner, and the generation from which that goes out.
 
-    `facts` is what the last owner said for the schedule, as JSON.
+    When it was taken: the workspace was made at `created_at`, committed last at `committed_at`; `erasing_at`: since
+    when something is forgotten that older generations may hold; `is_due`: something is foreseen for it.
     """
 
     place: Place
     owner: UUID
     generation: Generation
-    facts: str = ""
+    created_at: datetime
+    committed_at: datetime | None = None
+    erasing_at: datetime | None = None
+    is_due: bool = True
 
 
 @dataclass(frozen=True, slots=True)

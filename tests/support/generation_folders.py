@@ -39,7 +39,7 @@ def put(
     generations: Generations, root: Path, previous: Manifest | None, number: int, *, whole: bool = False
 ) -> Manifest:
     """The folder as it is now, put as this generation."""
-    lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), Generation(number - 1))
+    lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), Generation(number - 1), NOW)
     return generations.put(generations.take(root, previous, whole=whole), lease, NOW)
 
 

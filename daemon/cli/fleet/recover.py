@@ -3,7 +3,6 @@
 import argparse
 import os
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import config_of
@@ -35,15 +34,15 @@ def _run(arguments: argparse.Namespace) -> int:
     from daemon.fleet.upkeep.archives import scratch_folder
     from daemon.fleet.upkeep.recovery import recover, require_stopped, survey
 
-    config, now = config_of(arguments), datetime.now(UTC)
+    config = config_of(arguments)
     connections = connect_to_recover(config, os.environ, adopt=not arguments.list)
     try:
         if arguments.list:
-            return _show(survey(connections, arguments.tenant, now), arguments)
+            return _show(survey(connections, arguments.tenant), arguments)
         if not arguments.force:
             require_stopped(connections)
         with scratch_folder(config, os.environ) as own:
-            done = recover(connections, arguments.tenant, now, own, older=arguments.older, insistent=arguments.force)
+            done = recover(connections, arguments.tenant, own, older=arguments.older, insistent=arguments.force)
             return _show(done, arguments)
     finally:
         connections.close()

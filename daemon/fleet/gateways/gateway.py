@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 from uuid import uuid4
@@ -97,7 +98,9 @@ class Gateway:
         self._metrics = Metrics(version("dreamd"), self._since.timestamp())
         self._metrics.include(FleetMetrics(connections.database))
         database = connections.database
-        self.inbox = Inbox(database)
+        # By then a pass or an idle dream may be due.
+        minutes = min(self._config.dream.idle_minutes, self._config.daemon.pass_minutes)
+        self.inbox = Inbox(database, timedelta(minutes=minutes))
         self.bearers = Bearers(Tokens(database, os.urandom).authenticate)
         self._database = database
         self._lifetime: Lifetime | None = None

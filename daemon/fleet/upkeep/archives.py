@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -19,8 +19,6 @@ from uuid import uuid4
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, own_folder
 from daemon.fleet.lifetime import Lifetime
-from daemon.fleet.workers.decision import Facts, facts_text
-from daemon.service.schedule import History, Pending, phase
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive, utc_now
@@ -176,16 +174,9 @@ def _committed(connections: Connections, place: Place, root: Path, lifetime: Lif
     now = utc_now()
     generations = Generations(connections.objects, place.prefix)
     manifest = generations.put(generations.take(root, None), lease, now)
-    facts = fresh_facts(place.handle, now)
-    leases.commit(lease, Commit(Generation(1, manifest.key), manifest.bytes, facts=facts, due_in=timedelta(0)))
+    leases.commit(lease, Commit(Generation(1, manifest.key), manifest.bytes, due_in=timedelta(0)))
     leases.release(lease)
     return 1, manifest.bytes
-
-
-def fresh_facts(handle: str, now: datetime) -> str:
-    """Return the facts of a workspace that no owner has seen yet: a pass is due, and finds what there is."""
-    history = History(awake_since=now, schema=False, phase=phase(handle))
-    return facts_text(Facts(history, Pending(changed=True)))
 
 
 @contextmanager

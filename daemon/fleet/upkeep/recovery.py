@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.fleet.connections import Connections
-from daemon.fleet.upkeep.archives import fresh_facts
 from state.errors import BusyError, ConflictError, StorageError
 from state.fleet.workspace import Generation, Place
 from state.stores.disk.workspace import contained
@@ -113,14 +111,14 @@ def require_stopped(connections: Connections) -> None:
         raise BusyError(what, "stop workers and gateways first; they are dead 15 s after their last word")
 
 
-def survey(connections: Connections, tenant: str, now: datetime) -> Iterator[Found]:
+def survey(connections: Connections, tenant: str) -> Iterator[Found]:
     """Yield how each workspace stands, changing nothing. `tenant`: only this one's, unless it is empty."""
-    for judged in _judged(connections, tenant, _Judge(connections.objects, now, insistent=False, older=False)):
+    for judged in _judged(connections, tenant, _Judge(connections.objects, insistent=False, older=False)):
         yield judged.found
 
 
 def recover(
-    connections: Connections, tenant: str, now: datetime, own: Path, *, older: bool = False, insistent: bool = False
+    connections: Connections, tenant: str, own: Path, *, older: bool = False, insistent: bool = False
 ) -> Iterator[Found]:
     """Bring each row up to the store, make those that are missing, and yield what was done, one by one.
 
@@ -130,7 +128,7 @@ def recover(
     """
     recovery = Recovery(connections.database)
     seen = list[tuple[int, int]]()
-    judge = _Judge(connections.objects, now, insistent=insistent, older=older)
+    judge = _Judge(connections.objects, insistent=insistent, older=older)
     for judged in _judged(connections, tenant, judge):
         seen.append(_numbers(judged.found.prefix))
         yield _done(connections, recovery, judged, own)
@@ -226,7 +224,6 @@ class _Judge:
     """What the store has of a workspace, against its row; `insistent`: also what looks like a fork."""
 
     objects: "Objects"
-    now: datetime
     insistent: bool
     older: bool
 
@@ -259,7 +256,6 @@ class _Judge:
             Generation(max(manifest.number, at.number), key),
             manifest.bytes,
             manifest.at,
-            fresh_facts(place.handle, self.now),
         )
         if row is None:
             return _Judged(_found(stored, place, Finding.MISSING, 0, manifest.number), place, newer, manifest)

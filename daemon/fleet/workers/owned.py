@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.fleet.workers.decision import Facts, continued, facts_or_none, facts_text, foreseen
+from daemon.fleet.workers.decision import foreseen
 from daemon.observability import logs
 from daemon.service.keeper import Keeper
-from daemon.service.schedule import Thresholds, phase
+from daemon.service.schedule import Decision, Thresholds, phase
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 # A sweep lists all objects of a workspace.
 _SWEPT_EVERY = 4
-# A little less than the schedule waits.
-_ERASED_AGAIN_SECONDS = 25.0
+# By then whoever forgets has deleted what held it, or is dead; its next owner does it then.
+_ERASED_AGAIN = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class Owned:
         self.place = lease.place
         self.lost = False
         self.users = 0
+        self.dreaming = 0  # dreams under way, or about to begin
         self.used = time.monotonic()
         # Of a commit, and of a generation that is made: none is made in the middle of a dream's commit.
         self.quiet = Turn(contained(folder).state / "lock.commit")
@@ -84,9 +85,7 @@ class Owned:
         self._counting = threading.Lock()
         self._writes = self._covered = 0
         self._written = 0  # of the keeper, when it was last committed
-        # As its last owner said: what no file of the workspace knows.
-        self._before = facts_or_none(lease.facts, lease.place.handle, utc_now())
-        self._erasing = self._before.erasing
+        self._erasing = lease.erasing_at
         self._paid = Spend()
         self.keeper = Keeper(
             contained(folder), lease.place.handle, around.config, around.embedding, self._log_failure
@@ -101,10 +100,9 @@ class Owned:
     def open(self) -> None:
         """Take the folder's lock and open its stores."""
         self.keeper.acquire()
-        before = self._before.history
-        self.keeper.last_pass, self.keeper.last_spike_pass = before.last_pass, before.last_spike_pass
-        self.keeper.last_look = before.last_look
-        self.keeper.changed = self._before.pending.changed or not self._lease.facts
+        # No file knows when the last pass was. That it came with the last commit at least puts none off for ever.
+        self.keeper.last_pass = self.keeper.last_spike_pass = self._lease.committed_at
+        self.keeper.changed = self._lease.is_due
         self._paid = self._paid_now()
         self._written = self.keeper.written
 
@@ -205,7 +203,7 @@ class Owned:
                 taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
             snapshot = self._generations.take(self._folder, self._manifest, whole=whole)
             # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
-            facts, due_in = self._foresight(erasing)
+            due_in = self._due_in(self.decision(erasing))
         # Nobody waits for the object store but who waits for this commit.
         manifest = self._generations.put(snapshot, self._lease, utc_now())
         paid = self._paid_now()
@@ -214,11 +212,11 @@ class Owned:
             manifest.bytes,
             taken,
             self._spent(dreams, paid),
-            facts,
             due_in,
             settled,
             answered,
             whole,
+            erasing,
         )
         try:
             self._lease = self._around.leases.commit(self._lease, commit)
@@ -240,7 +238,7 @@ class Owned:
         """
         if self._erasing is None or self._manifest is None:
             return
-        if 0 <= (utc_now() - self._erasing).total_seconds() < _ERASED_AGAIN_SECONDS:
+        if timedelta(0) <= utc_now() - self._erasing < _ERASED_AGAIN:
             return
         try:
             self._generations.sweep([self._manifest], self._manifest.number)
@@ -269,23 +267,30 @@ class Owned:
             if whole:
                 raise
 
-    def _foresight(self, erasing: datetime | None) -> tuple[str, timedelta | None]:
-        """Return the facts for the schedule, and after how long the sweep looks (None: when something comes)."""
-        now = utc_now()
-        facts = Facts(
-            continued(
-                self.keeper.history(self._before.history.awake_since, phase(self.place.handle), now),
-                self._before.history,
-                now,
-            ),
-            self.keeper.pending(now),
-            now if self.keeper.unfinished_dream else None,
-            self.keeper.sessions_due,
-            erasing,
+    def decision(self, erasing: datetime | None = None) -> Decision | None:
+        """Return what is to be done in the workspace now, or later; None when nothing is foreseen."""
+        now, keeper = utc_now(), self.keeper
+        erasing = erasing or self._erasing
+        return foreseen(
+            now,
+            keeper.history(self._lease.created_at, phase(self.place.handle), now),
+            keeper.pending(now),
+            self._around.thresholds(),
+            interrupted=bool(keeper.unfinished_dream) and not self.dreaming,
+            sessions_due=keeper.sessions_due,
+            erased_at=erasing + _ERASED_AGAIN if erasing is not None else None,
         )
-        decision = foreseen(facts, now, self._around.thresholds())
-        due_in = max(timedelta(0), decision.at - now) if decision is not None else None
-        return facts_text(facts), due_in
+
+    def settle(self) -> None:
+        """Note that a job found nothing to do, and commit what it took in."""
+        if self.is_changed:
+            self.commit(settled=True)
+        else:
+            self._around.leases.settle(self.place.id, self._due_in(self.decision()))
+
+    @staticmethod
+    def _due_in(decision: Decision | None) -> timedelta | None:
+        return max(timedelta(0), decision.at - utc_now()) if decision is not None else None
 
     def _paid_now(self) -> Spend:
         """Return all that the ledger holds, whatever the time: its lines were stamped by clocks of many machines."""

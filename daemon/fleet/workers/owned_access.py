@@ -23,7 +23,7 @@ ERASING = frozenset({"forget", "memory_forget", "working_memory_clear_session"})
 class OwnedAccess(DaemonAccess):
     """Implements `WorkspaceAccess` with an owned workspace; `queue` has somebody dream it soon.
 
-    `require_room` raises QuotaError when its tenant may have no dream now.
+    `require_room` counts a dream, or raises QuotaError when its tenant may have none now.
     """
 
     owned: Owned

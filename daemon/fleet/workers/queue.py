@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from daemon.observability import logs
 from state.stores.fleet.database import KEEP_ALIVE, conninfo
-from state.stores.fleet.schedule import ANYBODYS_QUEUE, CONSOLIDATE, DREAM
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, WORK
 
 if TYPE_CHECKING:
     from procrastinate import App
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 5.0
 _RETRY_SECONDS = 1.0
 
-Run = Callable[[str, int, str], None]
+Run = Callable[[int, str], None]
 
 
 class Queue:
-    """One thread with an event loop for Procrastinate, and a thread for each job. `run(task, workspace, reason)`."""
+    """One thread with an event loop for Procrastinate, and a thread for each job. `run(workspace, reason)`."""
 
     def __init__(self, url: str, size: int, own_queue: str, run: Run, stopping: threading.Event) -> None:
         """`own_queue`: of the jobs of workspaces that this worker owns."""
@@ -90,12 +90,8 @@ class Queue:
         )
         app = App(connector=connector)
 
-        def dream(workspace: int, reason: str) -> None:
-            self._run_job(DREAM, workspace, reason)
+        def work(workspace: int, reason: str) -> None:
+            self._run_job(workspace, reason)
 
-        def consolidate(workspace: int, reason: str) -> None:
-            self._run_job(CONSOLIDATE, workspace, reason)
-
-        app.task(name=DREAM, retry=False)(dream)
-        app.task(name=CONSOLIDATE, retry=False)(consolidate)
+        app.task(name=WORK, retry=False)(work)
         return app

@@ -21,23 +21,23 @@ from uuid import uuid4
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo
-from daemon.config.settings import Config
+from daemon.config.settings import Config, day_start
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode
 from daemon.fleet.connections import Connections
 from daemon.fleet.lifetime import Lifetime
 from daemon.fleet.workers.ceilings import without_machines_ceilings
+from daemon.fleet.workers.decision import refusal
 from daemon.fleet.workers.owned import Owned, Surroundings
 from daemon.fleet.workers.owned_access import OwnedAccess
 from daemon.fleet.workers.ownership import Ownership
-from daemon.fleet.workers.sweeper import Room
 from daemon.fleet.workers.watched_objects import WatchedObjects
 from daemon.fleet.workers.worker_jobs import WorkerJobs
 from daemon.observability import logs
 from daemon.observability.failures import failure
 from daemon.observability.metrics import Metrics
 from daemon.service.keeper import Keeper
-from daemon.service.schedule import Thresholds
+from daemon.service.schedule import Action, Thresholds
 from daemon.workspace.status import BY_FLEET, ServiceStatus
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
@@ -55,16 +55,21 @@ from state.errors import (
     UnreachableError,
     UsageError,
 )
+from state.fleet.tenant import Quotas
 from state.fleet.workspace import Worker as Row
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
-from state.stores.fleet.schedule import DREAM, Capacity, Job, Schedule, Use
+from state.stores.fleet.schedule import Schedule, Use
 
 _ERASURES_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
-_PUT_OFF = timedelta(seconds=2)
+# The queue of its owner gets the job then.
+_NOT_KEPT_WAIT = timedelta(seconds=2)
+_BUSY_WAIT = timedelta(seconds=10)
+# Dreams under way may cost less than is counted for them, and a ceiling may be raised.
+_CEILING_WAIT = timedelta(minutes=10)
 _SOON_SECONDS = 0.1
 
 
@@ -196,21 +201,20 @@ class Worker:
                 require_room=self._require_room,
             )
 
-    def run_job(self, task: str, workspace: int, reason: str) -> None:
-        """Do a job of the queue. Whatever it fails with, the schedule knows when it is tried again."""
-        log = logs.get(workspace=f"ws-{workspace}", task=task)
+    def run_job(self, workspace: int, reason: str = "") -> None:
+        """Do what the workspace wants, or the dream for this reason.
+
+        Whatever it fails with, the schedule knows when it is tried again.
+        """
+        log = logs.get(workspace=f"ws-{workspace}")
         try:
             with self.ownership.owning(workspace) as owned:
                 owned.absorb()
-                if task == DREAM:
-                    mode = Mode(self._config.dream.mode)
-                    self.jobs.dream(owned, Reason(reason), mode, lambda _: None, queued=True)
-                else:
-                    self.jobs.consolidate(owned, Reason(reason) if reason else None)
-        except (NotKeptError, BusyError) as error:  # its owner's queue gets it; or it is after what is under way
+                self._work(owned, reason)
+        except (NotKeptError, BusyError, QuotaError) as error:
             log.info("job_put_off", why=str(error))
             with suppress(DreamdError):
-                self._leases.settle(workspace, _PUT_OFF)
+                self._leases.put_off(workspace, _wait_after(error))
         except (NothingToDoError, StoppedError, FencedError, UnreachableError, NotFoundError) as error:
             log.info("job_ended", why=str(error))  # the sweep finds what was not committed
         except Exception as error:  # noqa: BLE001 - it is told, and tried again later
@@ -220,6 +224,19 @@ class Worker:
                 return
             with suppress(DreamdError):
                 self._leases.settle_failed(workspace, failure(error).what)
+
+    def _work(self, owned: Owned, reason: str) -> None:
+        if owned.dreaming:
+            raise BusyError(f"{owned.place.handle}: a dream is under way", "what it leaves is done afterwards")
+        decision = owned.decision()
+        if reason or (decision is not None and decision.action is Action.DREAM):
+            why = Reason(reason) if reason else decision.reason if decision is not None else None
+            self._require_room(owned)
+            self.jobs.dream(owned, why or Reason.MANUAL, Mode(self._config.dream.mode), lambda _: None, queued=True)
+        elif decision is not None and decision.action is Action.PASS:
+            self.jobs.consolidate(owned, decision.reason)
+        else:
+            owned.settle()
 
     # ------------------------------------------------------------ threads
 
@@ -305,16 +322,17 @@ class Worker:
 
     def _require_room(self, owned: Owned) -> None:
         """Count a dream of the owner's tenant from now on, or raise QuotaError."""
-        tenant = owned.place.tenant
+        fleet = self._config.fleet
+        with_all = bool(fleet.usd_per_day or fleet.tokens_per_day)
 
-        def refusal(capacity: Capacity, use: Use) -> str:
-            return Room(capacity, self._config, {tenant: use}).refusal(tenant, 0, 0)
+        def refused(quotas: Quotas, own: Use, everybody: Use) -> str:
+            return refusal(self._config, quotas, own, everybody)
 
-        if what := self._schedule.ask(owned.place, refusal):
+        if what := self._schedule.admit(owned.place, refused, with_all=with_all):
             raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
 
     def _queue(self, owned: Owned, reason: Reason) -> None:
-        self._schedule.queue(Job(owned.place.id, DREAM, reason.value, self.lifetime.worker.queue))
+        self._schedule.queue(owned.place.id, reason.value, self.lifetime.worker.queue)
 
     def _service_status(self, keeper: Keeper) -> ServiceStatus:
         problems = (keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts)
@@ -327,6 +345,14 @@ class Worker:
             alone=keeper.exclusive_busy,
             problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
         )
+
+
+def _wait_after(error: DreamdError) -> timedelta:
+    """Return after how long a job that could not be done is tried again."""
+    if isinstance(error, QuotaError):
+        now = utc_now()
+        return min(_CEILING_WAIT, day_start(now) + timedelta(days=1) - now)
+    return _BUSY_WAIT if isinstance(error, BusyError) else _NOT_KEPT_WAIT
 
 
 def _number(name: str) -> int:

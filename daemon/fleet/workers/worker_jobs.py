@@ -37,7 +37,7 @@ class WorkerJobs:
             owned.check()
             on_step(done)
 
-        with self._counted():
+        with self._counted(owned):
             if mode is not Mode.DRY:
                 owned.keeper.changed = False  # a dream reads by itself what a pass would read
             try:
@@ -46,8 +46,10 @@ class WorkerJobs:
             except (FencedError, UnreachableError):
                 owned.lost = True
                 raise
-            except (NothingToDoError, StoppedError, BusyError):
+            except (NothingToDoError, StoppedError, BusyError) as error:
                 owned.keeper.changed = True
+                if isinstance(error, BusyError):  # another dream is under way, and is counted
+                    queued = answered = False
                 raise
             except BaseException:
                 owned.keeper.changed, dreams, queued = True, int(mode is not Mode.DRY), False
@@ -77,11 +79,13 @@ class WorkerJobs:
                 owned.commit(settled=settled)
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _counted(self, owned: Owned) -> Iterator[None]:
         with self._lock:
             self.dreaming += 1
+            owned.dreaming += 1
         try:
             yield
         finally:
             with self._lock:
                 self.dreaming -= 1
+                owned.dreaming -= 1

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from state.errors import UsageError
 from state.fleet.workspace import InboxRow
@@ -55,10 +55,10 @@ class Arrived:
     same: bool
 
 
-# What is put wakes the sweep, unless a job is queued: that one's end looks at what came. A receipt wakes nobody.
-# The workspaces' rows are locked in the order of their ids, and the tenants' counts in that of theirs: of two batches
-# one waits for the other. Whether a row is woken is decided once it is locked, by what it is then: what commits,
-# sweeps and ends of jobs write at the same moment lies before that, or they see by `arrived` what came.
+# What is put makes the workspace due: the end of a session now, a note after a while, in which others may come; where
+# jobs have failed the next one waits. A receipt wakes nobody. A job that is queued takes the moment away, its end
+# brings it nearer alone: what comes meanwhile is looked at after it. The workspaces' rows are locked in the order of
+# their ids, and the tenants' counts in that of theirs: of two batches one waits for the other.
 # Of receipts that wait the last ones stay.
 _PUT = f"""
 WITH given AS (
@@ -75,11 +75,11 @@ put AS (
     SELECT workspace, kind, key, digest, body FROM open WHERE place = first ORDER BY place
     ON CONFLICT (workspace, key) DO NOTHING RETURNING id, workspace, kind, key, digest, at),
 woken AS (
-    UPDATE workspaces w SET arrived = w.arrived + n.count, due_at = CASE
-        WHEN w.queued_at IS NULL AND (w.due_at IS NULL OR w.due_at > clock_timestamp()) THEN clock_timestamp()
-        ELSE w.due_at END
-    FROM (SELECT workspace, count(*) AS count FROM put WHERE kind <> 'receipt' GROUP BY workspace) n
-    WHERE w.id = n.workspace),
+    UPDATE workspaces w SET due_at = n.at
+    FROM (SELECT workspace, clock_timestamp() + CASE WHEN bool_or(kind = 'session_end') THEN interval '0'
+              ELSE %(wait)s::interval END AS at
+          FROM put WHERE kind <> 'receipt' GROUP BY workspace) n
+    WHERE w.id = n.workspace AND (w.due_at IS NULL OR (w.due_at > n.at AND w.failures = 0))),
 trimmed AS (
     DELETE FROM inbox i USING (SELECT DISTINCT workspace FROM put WHERE kind = 'receipt') r
     WHERE i.workspace = r.workspace AND i.kind = 'receipt' AND i.taken_at IS NULL AND i.id <= (
@@ -101,8 +101,10 @@ ORDER BY g.place
 class Inbox:
     """The inboxes of all workspaces. Raises UnreachableError while PostgreSQL is away."""
 
-    def __init__(self, database: FleetDatabase) -> None:
+    def __init__(self, database: FleetDatabase, wait: timedelta = timedelta(0)) -> None:
+        """`wait`: so long after a note its workspace is due."""
         self._database = database
+        self._wait = wait
 
     def put(self, arrivals: Sequence[Arrival]) -> list[Arrived | None]:
         """Put all of them, durably when this returns; for each what became of it, None when its workspace is gone.
@@ -117,6 +119,7 @@ class Inbox:
                 "keys": [one.key for one in arrivals],
                 "digests": [one.digest for one in arrivals],
                 "bodies": [one.body for one in arrivals],
+                "wait": self._wait,
             },
         )
         answers: list[Arrived | None] = [None] * len(arrivals)
@@ -153,7 +156,7 @@ class Inbox:
         return int(row["notes"]) if row else 0
 
     def wake_waiting(self) -> int:
-        """Have the sweep look at workspaces whose inbox waits though nothing is foreseen; return how many.
+        """Make due the workspaces whose inbox waits though nothing is foreseen; return how many.
 
         There should be none: it is the net below what each arrival does itself. The end of a session with no note
         waits for the next one, and wakes nobody meanwhile.
@@ -161,7 +164,8 @@ class Inbox:
         return len(
             self._database.rows(
                 "UPDATE workspaces SET due_at = clock_timestamp() WHERE id IN (SELECT id FROM workspaces w"
-                " WHERE due_at IS NULL AND removed_at IS NULL AND id IN (SELECT workspace FROM inbox"
+                " WHERE due_at IS NULL AND queued_at IS NULL AND removed_at IS NULL"
+                " AND id IN (SELECT workspace FROM inbox"
                 "  WHERE taken_at IS NULL AND kind = 'note'"
                 "  AND at < statement_timestamp() - interval '20 seconds')"
                 " FOR NO KEY UPDATE SKIP LOCKED) RETURNING id"

@@ -6,8 +6,8 @@ has, which harms nobody: what the new owner made of the same generation is then 
 """
 
 import time
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -33,51 +33,48 @@ class Spent:
 class Commit:
     """What an owner commits: the next generation, the inbox rows that are in it, and what the schedule is to know.
 
-    `due_in`: when the sweep looks next; None: when something comes. `settled`: a job of this workspace has ended.
+    `due_in`: after how long it wants a job; None: when something comes. `settled`: a job of this workspace has ended.
     `answered`: so has a dream that somebody asked for. `erased`: something was forgotten, so copies of older
-    generations are to be dropped.
+    generations are to be dropped. `erasing_at`: since when something is forgotten that older generations may hold.
     """
 
     generation: Generation
     size: int
     taken: tuple[int, ...] = ()
     spent: Spent = Spent()
-    facts: str = ""
     due_in: timedelta | None = None
     settled: bool = False
     answered: bool = False
     erased: bool = False
+    erasing_at: datetime | None = None
 
 
 _TAKE = """
 WITH taken AS (
-    UPDATE workspaces w SET owner = %(owner)s, asked_at = NULL
+    UPDATE workspaces w SET owner = %(owner)s, dreaming_at = NULL
     WHERE w.id = %(id)s AND w.removed_at IS NULL
       AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner))
       AND EXISTS (SELECT 1 FROM living me WHERE me.id = %(owner)s)
     RETURNING w.*)
-SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.generation, taken.key, taken.facts
+SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.generation, taken.key, taken.created_at,
+    taken.committed_at, taken.erasing_at,
+    taken.due_at IS NOT NULL OR taken.queued_at IS NOT NULL OR taken.generation = 0 AS is_due
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
 
-# What came while an arrival had the row locked is not seen by this statement: the row's own count tells it, which is
-# read anew once the lock is free. A problem may quote what is forgotten, and what was set aside may hold it.
+# What comes while a job is queued makes the workspace due: that is kept, though this statement may not see what came.
+# A problem may quote what is forgotten, and what was set aside may hold it.
 _COMMIT = f"""
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
-        committed_at = clock_timestamp(), facts = %(facts)s,
+        committed_at = clock_timestamp(), erasing_at = %(erasing_at)s,
         queued_at = CASE WHEN %(settled)s THEN NULL ELSE queued_at END,
-        asked_at = CASE WHEN %(settled)s OR %(answered)s THEN NULL ELSE asked_at END,
+        dreaming_at = CASE WHEN %(settled)s OR %(answered)s THEN NULL ELSE dreaming_at END,
         failures = CASE WHEN %(settled)s THEN 0 ELSE failures END,
         problem = CASE WHEN %(settled)s OR problem = '' THEN ''
             WHEN %(erased)s THEN 'it failed before something was forgotten there' ELSE problem END,
-        due_at = CASE
-            WHEN queued_at IS NOT NULL AND NOT %(settled)s THEN due_at
-            WHEN EXISTS (SELECT 1 FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL
-                         AND i.kind <> 'receipt' AND NOT i.id = ANY(%(taken)s::bigint[]))
-                OR w.arrived <> (SELECT before.arrived FROM workspaces before WHERE before.id = w.id)
-                THEN clock_timestamp()
-            ELSE clock_timestamp() + %(due_in)s::interval END
+        due_at = CASE WHEN queued_at IS NOT NULL AND NOT %(settled)s THEN due_at
+            ELSE least(due_at, clock_timestamp() + %(due_in)s::interval) END
     WHERE w.id = %(id)s AND w.generation = %(before)s AND w.key = %(before_key)s AND w.removed_at IS NULL
     RETURNING w.id, w.tenant),
 taken AS (
@@ -186,7 +183,7 @@ class Leases:
                 f"ws-{lease.place.id} was committed by another owner since, or removed",
                 "nothing of what was under way is written; it is done again by its owner",
             )
-        return Lease(lease.place, lease.owner, commit.generation, commit.facts)
+        return replace(lease, generation=commit.generation)
 
     def charge(self, lease: Lease, spent: Spent) -> bool:
         """Count what a dream cost before it is committed, whoever owns the workspace: it is spent.
@@ -199,7 +196,7 @@ class Leases:
     def release(self, lease: Lease) -> None:
         """Own the workspace no more."""
         self._database.rows(
-            "UPDATE workspaces SET owner = NULL, asked_at = NULL WHERE id = %(id)s AND owner = %(owner)s",
+            "UPDATE workspaces SET owner = NULL, dreaming_at = NULL WHERE id = %(id)s AND owner = %(owner)s",
             {"id": lease.place.id, "owner": lease.owner},
         )
 
@@ -212,13 +209,17 @@ class Leases:
         return Worker(row["id"], row["address"], row["secret"]) if row else None
 
     def settle(self, workspace: int, due_in: timedelta | None) -> None:
-        """Note that a job of the workspace has ended without a commit; the sweep looks again after `due_in`.
+        """Note that a job of the workspace found nothing to do; it wants another one after `due_in`."""
+        self._settle(workspace, due_in, ", failures = 0, problem = ''")
 
-        It looks at once when something came since the job was queued.
-        """
+    def put_off(self, workspace: int, due_in: timedelta) -> None:
+        """Note that a job of the workspace could not be done now; it wants another one after `due_in`."""
+        self._settle(workspace, due_in)
+
+    def _settle(self, workspace: int, due_in: timedelta | None, besides: str = "") -> None:
         self._database.rows(
-            "UPDATE workspaces SET queued_at = NULL, due_at = CASE WHEN arrived > seen"
-            " THEN clock_timestamp() ELSE clock_timestamp() + %(due_in)s::interval END"
+            "UPDATE workspaces SET queued_at = NULL,"
+            f" due_at = least(due_at, clock_timestamp() + %(due_in)s::interval){besides}"
             " WHERE id = %(id)s AND removed_at IS NULL",
             {"id": workspace, "due_in": due_in},
         )
@@ -226,8 +227,9 @@ class Leases:
     def settle_failed(self, workspace: int, problem: str) -> None:
         """Note that a job of the workspace has failed; each failure in a row doubles the wait for the next."""
         self._database.rows(
-            "UPDATE workspaces SET queued_at = NULL, problem = %(problem)s, failures = failures + 1, due_at ="
-            " clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))"
+            "UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, problem = %(problem)s,"
+            " failures = failures + 1,"
+            " due_at = clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))"
             " WHERE id = %(id)s AND removed_at IS NULL",
             {"id": workspace, "problem": storable(problem)[:500]},
         )
@@ -249,7 +251,15 @@ class Leases:
 
 def _lease(row: dict[str, Any], owner: UUID) -> Lease:
     place = Place(row["id"], row["tenant"], row["tenant_name"], row["name"])
-    return Lease(place, owner, Generation(row["generation"], row["key"]), row["facts"])
+    return Lease(
+        place,
+        owner,
+        Generation(row["generation"], row["key"]),
+        row["created_at"],
+        row["committed_at"],
+        row["erasing_at"],
+        row["is_due"],
+    )
 
 
 def _values(lease: Lease, commit: Commit) -> dict[str, Any]:
@@ -265,9 +275,9 @@ def _values(lease: Lease, commit: Commit) -> dict[str, Any]:
         "calls": commit.spent.calls,
         "tokens": commit.spent.tokens,
         "usd": commit.spent.usd,
-        "facts": commit.facts,
         "due_in": commit.due_in,
         "settled": commit.settled,
         "answered": commit.answered,
         "erased": commit.erased,
+        "erasing_at": commit.erasing_at,
     }

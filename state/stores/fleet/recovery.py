@@ -34,7 +34,6 @@ class Newer:
     generation: Generation
     size: int
     at: datetime
-    facts: str
     taken: tuple[int, ...] = ()
 
 
@@ -48,7 +47,7 @@ FROM workspaces w JOIN tenants t ON t.id = w.tenant
 _RAISE = """
 WITH raised AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
-        owner = NULL, facts = %(facts)s, queued_at = NULL, failures = 0,
+        owner = NULL, erasing_at = NULL, dreaming_at = NULL, queued_at = NULL, failures = 0,
         problem = '', due_at = clock_timestamp()
     WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id),
 taken AS (
@@ -61,9 +60,9 @@ SELECT count(*) AS done FROM raised
 """
 
 _MAKE = """
-INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, facts, due_at)
+INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, due_at)
 OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s,
-    %(facts)s, clock_timestamp())
+    clock_timestamp())
 ON CONFLICT DO NOTHING RETURNING id
 """
 
@@ -149,6 +148,5 @@ def _values(place: Place, newer: Newer) -> dict[str, Any]:
         "key": newer.generation.key,
         "size": newer.size,
         "at": newer.at,
-        "facts": newer.facts,
         "taken": list(newer.taken),
     }

@@ -1,120 +1,107 @@
 """Schedule: which workspaces are due, and their jobs, which Procrastinate hands to workers.
 
-One process sweeps at a time. What it decides is written in the transaction in which it read, jobs with it: a process
-that dies in the middle has decided nothing.
+When a workspace is due is a column of its row: arrivals and commits bring the moment nearer, a job that is queued
+takes it away. What is to be done the job finds out once it has the folder. One process queues jobs at a time.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from state.fleet.tenant import Quotas
 from state.fleet.workspace import Place
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.tenants import quotas_of
 
-if TYPE_CHECKING:
-    from psycopg import Cursor
-    from psycopg.rows import DictRow
-
 ANYBODYS_QUEUE = "fleet"
-DREAM, CONSOLIDATE = "dream", "consolidate"
-_SWEEP_LOCK = 0x6472656172
+WORK = "work"
+_LOCK = 0x6472656172
+# So many jobs wait for each slot: a worker that ends one finds the next, and what waits longer waits in the registry,
+# where it can be chosen again. Never many more: Procrastinate's fetch compares the locks of waiting jobs without an
+# index, and with 100,000 of them takes 33 to 71 ms.
+_WAITING_FOR_A_SLOT = 2
+# Of jobs in one slot, at most.
+_ENDED_A_SECOND = 4
 # A job that was fetched and whose workspace has no owner after so long is dead.
 _BEGIN_SECONDS = 20.0
 # So is one whose worker of Procrastinate's, which speaks every ten seconds, was silent for so long.
 _SILENT_SECONDS = 45.0
-_LOOKED_AT_AGAIN = timedelta(seconds=20)
-# A dream that was asked for of a worker that died is counted for so long, or until the workspace has a new owner.
-_BUSY = (
-    "(w.queued_at IS NOT NULL OR w.asked_at IS NOT NULL AND w.asked_at > statement_timestamp() - interval '1 hour')"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What waits in an inbox. `latest`: when something came last."""
-
-    notes: int = 0
-    characters: int = 0
-    oldest: datetime | None = None
-    latest: datetime | None = None
-    session_ended: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DueRow:
-    """A workspace that the sweep looks at. `queue`: of its living owner, else empty.
-
-    `queued`: a job of it waits or runs; `lost`: that one is dead; `outage`: PostgreSQL has started anew since it was
-    queued.
-    """
-
-    place: Place
-    facts: str
-    queue: str
-    queued: bool
-    lost: bool
-    outage: bool
-    failures: int
-    due_at: datetime
-    waiting: Waiting
+# A worker may die of anything; of the same workspace again and again it dies of that. Where others were lost with it,
+# one of them may be what it died of.
+_LOST_BEFORE_A_PAUSE, _LOST_WITH_OTHERS = 2, 5
+# A dream of a worker that died is counted for so long, or until the workspace has a new owner.
+_DREAMING = "w.dreaming_at > statement_timestamp() - interval '1 hour'"
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a tenant uses today. `busy`: its workspaces with a job, or with a dream that somebody asked for."""
+    """What a tenant has used today; `dreaming`: dreams under way, which may cost as much as their ceiling allows."""
 
-    quotas: Quotas
-    busy: int = 0
+    dreaming: int = 0
     dreams: int = 0
     tokens: int = 0
     usd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """What the fleet has: slots of living workers, workspaces that are `busy` as in `Use`, what today has cost."""
+Refusal = Callable[[Quotas, Use, Use], str]
+"""Why a tenant with these quotas may have no dream now, beside its own use and that of all; empty when it may."""
 
-    now: datetime
-    slots: int
-    busy: int
-    tokens: int
-    usd: float
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job to be queued."""
-
-    workspace: int
-    task: str
-    reason: str
-    queue: str
-    urgent: bool = False
-
-
-# The rows are locked first and read then: what came before the lock is seen, what comes later waits until this sweep
-# has ended and wakes them anew.
-_LOCK_DUE = """
-SELECT id FROM workspaces WHERE due_at <= statement_timestamp() AND removed_at IS NULL
-ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+# Of each tenant the one that is due the longest comes first, then the second of each, after those that have jobs. Who
+# finds no slot is looked at again when its turn among its tenant's may come, the first one at once: so thousands of
+# one tenant never stand before the one of another. A workspace that has a waiting job already is marked alone:
+# Procrastinate would refuse all of them for a second one.
+_QUEUE_DUE = f"""
+WITH due AS MATERIALIZED (
+    SELECT id, tenant, due_at FROM workspaces
+    WHERE due_at <= statement_timestamp() AND queued_at IS NULL AND removed_at IS NULL
+    ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED),
+busy AS MATERIALIZED (SELECT tenant, count(*) AS jobs FROM workspaces WHERE queued_at IS NOT NULL GROUP BY tenant),
+slots AS MATERIALIZED (
+    SELECT coalesce(sum(slots), 0) AS all FROM living WHERE kind = 'worker' AND NOT draining),
+turns AS (
+    SELECT d.id, d.due_at, coalesce(b.jobs, 0) + row_number() OVER (PARTITION BY d.tenant ORDER BY d.due_at, d.id)
+        AS turn FROM due d LEFT JOIN busy b ON b.tenant = d.tenant),
+placed AS MATERIALIZED (
+    SELECT id, turn, row_number() OVER (ORDER BY turn, due_at, id) + (SELECT coalesce(sum(jobs), 0) FROM busy)
+        <= {_WAITING_FOR_A_SLOT} * (SELECT s.all FROM slots s) AS chosen FROM turns),
+marked AS (
+    UPDATE workspaces w SET queued_at = CASE WHEN p.chosen THEN clock_timestamp() END,
+        due_at = CASE WHEN NOT p.chosen THEN clock_timestamp() + least(interval '10 minutes', make_interval(
+            secs => 1 + p.turn / ({_ENDED_A_SECOND}.0 * (SELECT greatest(1, s.all) FROM slots s)))) END
+    FROM placed p WHERE w.id = p.id RETURNING w.id, w.owner, p.chosen),
+deferred AS (
+    SELECT procrastinate_defer_jobs_v1(array_agg(ROW(
+        CASE WHEN l.id IS NULL THEN '{ANYBODYS_QUEUE}' ELSE 'w' || replace(l.id::text, '-', '') END, '{WORK}', 0,
+        'ws-' || m.id, 'ws-' || m.id, jsonb_build_object('workspace', m.id, 'reason', ''), NULL
+        )::procrastinate_job_to_defer_v1)) AS jobs
+    FROM marked m LEFT JOIN living l ON l.id = m.owner WHERE m.chosen AND NOT EXISTS (
+        SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || m.id)
+    HAVING count(*) > 0)
+SELECT (SELECT count(*) FROM due) AS looked, (SELECT count(*) FROM deferred) AS deferred
 """
 
-_LOST = "its worker went away, or lost PostgreSQL, before the job was done"
+_QUEUE_ONE = f"""
+WITH marked AS (
+    UPDATE workspaces SET queued_at = clock_timestamp(), due_at = NULL
+    WHERE id = %(id)s AND queued_at IS NULL AND removed_at IS NULL RETURNING id)
+SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(%(queue)s, '{WORK}', 0, 'ws-' || m.id, 'ws-' || m.id, %(args)s::jsonb,
+    NULL)::procrastinate_job_to_defer_v1])
+FROM marked m WHERE NOT EXISTS (
+    SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || m.id)
+"""
 
 # A job waits where somebody fetches it, or a worker of Procrastinate's that lives does it, while its workspace has an
 # owner or the job has just begun. Any other one is lost: its worker can die while another process owns the workspace.
-_DUE = """
-SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.facts, w.failures, w.due_at,
-    CASE WHEN p.id IS NOT NULL THEN 'w' || replace(p.id::text, '-', '') ELSE '' END AS queue,
-    w.queued_at IS NOT NULL AS queued,
-    w.queued_at IS NOT NULL AND NOT EXISTS (
+# Dead jobs are taken away: their locks hold up later ones.
+_CLEAR_LOST = f"""
+WITH lost AS MATERIALIZED (
+    SELECT w.id, w.queued_at < pg_postmaster_start_time() AS outage
+    FROM workspaces w LEFT JOIN living p ON p.id = w.owner
+    WHERE w.queued_at < statement_timestamp() - make_interval(secs => %(begin)s) AND w.removed_at IS NULL
+    AND NOT EXISTS (
         SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || w.id
-        AND (j.queue_name = %(anybodys)s OR EXISTS (
+        AND (j.queue_name = '{ANYBODYS_QUEUE}' OR EXISTS (
             SELECT 1 FROM living q WHERE 'w' || replace(q.id::text, '-', '') = j.queue_name)))
     AND NOT EXISTS (
         SELECT 1 FROM procrastinate_jobs j JOIN procrastinate_workers k ON k.id = j.worker_id
@@ -122,138 +109,37 @@ SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.facts, w.failures, w.due
         AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s)
         AND (p.id IS NOT NULL OR EXISTS (
             SELECT 1 FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started'
-            AND e.at > clock_timestamp() - make_interval(secs => %(begin)s)))) AS lost,
-    w.queued_at IS NOT NULL AND w.queued_at < pg_postmaster_start_time() AS outage,
-    i.notes, i.characters, i.oldest, i.latest, i.session_ended
-FROM workspaces w JOIN tenants t ON t.id = w.tenant AND t.removed_at IS NULL
-LEFT JOIN living p ON p.id = w.owner
-CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE kind = 'note') AS notes,
-        coalesce(sum(length(body)) FILTER (WHERE kind = 'note'), 0) AS characters,
-        min(at) FILTER (WHERE kind = 'note') AS oldest, max(at) FILTER (WHERE kind = 'note') AS latest,
-        max(at) FILTER (WHERE kind = 'session_end') AS session_ended
-    FROM inbox WHERE workspace = w.id AND taken_at IS NULL) i
-WHERE w.id = ANY(%(ids)s)
-ORDER BY w.due_at, w.id
+            AND e.at > clock_timestamp() - make_interval(secs => %(begin)s))))
+    FOR NO KEY UPDATE OF w SKIP LOCKED),
+dead AS (
+    DELETE FROM procrastinate_jobs j USING lost
+    WHERE (j.status = 'todo' AND j.queueing_lock = 'ws-' || lost.id)
+        OR (j.status = 'doing' AND j.lock = 'ws-' || lost.id))
+UPDATE workspaces w SET queued_at = NULL, dreaming_at = NULL, failures = failures + (NOT lost.outage)::int,
+    problem = CASE WHEN lost.outage THEN problem
+        ELSE 'its worker went away, or lost PostgreSQL, before the job was done' END,
+    due_at = clock_timestamp() + CASE WHEN NOT lost.outage AND failures >= CASE
+            WHEN (SELECT count(*) FROM lost) = 1 THEN {_LOST_BEFORE_A_PAUSE} ELSE {_LOST_WITH_OTHERS} END
+        THEN interval '1 minute' * power(2, least(failures, 8)) ELSE interval '0' END
+FROM lost WHERE w.id = lost.id RETURNING w.id
 """
 
-_USE = f"""
-SELECT t.id, t.quotas, coalesce(s.dreams, 0) AS dreams, coalesce(s.tokens, 0) AS tokens, coalesce(s.usd, 0) AS usd,
-    (SELECT count(*) FROM workspaces w WHERE w.tenant = t.id AND {_BUSY}) AS busy
-FROM tenants t LEFT JOIN (
-    SELECT tenant, sum(dreams) AS dreams, sum(tokens) AS tokens, sum(usd) AS usd FROM spending
-    WHERE day = (now() AT TIME ZONE 'UTC')::date AND tenant = ANY(%(tenants)s) GROUP BY tenant) s
-ON s.tenant = t.id WHERE t.id = ANY(%(tenants)s)
-"""
-
-_CAPACITY = f"""
-SELECT clock_timestamp() AS now,
-    (SELECT coalesce(sum(slots), 0) FROM living WHERE kind = 'worker' AND NOT draining) AS slots,
-    (SELECT count(*) FROM workspaces w WHERE {_BUSY}) AS busy,
-    s.tokens, s.usd
-FROM (SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM spending
-      WHERE %(summed)s AND day = (now() AT TIME ZONE 'UTC')::date) s
-"""
-
-# A workspace that has a waiting job already is marked alone: Procrastinate would refuse all of them for a second one.
-_DEFER = """
-WITH given AS (
-    SELECT * FROM unnest(%(ids)s::bigint[], %(tasks)s::text[], %(args)s::jsonb[], %(queues)s::text[],
-                         %(priorities)s::int[]) AS g (id, task, args, queue, priority)),
-marked AS (
-    UPDATE workspaces w SET queued_at = clock_timestamp(), due_at = clock_timestamp() + %(again)s, seen = arrived
-    FROM given WHERE w.id = given.id AND w.removed_at IS NULL RETURNING w.id)
-SELECT procrastinate_defer_jobs_v1(array_agg(
-    ROW(g.queue, g.task, g.priority, 'ws-' || g.id, 'ws-' || g.id, g.args, NULL)::procrastinate_job_to_defer_v1))
-FROM given g JOIN marked ON marked.id = g.id
-WHERE NOT EXISTS (
-    SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || g.id)
-"""
-_DELETE_JOBS = """
-DELETE FROM procrastinate_jobs WHERE (status = 'todo' AND queueing_lock = ANY(%(locks)s))
-    OR (status = 'doing' AND lock = ANY(%(locks)s))
-"""
 # A workspace is marked from the time at which its job is queued to its end.
 _ENDED = """
 j.status = 'doing' AND NOT EXISTS (
     SELECT 1 FROM workspaces w WHERE 'ws-' || w.id = j.lock AND w.queued_at IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs o WHERE o.lock = j.lock AND o.status = 'todo'))
 """
-_DEFER_ONE = _DEFER.replace("WHERE w.id = given.id", "WHERE w.id = given.id AND w.queued_at IS NULL")
 
-
-class Sweep:
-    """One look at all that is due, within a transaction."""
-
-    def __init__(self, cursor: "Cursor[DictRow]", database: FleetDatabase) -> None:
-        self._cursor = cursor
-        self._database = database
-
-    def due(self, most: int) -> list[DueRow]:
-        """Return at most so many workspaces, those that have been due the longest."""
-        locked = [row["id"] for row in self._rows(_LOCK_DUE, {"most": most})]
-        if not locked:
-            return []
-        values = {"ids": locked, "anybodys": ANYBODYS_QUEUE, "begin": _BEGIN_SECONDS, "silent": _SILENT_SECONDS}
-        return [_due_row(row) for row in self._rows(_DUE, values)]
-
-    def capacity(self, *, spent: bool) -> Capacity:
-        """Return what the fleet has now; `spent`: with what today has cost all tenants together."""
-        [row] = self._rows(_CAPACITY, {"summed": spent})
-        return Capacity(row["now"], int(row["slots"]), int(row["busy"]), int(row["tokens"]), float(row["usd"]))
-
-    def use(self, tenants: Sequence[int]) -> dict[int, Use]:
-        """Return what these tenants use today."""
-        return {
-            row["id"]: Use(
-                quotas_of(row["quotas"]),
-                int(row["busy"]),
-                int(row["dreams"]),
-                int(row["tokens"]),
-                float(row["usd"]),
-            )
-            for row in self._rows(_USE, {"tenants": sorted(set(tenants))})
-        }
-
-    def postpone(self, until: Sequence[tuple[int, datetime | None]]) -> None:
-        """Look at these workspaces at these times; None: when something comes."""
-        self._rows(
-            "UPDATE workspaces w SET due_at = g.at FROM unnest(%(ids)s::bigint[], %(at)s::timestamptz[])"
-            " AS g (id, at) WHERE w.id = g.id",
-            {"ids": [one for one, _ in until], "at": [at for _, at in until]},
-        )
-
-    def clear_lost(self, workspaces: Sequence[int], blamed: Sequence[int]) -> None:
-        """Take away the dead jobs of these workspaces: their locks hold up later ones.
-
-        Of those that are `blamed` each counts as a failure.
-        """
-        self._rows(
-            f"WITH dead AS ({_DELETE_JOBS})"
-            " UPDATE workspaces SET queued_at = NULL, failures = failures + (id = ANY(%(blamed)s))::int,"
-            " problem = CASE WHEN id = ANY(%(blamed)s) THEN %(problem)s ELSE problem END WHERE id = ANY(%(ids)s)",
-            {**_lost_values(workspaces), "blamed": list(blamed), "problem": _LOST},
-        )
-
-    def forgive_lost(self, workspaces: Sequence[int]) -> None:
-        """Forgive these workspaces their lost jobs, if no other has failed: nothing is left to do of those."""
-        self._rows(
-            "UPDATE workspaces SET failures = 0, problem = '' WHERE id = ANY(%(ids)s) AND problem = %(problem)s",
-            {"ids": list(workspaces), "problem": _LOST},
-        )
-
-    def count_asked(self, workspace: int) -> None:
-        """Note that the workspace has a dream that somebody asked for."""
-        self._rows("UPDATE workspaces SET asked_at = clock_timestamp() WHERE id = %(id)s", {"id": workspace})
-
-    def defer(self, jobs: Sequence[Job]) -> None:
-        """Queue these jobs, and mark their workspaces."""
-        self._rows(_DEFER, _job_values(jobs))
-
-    def _rows(self, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-        self._database.statements += 1
-        self._cursor.execute(statement, values)
-        return self._cursor.fetchall() if self._cursor.description is not None else []
+_USE_OF_ALL = f"""
+SELECT s.*, (SELECT count(*) FROM workspaces w WHERE w.id <> %(id)s AND {_DREAMING}) AS dreaming
+FROM (SELECT coalesce(sum(dreams), 0)::int AS dreams, coalesce(sum(tokens), 0)::bigint AS tokens,
+          coalesce(sum(usd), 0)::float8 AS usd
+      FROM spending s WHERE s.day = (statement_timestamp() AT TIME ZONE 'UTC')::date) s
+"""
+_USE = _USE_OF_ALL.replace("WHERE ", "WHERE %(tenant)s = tenant AND ").replace(
+    "SELECT s.*", "SELECT s.*, (SELECT quotas FROM tenants WHERE id = %(tenant)s) AS quotas", 1
+)
 
 
 class Schedule:
@@ -266,32 +152,70 @@ class Schedule:
         """Tell whether any workspace is due now."""
         return bool(
             self._database.row(
-                "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND removed_at IS NULL"
-                " ORDER BY due_at LIMIT 1"
+                "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND queued_at IS NULL"
+                " AND removed_at IS NULL ORDER BY due_at LIMIT 1"
             )
         )
 
-    def ask(self, place: Place, refusal: Callable[[Capacity, Use], str]) -> str:
-        """Count a dream that somebody asked for, until its commit, unless there is a `refusal`; return that.
+    def queue_due(self, most: int) -> int:
+        """Queue the jobs of what is due, as many as there are slots for; return how many workspaces were looked at.
 
-        One at a time, and none during a sweep: each sees what the others may cost.
+        None while another process does it.
         """
         with self._database.transaction() as cursor:
-            sweep = Sweep(cursor, self._database)
             self._database.statements += 1
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_SWEEP_LOCK,))
-            refused = refusal(sweep.capacity(spent=True), sweep.use([place.tenant])[place.tenant])
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_LOCK,))
+            row = cursor.fetchone()
+            if row is None or not row["free"]:
+                return 0
+            self._database.statements += 1
+            cursor.execute(_QUEUE_DUE, {"most": most})
+            done = cursor.fetchone()
+        return int(done["looked"]) if done else 0
+
+    def queue(self, workspace: int, reason: str = "", queue: str = ANYBODYS_QUEUE) -> None:
+        """Queue a job of this workspace, unless one waits or runs. `reason`: of a dream that somebody asked for."""
+        args = json.dumps({"workspace": workspace, "reason": reason})
+        self._database.rows(_QUEUE_ONE, {"id": workspace, "queue": queue, "args": args})
+
+    def admit(self, place: Place, refusal: Refusal, *, with_all: bool = False) -> str:
+        """Count a dream of this workspace until its commit, unless there is a `refusal`; return that.
+
+        One at a time: each sees what the others may cost. `with_all`: the refusal is told what all have used.
+        """
+        with self._database.transaction() as cursor:
+            self._database.statements += 3
+
+            def use(statement: str) -> dict[str, Any]:
+                cursor.execute(statement, {"tenant": place.tenant, "id": place.id})
+                return cursor.fetchone() or {}
+
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK + 1,))
+            own = use(_USE)
+            quotas = quotas_of(own.pop("quotas", None) or {})
+            refused = refusal(quotas, Use(**own), Use(**use(_USE_OF_ALL)) if with_all else Use())
             if not refused:
-                sweep.count_asked(place.id)
+                cursor.execute("UPDATE workspaces SET dreaming_at = clock_timestamp() WHERE id = %s", (place.id,))
             return refused
 
     def abandon(self, workspaces: Sequence[int]) -> None:
         """Give up the jobs of these workspaces, which is no failure: each is due at once."""
         self._database.rows(
-            f"WITH dead AS ({_DELETE_JOBS}) UPDATE workspaces SET queued_at = NULL, due_at = clock_timestamp()"
+            "WITH dead AS (DELETE FROM procrastinate_jobs WHERE (status = 'todo' AND queueing_lock = ANY(%(locks)s))"
+            " OR (status = 'doing' AND lock = ANY(%(locks)s)))"
+            " UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, due_at = clock_timestamp()"
             " WHERE id = ANY(%(ids)s) AND removed_at IS NULL",
-            _lost_values(workspaces),
+            {"locks": [f"ws-{one}" for one in workspaces], "ids": list(workspaces)},
         )
+
+    def clear_lost(self) -> list[int]:
+        """Have the workspaces of jobs that died looked at again, and return which they are.
+
+        Each counts as a failure, but for those that an outage of PostgreSQL may have cost; after some in a row the
+        workspace rests for a while.
+        """
+        rows = self._database.rows(_CLEAR_LOST, {"begin": _BEGIN_SECONDS, "silent": _SILENT_SECONDS})
+        return [row["id"] for row in rows]
 
     def clear_dead(self, ended: Collection[int] = ()) -> int:
         """Take away jobs that nobody does any more, and return how many. The lock of each holds up its workspace.
@@ -312,45 +236,3 @@ class Schedule:
     def ended_jobs(self) -> set[int]:
         """Return the jobs that have ended as their workspaces say, and not yet as Procrastinate does."""
         return {row["id"] for row in self._database.rows(f"SELECT j.id FROM procrastinate_jobs j WHERE {_ENDED}")}
-
-    def queue(self, job: Job) -> None:
-        """Queue this job, unless one of its workspace waits or runs."""
-        self._database.rows(_DEFER_ONE, _job_values([job]))
-
-    @contextmanager
-    def sweep(self) -> Iterator[Sweep | None]:
-        """Begin a sweep; None while another process sweeps."""
-        with self._database.transaction() as cursor:
-            self._database.statements += 1
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_SWEEP_LOCK,))
-            row = cursor.fetchone()
-            yield Sweep(cursor, self._database) if row is not None and row["free"] else None
-
-
-def _lost_values(workspaces: Sequence[int]) -> dict[str, Any]:
-    return {"locks": [f"ws-{one}" for one in workspaces], "ids": list(workspaces)}
-
-
-def _job_values(jobs: Sequence[Job]) -> dict[str, Any]:
-    return {
-        "ids": [one.workspace for one in jobs],
-        "tasks": [one.task for one in jobs],
-        "args": [json.dumps({"workspace": one.workspace, "reason": one.reason}) for one in jobs],
-        "queues": [one.queue or ANYBODYS_QUEUE for one in jobs],
-        "priorities": [int(one.urgent) for one in jobs],
-        "again": _LOOKED_AT_AGAIN,
-    }
-
-
-def _due_row(row: dict[str, Any]) -> DueRow:
-    return DueRow(
-        Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
-        row["facts"],
-        row["queue"],
-        row["queued"],
-        row["lost"],
-        row["outage"],
-        row["failures"],
-        row["due_at"],
-        Waiting(int(row["notes"]), int(row["characters"]), row["oldest"], row["latest"], row["session_ended"]),
-    )

@@ -59,18 +59,14 @@ CREATE TABLE workspaces (
     committed_at timestamptz,
     -- Who has it open; nobody, unless that process lives.
     owner uuid,
-    -- What the last owner said for the schedule.
-    facts text NOT NULL DEFAULT '',
-    -- When the sweep looks at it; NULL: when something comes.
+    -- When it wants a job, of what comes while one is queued as well; NULL: when something comes.
     due_at timestamptz,
     -- Since when a job of it waits or runs.
     queued_at timestamptz,
-    -- Since when it has a dream that somebody asked for, which is in no queue.
-    asked_at timestamptz,
-    -- How many notes and ends of sessions ever came, and how many of them the sweep knew when it last queued a job.
-    -- Who waited for this row sees by the first that more came than its statement can see.
-    arrived bigint NOT NULL DEFAULT 0,
-    seen bigint NOT NULL DEFAULT 0,
+    -- Since when a dream is under way, which is counted with the most that it may cost.
+    dreaming_at timestamptz,
+    -- Since when something is forgotten that older generations still hold, unless their deletion is known to have ended.
+    erasing_at timestamptz,
     failures integer NOT NULL DEFAULT 0,
     problem text NOT NULL DEFAULT '',
     -- From here on its name is free for another one; the row goes when its objects are gone.
@@ -80,8 +76,9 @@ CREATE TABLE workspaces (
 CREATE UNIQUE INDEX workspaces_name ON workspaces (tenant, name) WHERE removed_at IS NULL;
 CREATE INDEX workspaces_removed ON workspaces (tenant) WHERE removed_at IS NOT NULL;
 
-CREATE INDEX workspaces_due ON workspaces (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX workspaces_busy ON workspaces (tenant) WHERE queued_at IS NOT NULL OR asked_at IS NOT NULL;
+CREATE INDEX workspaces_due ON workspaces (due_at) WHERE due_at IS NOT NULL AND queued_at IS NULL;
+CREATE INDEX workspaces_queued ON workspaces (tenant) WHERE queued_at IS NOT NULL;
+CREATE INDEX workspaces_dreaming ON workspaces (tenant) WHERE dreaming_at IS NOT NULL;
 CREATE INDEX workspaces_owner ON workspaces (owner) WHERE owner IS NOT NULL;
 
 -- A row that was taken lost its body, and stays a week so that its key is known.

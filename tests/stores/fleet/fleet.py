@@ -19,7 +19,7 @@ from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Processes, Session
-from state.stores.fleet.schedule import ANYBODYS_QUEUE, Job, Schedule, Sweep
+from state.stores.fleet.schedule import Schedule
 from state.stores.fleet.tenants import Tenants
 
 PATIENCE = 60.0
@@ -76,23 +76,22 @@ class Fleet:
         return row
 
     def due(self, place: Place) -> bool:
-        """Whether the sweep would look at it now."""
-        with self.sweep() as sweep:
-            return place.id in [row.place.id for row in sweep.due(10_000)]
+        """Whether it would be given a job now."""
+        found = self.database.row(
+            "SELECT 1 FROM workspaces WHERE id = %(id)s AND due_at <= clock_timestamp() AND queued_at IS NULL"
+            " AND removed_at IS NULL",
+            {"id": place.id},
+        )
+        return found is not None
 
-    @contextmanager
-    def sweep(self) -> Iterator[Sweep]:
-        with self.schedule.sweep() as sweep:
-            assert sweep is not None, "another sweeps"
-            yield sweep
-
-    def queue(self, place: Place, queue: str = ANYBODYS_QUEUE) -> None:
-        with self.sweep() as sweep:
-            sweep.defer([Job(place.id, "dream", "pending", queue)])
+    def queued(self) -> list[int]:
+        """Queue what is due, and return the workspaces with a waiting job, in the order of the jobs."""
+        self.schedule.queue_due(1_000)
+        jobs = self.database.rows("SELECT args FROM procrastinate_jobs WHERE status = 'todo' ORDER BY id")
+        return [job["args"]["workspace"] for job in jobs]
 
     def postpone(self, place: Place, at: datetime | None) -> None:
-        with self.sweep() as sweep:
-            sweep.postpone([(place.id, at)])
+        self.database.rows("UPDATE workspaces SET due_at = %(at)s WHERE id = %(id)s", {"id": place.id, "at": at})
 
 
 def commit_of(lease: Lease, **other: Any) -> Commit:

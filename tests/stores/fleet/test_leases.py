@@ -142,12 +142,9 @@ def test_a_commit_and_a_taking_are_one_statement_each(fleet: Fleet) -> None:
     lease = fleet.lease(place, worker)
     assert fleet.database.statements == before + 1
     spent = Spent(1, 2, 3, 0.5)
-    fleet.leases.commit(
-        lease, commit_of(lease, taken=numbers, spent=spent, facts='{"\\u0000": 1}', settled=True, erased=True)
-    )
+    fleet.leases.commit(lease, commit_of(lease, taken=numbers, spent=spent, settled=True, erased=True))
     assert fleet.database.statements == before + 2
     assert fleet.inbox.waiting(place.id) == []
-    assert fleet.lease(place, worker).facts == '{"\\u0000": 1}'
 
 
 def test_a_forgetting_takes_along_the_words_of_a_problem_and_what_was_set_aside(fleet: Fleet) -> None:

@@ -62,12 +62,11 @@ _SMALL = {"processes", "procrastinate_workers", "tenants"}
 @pytest.mark.parametrize(
     ("statement", "values"),
     [
-        (schedule._LOCK_DUE, {"most": 200}),
-        (schedule._DUE, {"ids": list(range(1, 201)), "anybodys": "fleet", "begin": 20.0, "silent": 45.0}),
-        (schedule._USE, {"tenants": list(range(1, 51))}),
-        (schedule._CAPACITY, {"summed": True}),
+        (schedule._QUEUE_DUE, {"most": 200}),
+        (schedule._CLEAR_LOST, {"begin": 20.0, "silent": 45.0}),
+        (schedule._USE, {"tenant": 7, "id": 1}),
     ],
-    ids=["lock", "due", "use", "capacity"],
+    ids=["due", "lost", "use"],
 )
 def test_the_sweep_goes_by_indexes(many: Fleet, statement: str, values: dict[str, Any]) -> None:
     assert set(scanned(plan_of(many, statement, **values))) <= _SMALL
@@ -91,7 +90,10 @@ def seconds(call: Any, times: int = 40) -> float:
 
 def test_nothing_due_is_told_by_reading_next_to_nothing(many: Fleet) -> None:
     many.schedule.is_due()
-    statement = "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND removed_at IS NULL LIMIT 1"
+    statement = (
+        "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND queued_at IS NULL"
+        " AND removed_at IS NULL LIMIT 1"
+    )
     [row] = many.database.rows("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + statement)
     plan = row["QUERY PLAN"][0]["Plan"]
     assert scanned(plan) == []
@@ -99,15 +101,12 @@ def test_nothing_due_is_told_by_reading_next_to_nothing(many: Fleet) -> None:
 
 
 def test_a_sweep_of_two_hundred_is_quick(many: Fleet) -> None:
-    many.database.rows("UPDATE workspaces SET due_at = clock_timestamp() WHERE id <= 300")
-
     def sweep() -> None:
-        with many.sweep() as one:
-            rows = one.due(200)
-            assert len(rows) == 200
-            one.capacity(spent=True)
-            one.use([row.place.tenant for row in rows])
-            one.postpone([(row.place.id, row.due_at) for row in rows])
+        many.database.rows(
+            "UPDATE workspaces SET queued_at = NULL, due_at = clock_timestamp() - interval '1 hour' WHERE id <= 200"
+        )
+        many.database.rows("DELETE FROM procrastinate_jobs WHERE status = 'todo'")
+        assert many.schedule.queue_due(200) == 200
 
     slowest = seconds(sweep)
     assert slowest < 0.25, "the goal is 0.05; a machine of tests has other things to do"

@@ -1,6 +1,5 @@
-"""The sweep: one at a time, held up by nobody, and no living job is lost nor a dead one kept."""
+"""The schedule: in turn among tenants, held up by nobody, and no living job is lost nor a dead one kept."""
 
-import threading
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
@@ -8,9 +7,10 @@ import pytest
 
 from state.fleet.tenant import Quotas
 from state.fleet.workspace import Place
+from state.stores.fleet import schedule
 from state.stores.fleet.leases import Spent
-from state.stores.fleet.schedule import ANYBODYS_QUEUE, DueRow, Job
-from tests.stores.fleet.fleet import Fleet, commit_of, session
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, Use
+from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for
 
 
 class Procrastinating:
@@ -53,16 +53,14 @@ def procrastinating(fleet: Fleet) -> Procrastinating:
     return Procrastinating(fleet)
 
 
-def looked(fleet: Fleet, place: Place) -> DueRow:
-    """What the sweep says of a workspace that has been queued for a while."""
-    fleet.database.rows(
-        "UPDATE workspaces SET due_at = clock_timestamp(), queued_at = queued_at - interval '1 minute'"
-    )
-    with fleet.sweep() as sweep:
-        [row] = sweep.due(10)
-    assert row.place == place
-    assert row.queued
-    return row
+def is_lost(fleet: Fleet, place: Place) -> bool:
+    """Whether its job, which has been queued for a while, is taken for dead; nothing is changed."""
+    fleet.database.rows("UPDATE workspaces SET queued_at = clock_timestamp() - interval '1 minute'")
+    with session(fleet.database.url) as look:
+        values = {"begin": schedule._BEGIN_SECONDS, "silent": schedule._SILENT_SECONDS}
+        lost = [row["id"] for row in look.execute(schedule._CLEAR_LOST.encode(), values).fetchall()]
+        look.rollback()
+    return lost == [place.id]
 
 
 def begun_long_ago(fleet: Fleet) -> None:
@@ -77,177 +75,194 @@ def queue_of(worker: UUID) -> str:
 
 
 def test_a_job_that_waits_for_anybody_lives(fleet: Fleet, place: Place) -> None:
-    fleet.queue(place)
-    assert not looked(fleet, place).lost
+    fleet.schedule.queue(place.id)
+    assert not is_lost(fleet, place)
 
 
 def test_a_job_that_waits_for_a_living_worker_lives_and_is_lost_with_it(fleet: Fleet, place: Place) -> None:
     worker = fleet.worker()
-    fleet.queue(place, queue_of(worker))
-    assert not looked(fleet, place).lost
+    fleet.schedule.queue(place.id, "", queue_of(worker))
+    assert not is_lost(fleet, place)
     fleet.dead(worker)
-    assert looked(fleet, place).lost
+    assert is_lost(fleet, place)
 
 
 def test_a_job_that_waited_long_and_has_begun_just_now_lives(
     fleet: Fleet, place: Place, procrastinating: Procrastinating
 ) -> None:
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     begun_long_ago(fleet)
     procrastinating.fetch()
-    assert not looked(fleet, place).lost, "it has no owner yet"
+    assert not is_lost(fleet, place), "it has no owner yet"
     begun_long_ago(fleet)
-    assert looked(fleet, place).lost, "it never had one"
+    assert is_lost(fleet, place), "it never had one"
 
 
 def test_a_job_of_a_living_owner_lives_however_long_and_is_lost_with_it(
     fleet: Fleet, place: Place, procrastinating: Procrastinating
 ) -> None:
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     procrastinating.fetch()
     begun_long_ago(fleet)
     lease = fleet.lease(place)
-    assert not looked(fleet, place).lost
+    assert not is_lost(fleet, place)
     fleet.dead(lease.owner)
-    assert looked(fleet, place).lost
+    assert is_lost(fleet, place)
 
 
 @pytest.mark.parametrize("pruned", [True, False])
 def test_a_dead_workers_job_is_lost_though_another_process_owns_the_workspace(
     fleet: Fleet, place: Place, procrastinating: Procrastinating, *, pruned: bool
 ) -> None:
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     procrastinating.fetch()
     fleet.lease(place)
     procrastinating.silent()
     if pruned:
         fleet.database.rows("DELETE FROM procrastinate_workers")
-    assert looked(fleet, place).lost
+    assert is_lost(fleet, place)
 
 
 @pytest.mark.parametrize("status", ["succeeded", "failed", "aborted"])
 def test_a_job_that_has_ended_is_lost_when_nobody_said_so(
     fleet: Fleet, place: Place, procrastinating: Procrastinating, status: str
 ) -> None:
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     procrastinating.finish(procrastinating.fetch(), status)
     fleet.lease(place)
-    assert looked(fleet, place).lost
+    assert is_lost(fleet, place)
 
 
 def test_a_job_that_somebody_deleted_is_lost(fleet: Fleet, place: Place) -> None:
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     fleet.database.rows("DELETE FROM procrastinate_jobs")
-    assert looked(fleet, place).lost
+    assert is_lost(fleet, place)
 
 
 def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
     fleet: Fleet, place: Place, procrastinating: Procrastinating
 ) -> None:
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     first = procrastinating.fetch()
     begun_long_ago(fleet)
-    assert looked(fleet, place).lost
-    with fleet.sweep() as sweep:
-        sweep.clear_lost([place.id], [])
-        sweep.defer([Job(place.id, "dream", "pending", ANYBODYS_QUEUE)])
+    assert is_lost(fleet, place)
+    assert fleet.schedule.clear_lost() == [place.id]
+    fleet.worker()
+    assert fleet.queued() == [place.id]
     assert procrastinating.fetch() != first
-    assert not looked(fleet, place).lost
+    assert not is_lost(fleet, place)
+
+
+def has_run_for_a_while(fleet: Fleet) -> bool:
+    return bool(fleet.database.rows("SELECT 1 WHERE pg_postmaster_start_time() < now() - interval '22 seconds'"))
+
+
+def lost(fleet: Fleet, *places: Place) -> None:
+    """Their jobs die."""
+    for place in places:
+        fleet.schedule.queue(place.id)
+    fleet.database.rows("DELETE FROM procrastinate_jobs")
+    fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '21 seconds'")
 
 
 def test_an_outage_of_postgresql_is_no_fault_of_the_workspace(fleet: Fleet, place: Place) -> None:
-    fleet.queue(place)
-    fleet.database.rows("DELETE FROM procrastinate_jobs")
-    for seconds, outage in ((90, False), (30, True)):  # a minute after which it looks
-        fleet.database.rows(
-            "UPDATE workspaces SET queued_at = pg_postmaster_start_time() + make_interval(secs => %(seconds)s)",
-            {"seconds": seconds},
-        )
-        assert looked(fleet, place).outage == outage
-    for blamed, failures in (([], 0), ([place.id], 1)):
-        with fleet.sweep() as sweep:
-            sweep.clear_lost([place.id], blamed)
-        assert (fleet.row(place)["failures"], fleet.row(place)["problem"] != "") == (failures, bool(failures))
+    wait_for(lambda: has_run_for_a_while(fleet))
+    for is_outage in (False, True):
+        lost(fleet, place)
+        if is_outage:
+            fleet.database.rows("UPDATE workspaces SET queued_at = pg_postmaster_start_time() - interval '1 second'")
+        assert fleet.schedule.clear_lost() == [place.id]
+        assert fleet.row(place)["failures"] == 1
 
 
-def test_a_workspace_with_a_waiting_job_does_not_spoil_the_sweep_of_the_others(fleet: Fleet, place: Place) -> None:
+@pytest.mark.parametrize("others", [0, 1])
+def test_who_is_lost_again_and_again_rests_and_with_others_later(fleet: Fleet, place: Place, others: int) -> None:
+    """Perhaps a worker dies of it; of some that were lost together nobody knows of which."""
+    every = [place, *(fleet.place() for _ in range(others))]
+    rested = []
+    wait_for(lambda: has_run_for_a_while(fleet))
+    for number in range(7):
+        lost(fleet, *every)
+        assert len(fleet.schedule.clear_lost()) == len(every)
+        rested += [] if fleet.due(place) else [number]
+    assert rested == [*range(5 if others else 2, 7)]
+
+
+def test_a_workspace_with_a_waiting_job_does_not_spoil_the_others(fleet: Fleet, place: Place) -> None:
     """As when a process that was stopped goes on and ends a job that was given to another since."""
     other = fleet.place()
-    fleet.queue(place)
+    fleet.worker()
+    fleet.schedule.queue(place.id)
     fleet.leases.settle(place.id, timedelta(0))
-    with fleet.sweep() as sweep:
-        sweep.defer([Job(one.id, "dream", "pending", ANYBODYS_QUEUE) for one in (place, other)])
-    jobs = fleet.database.rows("SELECT lock FROM procrastinate_jobs WHERE status = 'todo' ORDER BY id")
-    assert [job["lock"] for job in jobs] == [place.handle, other.handle]
+    fleet.put(other)
+    assert fleet.queued() == [place.id, other.id]
     assert fleet.row(place)["queued_at"] is not None
 
 
-# ------------------------------------------------------------------- the sweep itself
+# ------------------------------------------------------------------- what is queued
 
 
-def test_of_two_sweeps_at_once_one_is_done(fleet: Fleet, place: Place) -> None:
-    fleet.put(place)
-    with fleet.sweep() as first, fleet.schedule.sweep() as second:
-        assert second is None
-        assert len(first.due(10)) == 1
-    with fleet.sweep() as again:
-        assert len(again.due(10)) == 1
-
-
-def test_a_sweep_that_dies_has_decided_nothing(fleet: Fleet, place: Place) -> None:
-    fleet.put(place)
-
-    def dies() -> None:
-        with fleet.sweep() as sweep:
-            sweep.defer([Job(place.id, "dream", "pending", ANYBODYS_QUEUE)])
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        dies()
-    assert fleet.database.rows("SELECT 1 FROM procrastinate_jobs") == []
-    assert fleet.due(place)
+def test_of_two_that_queue_at_once_each_job_is_queued_once(fleet: Fleet) -> None:
+    places = [fleet.place() for _ in range(6)]
+    fleet.worker()
+    for place in places:
+        fleet.put(place)
+    together(*[lambda: fleet.schedule.queue_due(3)] * 4)
+    wait_for(lambda: len(fleet.queued()) == len(places))
+    assert sorted(fleet.queued()) == [place.id for place in places]
 
 
 def test_a_row_that_somebody_holds_is_looked_at_later_and_holds_up_nothing(fleet: Fleet, fleet_url: str) -> None:
     held, free = fleet.place(), fleet.place()
+    fleet.worker()
     fleet.put(held)
     fleet.put(free)
     with session(fleet_url) as holder:
         holder.execute("SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE", [held.id])
-        swept = threading.Thread(target=lambda: found.append(fleet.due(free)))
-        found: list[bool] = []
-        swept.start()
-        swept.join(5)
-        assert found == [True]
-        assert not fleet.due(held)
-    assert fleet.due(held)
+        assert fleet.queued() == [free.id]
+    assert fleet.queued() == [free.id, held.id]
 
 
-def test_the_sweep_says_what_waits(fleet: Fleet, place: Place) -> None:
-    for _ in range(3):
+def test_the_owners_queue_gets_the_job_while_it_lives(fleet: Fleet, place: Place) -> None:
+    lease, other = fleet.lease(place), fleet.lease(fleet.place())
+    for one in (place, other.place):
+        fleet.put(one)
+    fleet.dead(other.owner)
+    assert fleet.queued() == [place.id, other.place.id]
+    jobs = fleet.database.rows("SELECT queue_name FROM procrastinate_jobs ORDER BY id")
+    assert [job["queue_name"] for job in jobs] == [queue_of(lease.owner), "fleet"]
+
+
+def test_the_one_of_a_tenant_comes_before_the_many_of_another(fleet: Fleet) -> None:
+    crowd, alone = fleet.tenant("crowd"), fleet.tenant("alone")
+    many = [fleet.place(crowd) for _ in range(30)]
+    last = fleet.place(alone)
+    for place in (*many, last):
         fleet.put(place)
-    fleet.put(place, kind="receipt")
-    fleet.put(place, kind="session_end")
-    with fleet.sweep() as sweep:
-        [row] = sweep.due(10)
-    waiting = row.waiting
-    assert (waiting.notes, waiting.characters) == (3, 6)
-    assert waiting.oldest is not None
-    assert waiting.latest is not None
-    assert waiting.session_ended is not None
-    assert waiting.oldest < waiting.latest < waiting.session_ended
-    assert waiting.oldest.utcoffset() == timedelta(0)
-    assert (row.queued, row.lost, row.queue) == (False, False, "")
+    fleet.worker()
+    queued = fleet.queued()
+    assert len(queued) == 8, "two for each slot"
+    assert last.id in queued[:2]
+    later = [fleet.row(place)["due_at"] for place in many if place.id not in queued]
+    assert later == sorted(later)
+    other = fleet.place(alone)
+    fleet.put(other)
+    assert fleet.queued() == queued
+    now = fleet.database.now()
+    assert fleet.row(other)["due_at"] < now + timedelta(seconds=1.5)
+    assert later[-1] > now + timedelta(seconds=2)
 
 
-def test_the_owners_queue_is_told_while_it_lives(fleet: Fleet, place: Place) -> None:
-    lease = fleet.lease(place)
-    fleet.put(place)
-    with fleet.sweep() as sweep:
-        assert [row.queue for row in sweep.due(10)] == [queue_of(lease.owner)]
-    fleet.dead(lease.owner)
-    with fleet.sweep() as sweep:
-        assert [row.queue for row in sweep.due(10)] == [""]
+def uses(fleet: Fleet, place: Place) -> tuple[Use, Use]:
+    """What the workspace's tenant and all have used, as who asks for a dream of this workspace is told."""
+    found = list[tuple[Use, Use]]()
+
+    def refused(_: Quotas, own: Use, everybody: Use) -> str:
+        found.append((own, everybody))
+        return "no"
+
+    assert fleet.schedule.admit(place, refused, with_all=True) == "no"
+    return found[0]
 
 
 def test_ceilings_are_of_the_day_in_utc(fleet: Fleet) -> None:
@@ -260,13 +275,22 @@ def test_ceilings_are_of_the_day_in_utc(fleet: Fleet) -> None:
     assert today in {before, datetime.now(UTC).date()}
     spend(fleet, place, today - timedelta(days=1), 100)
     spend(fleet, place, today + timedelta(days=1), 1_000)
-    with fleet.sweep() as sweep:
-        use, capacity = sweep.use([tenant.id])[tenant.id], sweep.capacity(spent=True)
-    if capacity.now.date() == today:  # it is not midnight just now
-        assert (use.dreams, use.tokens, use.usd, use.quotas.dreams_per_day) == (1, 30, 0.25, 3)
-        assert (capacity.tokens, capacity.usd) == (30, 0.25)
-    with fleet.sweep() as sweep:
-        assert sweep.capacity(spent=False).tokens == 0
+    own, everybody = uses(fleet, place)
+    if fleet.database.now().date() == today:  # it is not midnight just now
+        assert own == everybody == Use(0, 1, 30, 0.25)
+
+
+def test_a_dream_is_counted_from_its_admission_to_its_commit(fleet: Fleet) -> None:
+    tenant = fleet.tenant()
+    place, other = fleet.place(tenant), fleet.place(tenant)
+    lease = fleet.lease(place)
+    assert fleet.schedule.admit(place, lambda *_: "") == ""
+    assert uses(fleet, other)[0].dreaming == 1
+    assert uses(fleet, place)[0].dreaming == 0, "it does not stand in its own way"
+    lease = fleet.leases.commit(lease, commit_of(lease))
+    assert uses(fleet, other)[0].dreaming == 1
+    fleet.leases.commit(lease, commit_of(lease, answered=True))
+    assert uses(fleet, other)[0].dreaming == 0
 
 
 def spend(fleet: Fleet, place: Place, day: date, tokens: int) -> None:
@@ -277,14 +301,13 @@ def spend(fleet: Fleet, place: Place, day: date, tokens: int) -> None:
     )
 
 
-def test_slots_are_those_of_living_workers(fleet: Fleet, place: Place) -> None:
+def test_slots_are_those_of_living_workers(fleet: Fleet) -> None:
     one, other, draining = fleet.worker(), fleet.worker(), fleet.worker()
+    for _ in range(12):
+        fleet.put(fleet.place())
     fleet.dead(other)
     fleet.sessions[draining].drain()
-    fleet.queue(place)
-    with fleet.sweep() as sweep:
-        capacity = sweep.capacity(spent=False)
-    assert (capacity.slots, capacity.busy) == (4, 1)
+    assert len(fleet.queued()) == 8
     assert [worker.id for worker in fleet.processes.workers()] == [one]
 
 
@@ -292,7 +315,7 @@ def test_a_job_that_is_given_up_in_order_is_due_at_once_and_no_failure(fleet: Fl
     place, gone = fleet.place(), fleet.place()
     for one in (place, gone):
         fleet.put(one)
-        fleet.queue(one)
+        fleet.schedule.queue(one.id)
     fleet.places.close(gone)
     fleet.schedule.abandon([place.id, gone.id])
     row = fleet.row(place)

@@ -52,11 +52,9 @@ def test_what_can_be_no_name_is_found_nowhere(fleet: Fleet, tokens: Tokens, name
 
 
 def test_quotas_of_a_newer_version_are_read_as_far_as_they_are_known(fleet: Fleet) -> None:
-    tenant = fleet.tenants.add("acme", Quotas(workspaces=3))
+    fleet.tenants.add("acme", Quotas(workspaces=3))
     fleet.database.rows("UPDATE tenants SET quotas = quotas || '{\"moons\": 7}'")
     assert fleet.tenants.find("acme").quotas == Quotas(workspaces=3)
-    with fleet.sweep() as sweep:
-        assert sweep.use([tenant.id])[tenant.id].quotas == Quotas(workspaces=3)
 
 
 # ------------------------------------------------------------------- tokens
@@ -98,7 +96,7 @@ def test_a_tenant_is_removed_while_a_job_runs_and_nothing_of_it_is_left(fleet: F
     place, other = fleet.place(tenant), fleet.place()
     shown = tokens.add(tenant, "t", [Right.READ])
     lease = fleet.leases.commit(first := fleet.lease(place), commit_of(first, spent=Spent(1, 1, 1, 1.0)))
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     fleet.put(place)
     fleet.tenants.close(tenant)
     with pytest.raises(FencedError):
@@ -110,8 +108,7 @@ def test_a_tenant_is_removed_while_a_job_runs_and_nothing_of_it_is_left(fleet: F
     assert tokens.authenticate(shown) is None
     assert fleet.places.closed(tenant.id) == [place]
     assert [number for _, number in fleet.places.erasures(0)] == [place.id]
-    with fleet.sweep() as sweep:
-        assert sweep.capacity(spent=False).busy == 0
+    assert fleet.row(place)["queued_at"] is None
     assert fleet.tenants.drop(tenant.id) == 1
     for left in (
         "SELECT 1 FROM tokens",

@@ -1,4 +1,4 @@
-"""An arrival is never left alone: whatever is written at the same moment, the sweep looks, or a job is queued."""
+"""An arrival is never left alone: whatever is written at the same moment, the workspace is due, or has a job."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ import pytest
 
 from state.errors import FencedError
 from state.fleet.workspace import Place
-from state.stores.fleet.schedule import Job
+from state.stores.fleet.inbox import Arrival, Inbox
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, waits
 
 LOCK = "SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE"
@@ -56,7 +56,7 @@ def test_a_commit_and_an_arrival_at_once(fleet: Fleet, fleet_url: str, *, queued
     place = fleet.place()
     lease = fleet.lease(place)
     if queued:
-        fleet.queue(place)
+        fleet.schedule.queue(place.id)
 
     def commit() -> None:
         fleet.leases.commit(lease, commit_of(lease, settled=True, due_in=timedelta(days=1)))
@@ -72,54 +72,52 @@ def test_the_end_of_a_job_and_an_arrival_at_once(
     fleet: Fleet, fleet_url: str, due_in: timedelta | None, *, settle_first: bool
 ) -> None:
     place = fleet.place()
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     calls = [lambda: fleet.leases.settle(place.id, due_in), lambda: fleet.put(place)]
     ordered(fleet, fleet_url, place.id, *(calls if settle_first else reversed(calls)))
     assert fleet.due(place)
 
 
+def test_a_note_wakes_after_a_while_and_the_end_of_a_session_at_once(fleet: Fleet) -> None:
+    place, inbox = fleet.place(), Inbox(fleet.database, timedelta(minutes=5))
+    inbox.put([Arrival(place.id, place.tenant, "note", "first", "{}")])
+    due = fleet.row(place)["due_at"]
+    assert timedelta(minutes=4) < due - fleet.database.now() <= timedelta(minutes=5)
+    inbox.put([Arrival(place.id, place.tenant, "note", "second", "{}")])
+    assert fleet.row(place)["due_at"] == due
+    inbox.put([Arrival(place.id, place.tenant, "session_end", "end", "{}")])
+    assert fleet.due(place)
+
+
 def test_what_came_while_a_job_ran_is_looked_at_when_it_ends(fleet: Fleet) -> None:
     place = fleet.place()
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     fleet.put(place)
     fleet.leases.settle(place.id, timedelta(days=1))
     assert fleet.due(place)
 
 
-def test_what_the_sweep_knew_when_it_queued_the_job_wakes_nobody_at_its_end(fleet: Fleet) -> None:
+def test_what_was_there_when_the_job_was_queued_wakes_nobody_at_its_end(fleet: Fleet) -> None:
     place = fleet.place()
     fleet.put(place)
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     fleet.leases.settle(place.id, timedelta(days=1))
     assert not fleet.due(place)
 
 
 def test_a_failure_is_tried_again_when_it_is_time_whatever_came(fleet: Fleet) -> None:
     place = fleet.place()
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     fleet.put(place)
     fleet.leases.settle_failed(place.id, "the model\0 is \ud800 away")
+    fleet.put(place, kind="session_end")
     assert not fleet.due(place)
     assert (fleet.row(place)["failures"], fleet.row(place)["problem"]) == (1, "the model\ufffd is \ufffd away")
 
 
-def test_the_sweep_sees_what_came_before_it_locked_the_row_and_the_rest_wakes_anew(fleet: Fleet) -> None:
-    place = fleet.place()
-    fleet.put(place)
-    with fleet.sweep() as sweep:
-        [row] = sweep.due(10)
-        later = threading.Thread(target=fleet.put, args=[place])
-        later.start()
-        waits(fleet)
-        sweep.postpone([(place.id, None)])
-    later.join()
-    assert row.waiting.notes == 1
-    assert fleet.due(place), "what came while the sweep decided"
-
-
 def test_the_end_of_a_workspace_that_was_removed_makes_nothing_due(fleet: Fleet) -> None:
     place = fleet.place()
-    fleet.queue(place)
+    fleet.schedule.queue(place.id)
     fleet.places.close(place)
     fleet.leases.settle(place.id, timedelta(0))
     assert fleet.row(place)["due_at"] is None
@@ -127,7 +125,7 @@ def test_the_end_of_a_workspace_that_was_removed_makes_nothing_due(fleet: Fleet)
 
 
 class Storm:
-    """Arrivals, sweeps, commits, settles and ends of leases over some workspaces, all at once."""
+    """Arrivals, jobs that are queued, commits, settles and ends of leases over some workspaces, all at once."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -139,15 +137,9 @@ class Storm:
             self._fleet.put(self._places[number % 4])
 
     def sweep(self) -> None:
-        """What is due is queued if notes wait, and else nothing is foreseen for it."""
         while not self._over.is_set():
-            with self._fleet.schedule.sweep() as one:
-                rows = one.due(2) if one is not None else []
-                if one is None or not rows:
-                    continue
-                jobs = [row.place.id for row in rows if row.waiting.notes and not row.queued]
-                one.defer([Job(number, "dream", "pending", "") for number in jobs])
-                one.postpone([(row.place.id, None) for row in rows])
+            self._fleet.schedule.queue_due(2)
+            self._fleet.database.rows("DELETE FROM procrastinate_jobs")  # they are found by their marks
 
     def work(self) -> None:
         worker = self._fleet.worker()
@@ -174,9 +166,10 @@ class Storm:
         lease = self._fleet.leases.take(place.id, worker)
         if lease is None:
             return
-        taken = tuple(row.id for row in self._fleet.inbox.waiting(place.id)[:3])
-        if taken:
-            self._fleet.leases.commit(lease, commit_of(lease, taken=taken, settled=True))
+        rows = self._fleet.inbox.waiting(place.id)
+        if rows:
+            taken, due_in = tuple(row.id for row in rows[:3]), timedelta(0) if rows[3:] else None
+            self._fleet.leases.commit(lease, commit_of(lease, taken=taken, due_in=due_in, settled=True))
         else:
             self._fleet.leases.settle(place.id, None)
         self._fleet.leases.release(lease)

@@ -19,14 +19,13 @@ from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.kept import Kept, append, config_of
 from tests.support.postgres import Postgres
 
-NOW = datetime(2026, 5, 1, tzinfo=UTC)
 OTHER_MARK = "11111111-2a53-4f6a-9d0b-3d1f3a3cb0aa"
 
 
 def recovered(fleet: Kept, **how: bool) -> list[Found]:
     own = fleet.folder / "scratch"
     own.mkdir(exist_ok=True)
-    found = [*recover(fleet.connections, "", NOW, own, **how)]
+    found = [*recover(fleet.connections, "", own, **how)]
     assert not [*own.iterdir()]
     return found
 
@@ -63,7 +62,7 @@ def test_rows_of_an_older_backup_are_brought_up_and_current_ones_stay(fleet: Kep
     kept = fleet.commit(current, "sugar")
     set_back(fleet, behind, first)
     before = fleet.rows("SELECT * FROM workspaces ORDER BY id")
-    shown = [*survey(fleet.connections, "", NOW)]
+    shown = [*survey(fleet.connections, "")]
     assert [
         (one.workspace, one.finding, one.row, one.store) for one in shown if one.finding is not Finding.CURRENT
     ] == [("behind", Finding.BEHIND, 1, 3)]
@@ -230,6 +229,6 @@ def test_only_the_named_tenant_is_recovered(fleet: Kept, tmp_path: Path) -> None
         first = fleet.commit(place, "tea")
         fleet.commit(place, "coffee")
         set_back(fleet, place, first)
-    found = [*recover(fleet.connections, "acme", NOW, tmp_path)]
+    found = [*recover(fleet.connections, "acme", tmp_path)]
     assert [one.tenant for one in found] == ["acme"]
     assert [generation_of(fleet, place).number for place in places] == [2, 1]

@@ -7,7 +7,7 @@ from state.errors import FencedError, NotFoundError, StorageError
 from state.fleet.tenant import Right
 from state.stores.fleet.leases import Commit, Leases, Spent
 from state.stores.fleet.places import Places
-from state.stores.fleet.schedule import DREAM, Job, Schedule
+from state.stores.fleet.schedule import Schedule
 from state.stores.fleet.tenants import Tenants, Tokens
 from state.stores.generations.folder_objects import FolderObjects
 from tests.daemon.fleet.upkeep.kept import Kept
@@ -24,7 +24,7 @@ def filled(fleet: Kept, name: str) -> None:
         fleet.commit(place, "milk")
         fleet.commit(place, "honey")
         fleet.arrive(place, "sugar")
-        Schedule(fleet.database).queue(Job(place.id, DREAM, "interval", ""))
+        Schedule(fleet.database).queue(place.id)
 
 
 def everything(fleet: Kept, tenant: str) -> dict[str, object]:

@@ -1,7 +1,6 @@
 """The status says how the whole fleet stands, and names what is wrong; the metrics say the same to Prometheus."""
 
 import re
-import threading
 import time
 from datetime import timedelta
 
@@ -11,16 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from daemon.fleet.upkeep import metrics
 from daemon.fleet.upkeep.metrics import FleetMetrics
 from daemon.fleet.upkeep.status import FleetStatus, fleet_status
-from daemon.fleet.workers.sweeper import Sweeper
 from daemon.observability.metrics import Metrics
-from daemon.service.schedule import Thresholds
 from state.codec import encode
 from state.fleet.workspace import Worker
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Leases, Spent
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
-from state.stores.fleet.schedule import DREAM, Job, Schedule
+from state.stores.fleet.schedule import Schedule
 from tests.daemon.fleet.upkeep.kept import Kept
 
 SECRET = "the cellar's code is 4711"
@@ -67,7 +64,7 @@ def test_it_counts_workspaces_by_how_they_stand_and_never_shows_a_word_of_theirs
     acme = fleet.tenant("acme")
     due, queued, owned, rests = (fleet.place(acme, name) for name in ("due", "queued", "owned", "rests"))
     fleet.arrive(due, SECRET)
-    Schedule(fleet.database).queue(Job(queued.id, DREAM, "interval", ""))
+    Schedule(fleet.database).queue(queued.id)
     fleet.lease(owned)
     fleet.commit(rests, SECRET, spent=Spent(1, 2, 300, 0.5))
     status = status_of(fleet)
@@ -92,7 +89,7 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     age(fleet, "inbox", "at", 90)
     fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spent(1, 1, 10, 3.0))
     Leases(fleet.database).settle_failed(fleet.place(acme, "bad").id, "the model said no")
-    Schedule(fleet.database).queue(Job(fleet.place(acme, "stuck").id, DREAM, "interval", ""))
+    Schedule(fleet.database).queue(fleet.place(acme, "stuck").id)
     fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '1 hour'")
     fleet.sessions[0].beat(Condition(problem="the object store cannot be reached"))
     status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
@@ -113,15 +110,12 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     ]
 
 
-def test_the_end_of_a_session_without_a_note_waits_for_one_and_is_no_problem(fleet: Kept) -> None:
+def test_the_end_of_a_session_without_a_note_is_no_problem_while_it_waits(fleet: Kept) -> None:
     fleet.live()
     gateway(fleet)
     place = fleet.place(fleet.tenant("acme"), "notes")
     fleet.commit(place, "tea")
     Inbox(fleet.database).put([Arrival(place.id, place.tenant, "session_end", "k", "{}")])
-    sweeper = Sweeper(fleet.database, lambda: fleet.config, Thresholds, threading.Event())
-    sweeper.tick()
-    assert fleet.rows("SELECT due_at, queued_at FROM workspaces") == [{"due_at": None, "queued_at": None}]
     age(fleet, "inbox", "at", 600)
     status = status_of(fleet)
     assert (status.inbox.waiting, status.inbox.oldest_seconds) == (1, 0.0)

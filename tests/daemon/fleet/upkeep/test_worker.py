@@ -12,7 +12,7 @@ import pytest
 from daemon.fleet.upkeep.status import fleet_status
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Processes
-from state.stores.fleet.schedule import CONSOLIDATE, Job, Schedule
+from state.stores.fleet.schedule import Schedule
 from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.kept import Kept
@@ -34,7 +34,7 @@ def test_a_worker_names_what_it_commits_and_finishes_what_was_closed(fleet: Kept
     fleet.die()
     place = fleet.place(acme, "notes")
     fleet.arrive(place, "coffee")
-    Schedule(fleet.database).queue(Job(place.id, CONSOLIDATE, "", ""))
+    Schedule(fleet.database).queue(place.id)
     words = [sys.executable, "-m", "daemon", "worker"]
     worker = subprocess.Popen(words, env=dict(os.environ), stderr=subprocess.PIPE)
     try:

@@ -38,7 +38,7 @@ def hasten(alive: float) -> None:
 
 HASTY = (f"{__name__}:hasten", [3.0])
 # A job whose worker died is taken for lost some time after it began, and its workspace is looked at again after this.
-FOUND_SECONDS = schedule._BEGIN_SECONDS + 4 * sweeper._POSTPONED.total_seconds()
+FOUND_SECONDS = schedule._BEGIN_SECONDS + sweeper._NET_SECONDS
 
 
 def test_what_a_killed_worker_acknowledged_another_one_has(fleet: Fleet) -> None:

@@ -1,5 +1,6 @@
 """What was forgotten lies in no object and on no disk, whoever dies on the way."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -55,25 +56,18 @@ def test_who_takes_over_finishes_an_erasure(fleet: Fleet, monkeypatch: pytest.Mo
         fleet.database.rows("UPDATE workspaces SET owner = NULL")
         row = fleet.row(place)
         assert row["due_at"] is not None
-        assert '"erasing":"' in row["facts"]
+        assert row["erasing_at"] is not None
         # Half a minute later the schedule wants a pass, which whoever owns it then does.
-        monkeypatch.setattr(owned_module, "_ERASED_AGAIN_SECONDS", -1e9)
-        monkeypatch.setattr("daemon.fleet.workers.decision._ERASING_FOR", _no_time())
+        monkeypatch.setattr(owned_module, "_ERASED_AGAIN", timedelta(0))
         fleet.database.rows("UPDATE workspaces SET due_at = clock_timestamp() - interval '1 second'")
-        assert Sweeper(first.database, lambda: first.config, first.thresholds, first.stopping).tick() == 1
+        assert Sweeper(first.database, first.stopping).tick() == 1
         assert fleet.row(place)["queued_at"] is not None
         with fleet.worker() as second:
-            second.run_job("consolidate", place.id, "")
+            second.run_job(place.id)
             assert fleet.holds(PLACE) == []
-            assert '"erasing":null' in fleet.row(place)["facts"]
+            assert fleet.row(place)["erasing_at"] is None
     assert fleet.crystals(place) == ["Ada prefers tea"]
 
 
 def _die(*_: object) -> None:
     raise UnreachableError("the store is away", "try again")
-
-
-def _no_time() -> object:
-    from datetime import timedelta
-
-    return timedelta(0)
