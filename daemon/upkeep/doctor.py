@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 from daemon.config.beside import start_beside
 from daemon.config.settings import Config
@@ -55,16 +56,14 @@ def examine(
     yield finding
     yield from _model(config, look_up)
     yield from _readable(service(), "service")
-    closed = list(_files(workspace))
-    yield from closed
-    is_read = all(one.about != "MEMORY.md" or one.level is not Level.PROBLEM for one in closed)
-    broken = [one for one in _broken(workspace, config) if is_read or one.about != "MEMORY.md"]
-    yield from broken
-    is_read = is_read and all(one.about != "MEMORY.md" for one in broken)
-    if not any(finding.about == "state.db" for finding in broken):  # opening it would finish what is torn
-        for finding in watched(look or partial(_here, workspace, config), workspace):
-            if is_read or finding.about != "MEMORY.md":  # once is enough
-                yield finding
+    told = set[str]()
+    for finding in chain(_files(workspace), _broken(workspace, config)):
+        if finding.about != "MEMORY.md" or finding.about not in told:  # once is enough
+            yield finding
+        told |= {finding.about} if finding.level is Level.PROBLEM else set()
+    if "state.db" not in told:  # opening it would finish what is torn
+        found = watched(look or partial(_here, workspace, config), workspace)
+        yield from (one for one in found if one.about != "MEMORY.md" or one.about not in told)
     yield from _readable(_notes(workspace), "notes")
 
 
@@ -185,18 +184,9 @@ def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
 
 
 def _document(workspace: Workspace) -> Iterator[Finding]:
-    disk = workspace.disk()
-    content = disk.read_optional(workspace.document)
-    elsewise = f"move it away and run 'dreamd restore', or {REPAIR}"
-    try:
-        text = (content or b"").decode()
-    except UnicodeDecodeError as error:
-        what = f"MEMORY.md: byte {error.start} is not UTF-8"
-        yield Finding("MEMORY.md", Level.PROBLEM, what, f"save it as UTF-8, or {elsewise}")
-        return
-    if "\0" in text:
-        yield Finding("MEMORY.md", Level.PROBLEM, "MEMORY.md holds NUL bytes, so it is no text", elsewise)
-        return
+    """Say how long MEMORY.md is, and what stands in the way of writing it; a repair knows whether it is damaged."""
+    content = workspace.disk().read_optional(workspace.document)
+    text = (content or b"").decode(errors="replace")
     if is_conflicted(text):
         yield Finding("MEMORY.md", Level.PROBLEM, TORN, RESOLVE)
         return

@@ -151,14 +151,14 @@ def _memory(store: Store) -> Iterator[Finding]:
     from daemon.upkeep.repair.document import wrong_with
 
     last, _ = store.lineage.standing()
-    if not last:
-        return
     try:
-        wrong = wrong_with(store.disk.read_optional(store.workspace.document), store.memory.text(last))
+        wanted = store.memory.text(last) if last else None
+        wrong = wrong_with(store.disk.read_optional(store.workspace.document), wanted)
     except DreamdError:
         return
     if wrong:
-        yield Finding("MEMORY.md", Level.PROBLEM, f"MEMORY.md {wrong}", f"{REPAIR}, or 'dreamd restore {last}'")
+        again = f", or 'dreamd restore {last}'" if last else ""
+        yield Finding("MEMORY.md", Level.PROBLEM, f"MEMORY.md {wrong}", f"{REPAIR}{again}")
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:
