@@ -178,7 +178,7 @@ def _session(workload: Workload, rng: random.Random, number: int, session: int) 
 
 def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], bool]:
     """Return a function that does a deed, waits for the service to be told, and says whether it was."""
-    from daemon.api.operations.dreams import DreamNow, dream_now
+    from daemon.api.operations.dreams import dream_now
     from daemon.config.registry import name_of
 
     def act(deed: Deed) -> bool:
@@ -186,7 +186,7 @@ def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> 
         name = name_of(workspace.root)
         if deed.kind == "end":
             with service.open(name, lambda _: None) as access:
-                dream_now.run(access, DreamNow(reason="session-end", wait=False))
+                dream_now.run(access, reason="session-end", wait=False)
             return True
         if deed.kind == "note":
             NoteInbox(workspace).append(Note(deed.text, time_.now()))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from benchmarks.fleet import Ground, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
 from benchmarks.workload import Workload, fill
-from daemon.api.operations.search import Search, memory_search
+from daemon.api.operations.search import memory_search
 from daemon.config.settings import Config
 from daemon.dream.run import Mode
 from daemon.fleet.connections import Connections
@@ -79,7 +79,7 @@ class Cold:
         """Search, and return the seconds until the answer."""
         began = time.perf_counter()
         with self.worker.open(place.handle, lambda _: None) as access:
-            access.run(memory_search, Search(query=query))
+            access.run(memory_search, memory_search.bind(query))
         return time.perf_counter() - began
 
     def give_back(self) -> None:

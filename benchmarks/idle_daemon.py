@@ -56,22 +56,24 @@ def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "lis
 
 def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
     """Search once in each."""
-    from daemon.api.operations.search import Search, memory_search
+    from daemon.api.operations.search import memory_search
 
     for workspace in workspaces:
-        running.client.call(workspace.root, memory_search, Search(query="where is the gateway's certificate?"))
+        running.client.call(
+            workspace.root, memory_search, memory_search.bind(query="where is the gateway's certificate?")
+        )
 
 
 def dreamt(running: Daemon, workspaces: "list[Workspace]", workload: Workload, batch: int) -> None:
     """Dream once in each, over a few notes."""
-    from daemon.api.operations.dreams import DreamNow, dream_now
+    from daemon.api.operations.dreams import dream_now
     from state.stores.history.inbox import NoteInbox
 
     for number, workspace in enumerate(workspaces):
         log = NoteInbox(workspace)
         for note in workload.notes(batch + number, NOTES, datetime.now(UTC)):
             log.append(replace(note, at=datetime.now(UTC)))
-        _dreamt(partial(running.client.call, workspace.root, dream_now, DreamNow()))
+        _dreamt(partial(running.client.call, workspace.root, dream_now, dream_now.bind()))
 
 
 def _dreamt(ask: "Callable[[], object]") -> None:

@@ -117,9 +117,11 @@ def prepared(place: Path, workload: Workload, count: int) -> "tuple[list[Workspa
 
 def asked(running: Daemon) -> Callable[["Workspace", str], None]:
     """Return a function that takes a note over the daemon's socket."""
-    from daemon.api.operations.notes import TakeNote, working_memory_note
+    from daemon.api.operations.notes import working_memory_note
 
-    return lambda workspace, text: void(running.client.call(workspace.root, working_memory_note, TakeNote(note=text)))
+    return lambda workspace, text: void(
+        running.client.call(workspace.root, working_memory_note, working_memory_note.bind(note=text))
+    )
 
 
 def appended(workspace: "Workspace", text: str) -> None:

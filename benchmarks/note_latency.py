@@ -204,13 +204,13 @@ async def with_daemon(one: Agent, running: Daemon, workspace: "Workspace", count
 
 async def beside_dreams(one: Agent, running: Daemon, workspace: "Workspace", count: int) -> tuple[Timed, int]:
     """Take notes while the daemon dreams in this workspace; return the times, and how many dreams."""
-    from daemon.api.operations.dreams import DreamNow, dream_now
+    from daemon.api.operations.dreams import dream_now
 
     timed, dreams = Timed(), 0
     while len(timed.seconds) < count:
         running.settle()
         await one.note()
-        running.client.call(workspace.root, dream_now, DreamNow(wait=False))
+        running.client.call(workspace.root, dream_now, dream_now.bind(wait=False))
         dreams += 1
         while running.dreaming():
             timed.seconds.append(await one.note())

@@ -16,14 +16,14 @@ from state.errors import BusyError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.api.operations.operation import Operation, Request
+    from daemon.api.operations.operation import Operation
+    from daemon.api.operations.request import Request
     from daemon.dream.run import Mode, Outcome
     from daemon.workspace.files import WorkspaceFiles
     from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
     from daemon.workspace.vector_index import Embedding
 
-RequestT = TypeVar("RequestT", bound="Request")
 ReplyT = TypeVar("ReplyT")
 
 
@@ -50,7 +50,7 @@ class WorkspaceAccess(Protocol):
     def notices(self) -> list[str]:
         """What a person should know of this call; complete when the call has ended."""
 
-    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+    def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Return the operation's reply, wherever it is done. Raise what the operation raises."""
 
     def read(self) -> "AbstractContextManager[Store]":
@@ -118,9 +118,9 @@ class LocalAccess:
 
         return WorkspaceFiles(self.workspace)
 
-    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+    def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run the operation in this process."""
-        return operation.run(self, request)
+        return operation.answer(self, request)
 
     @contextmanager
     def read(self) -> "Iterator[Store]":

@@ -24,9 +24,9 @@ from daemon.dream.progress import Step
 from state.errors import BusyError, DreamdError, StorageError, error_of
 
 if TYPE_CHECKING:
-    from daemon.api.operations.operation import Operation, Request
+    from daemon.api.operations.operation import Operation
+    from daemon.api.operations.request import Request
 
-RequestT = TypeVar("RequestT", bound="Request")
 ReplyT = TypeVar("ReplyT")
 
 NDJSON = "application/x-ndjson"
@@ -71,8 +71,8 @@ class Client:
     def call(
         self,
         root: Path,
-        operation: "Operation[RequestT, ReplyT]",
-        request: RequestT,
+        operation: "Operation[..., ReplyT]",
+        request: "Request",
         on_step: Callable[[Step], None] = lambda _: None,
         on_notice: Callable[[str], None] = lambda _: None,
         *,
@@ -150,8 +150,8 @@ def reply_over(
     connection: http.client.HTTPConnection,
     workspace: str,
     headers: Mapping[str, str],
-    operation: "Operation[RequestT, ReplyT]",
-    request: RequestT,
+    operation: "Operation[..., ReplyT]",
+    request: "Request",
     on_step: Callable[[Step], None],
     on_notice: Callable[[str], None],
 ) -> ReplyT:

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from daemon.api.access import LocalAccess
 from daemon.api.client import LostError, NoDaemonError, SandboxedError, daemon
@@ -17,9 +17,10 @@ from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.api.operations.operation import Operation, Request
+    from daemon.api.operations.operation import Operation
+    from daemon.api.operations.request import Request
 
-RequestT = TypeVar("RequestT", bound="Request")
+P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT")
 
 KEEPER = "dreamd serve"
@@ -43,8 +44,9 @@ class Caller:
     on_notice: Callable[[str], None] = lambda _: None
     own_config: bool = False
 
-    def ask(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+    def ask(self, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs) -> ReplyT:
         """Return the operation's reply. Raise what it raises, and BusyError if another process has the workspace."""
+        request = operation.bind(*args, **kwargs)
         ran_here = False
 
         def here() -> ReplyT:
@@ -57,7 +59,7 @@ class Caller:
             self.on_notice("the daemon did it, with its own configuration; that of this call was not used")
         return reply
 
-    def _run_here(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+    def _run_here(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         access = LocalAccess(self.workspace, self.config, self.command, self.on_step)
         try:
             with access:
@@ -69,8 +71,8 @@ class Caller:
 
 def dispatch(
     workspace: Workspace,
-    operation: "Operation[RequestT, ReplyT]",
-    request: RequestT,
+    operation: "Operation[..., ReplyT]",
+    request: "Request",
     here: Callable[[], ReplyT],
     on_step: Callable[[Step], None],
     on_notice: Callable[[str], None],

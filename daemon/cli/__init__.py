@@ -100,7 +100,7 @@ def _run(words: Sequence[str]) -> int:
     arguments = command.plain(rest) if hasattr(command, "plain") else None
     if arguments is not None:
         return int(command.run(arguments))
-    from daemon.cli.parsing import parser_of, usage_error
+    from daemon.cli.parsing import as_arguments, parser_of
 
     parser = parser_of(f"dreamd {name}", command.__doc__)
     command.add(parser)
@@ -108,9 +108,9 @@ def _run(words: Sequence[str]) -> int:
     arguments = parser.parse_intermixed_args(rest)
     try:
         return int(command.run(arguments))
-    except ValueError as error:
-        if (misused := usage_error(error, parser)) is not None:
-            raise misused from None  # the error holds the values
+    except UsageError as error:
+        if "fields" in error.details:
+            raise as_arguments(error, parser) from error
         raise
 
 

@@ -36,14 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _in_force(arguments: argparse.Namespace) -> "Configuration":
-    from daemon.api.operations.setup import LONGEST_KEY, ConfigurationRequest, configuration, in_force
+    from daemon.api.operations.setup import LONGEST_KEY, configuration, in_force
     from daemon.config.layers import configured_here
 
     key = arguments.key[:LONGEST_KEY]  # what is longer is no key, and neither is this then
     has_own = arguments.config is not None or configured_here(os.environ)
     if has_own or not _is_in_workspace(arguments):
         return in_force(config_of(arguments), key)
-    return caller_of(arguments, "config").ask(configuration, ConfigurationRequest(key=key))
+    return caller_of(arguments, "config").ask(configuration, key=key)
 
 
 def _is_in_workspace(arguments: argparse.Namespace) -> bool:

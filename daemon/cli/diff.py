@@ -21,10 +21,10 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.versions) > 2 or (arguments.file and arguments.versions):
         raise UsageError("name one version, or two, or --file", "see 'dreamd diff --help'")
     caller = caller_of(arguments, "diff")
-    from daemon.api.operations.versions import Compare, diff
+    from daemon.api.operations.versions import diff
 
     *old, new = arguments.versions or [None]
-    difference = caller.ask(diff, Compare(old=old[0] if old else None, new=new, file=arguments.file))
+    difference = caller.ask(diff, old=old[0] if old else None, new=new, file=arguments.file)
     if arguments.json:
         show_json({"from": difference.old, "to": difference.new, "diff": difference.diff})
     elif difference.diff:

@@ -73,13 +73,13 @@ def _show(finding: "Finding") -> None:
 
 def _repair(arguments: argparse.Namespace) -> int:
     """Mend, or say what would be done; print what was wrong, what came of it, what is left and what was kept."""
-    from daemon.api.operations.upkeep import RepairRequest, repair_workspace
+    from daemon.api.operations.upkeep import repair_workspace
     from daemon.upkeep.examine import Level
 
     if not arguments.dry_run:
         _reopen_state_folder(arguments)
     caller = _caller(arguments)
-    done = caller.ask(repair_workspace, RepairRequest(dry=arguments.dry_run))
+    done = caller.ask(repair_workspace, dry=arguments.dry_run)
     _notify_daemon(caller)
     if arguments.json:
         show_json(done)
@@ -123,20 +123,18 @@ def _notify_daemon(caller: "Caller") -> None:
 
     from daemon.api.client import daemon
     from daemon.api.operations.dreams import dream_status
-    from daemon.api.operations.operation import Nothing
     from state.errors import DreamdError
 
     with suppress(DreamdError):
         if (client := daemon()) is not None:
-            client.call(caller.workspace.root, dream_status, Nothing())
+            client.call(caller.workspace.root, dream_status, dream_status.bind())
 
 
 def _stores(arguments: argparse.Namespace) -> "tuple[Finding, ...]":
     """Yield findings about the open stores, by the daemon or by this process."""
-    from daemon.api.operations.operation import Nothing
     from daemon.api.operations.upkeep import examine
 
-    return _caller(arguments).ask(examine, Nothing()).findings
+    return _caller(arguments).ask(examine).findings
 
 
 def _caller(arguments: argparse.Namespace) -> "Caller":

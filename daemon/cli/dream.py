@@ -38,15 +38,13 @@ def run(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
     arguments.everywhere = False  # it is named now
-    from daemon.api.operations.dreams import DreamNow, dream_now
+    from daemon.api.operations.dreams import dream_now
     from daemon.dream.run import Mode
 
     mode = Mode.DRY if arguments.dry_run else None
     with working("dreaming…") as tell:
         caller = caller_of(arguments, "dream", _steps(tell))
-        outcome = caller.ask(
-            dream_now, DreamNow(reason=arguments.reason, mode=mode, wait=not arguments.no_wait)
-        ).outcome
+        outcome = caller.ask(dream_now, reason=arguments.reason, mode=mode, wait=not arguments.no_wait).outcome
     if outcome is None:
         show_json({"queued": True}) if arguments.json else out("the daemon dreams when it comes to it")
         return 0

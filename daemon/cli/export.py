@@ -70,13 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _exported(caller: "Caller") -> "Exported":
     """Export into the workspace, after a dream that runs. Raise BusyError if that takes too long."""
-    from daemon.api.operations.upkeep import Export, export_archive
+    from daemon.api.operations.upkeep import export_archive
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
     waiting = False
     while True:
         try:
-            return caller.ask(export_archive, Export(process=os.getpid()))
+            return caller.ask(export_archive, process=os.getpid())
         except NotKeptError:
             raise
         except BusyError as error:

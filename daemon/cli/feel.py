@@ -16,9 +16,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raise it, and print the levels that it leads to."""
     caller = caller_of(arguments, "feel")
-    from daemon.api.operations.notes import Feel, feel_event
+    from daemon.api.operations.notes import feel_event
     from state.signals.hormones import Feeling
 
-    levels = caller.ask(feel_event, Feel(event=Feeling(arguments.event), because=arguments.because))
+    levels = caller.ask(feel_event, event=Feeling(arguments.event), because=arguments.because)
     show_levels(levels, as_json=arguments.json)
     return 0

@@ -56,30 +56,24 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--lift takes no --words, --except or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
     caller = caller_of(arguments, "forget", _show_step)
-    from daemon.api.operations.upkeep import ForgetText, forget_text
+    from daemon.api.operations.upkeep import forget_text
 
-    request = ForgetText(
-        text=text,
-        words=arguments.words,
-        kept=tuple(arguments.kept),
-        dry_run=arguments.dry_run,
-        lift=arguments.lift,
-        confirm=True,
-    )
+    wish = {"text": text, "words": arguments.words, "dry_run": arguments.dry_run, "lift": arguments.lift}
+    kept = list[str](arguments.kept)
     if not (arguments.yes or arguments.dry_run or arguments.lift):
         if not can_ask():
             raise UsageError(
                 "what is forgotten cannot be brought back", "say --yes, or --dry-run to see what would go"
             )
-        tried = caller.ask(forget_text, request.model_copy(update={"dry_run": True}))
+        tried = caller.ask(forget_text, text, arguments.words, tuple(kept), dry_run=True)
         for row, _ in _gone(tried):
             say(row)  # stdout is for the result
-        kept = _asked_what_stays(tried)
-        if kept is None:
+        stays = _asked_what_stays(tried)
+        if stays is None:
             say("nothing was changed")
             return UsageError.exit_status
-        request = request.model_copy(update={"kept": (*request.kept, *kept)})
-    receipt = caller.ask(forget_text, request)
+        kept += stays
+    receipt = caller.ask(forget_text, **wish, kept=tuple(kept), confirm=True)
     show_json(receipt) if arguments.json else _show(receipt)
     return 0 if receipt.clean else 1
 

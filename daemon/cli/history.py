@@ -15,9 +15,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
     caller = caller_of(arguments, "history")
-    from daemon.api.operations.versions import History, history
+    from daemon.api.operations.versions import history
 
-    versions = caller.ask(history, History(limit=arguments.limit)).versions
+    versions = caller.ask(history, limit=arguments.limit).versions
     if arguments.json:
         show_json(versions)
     elif versions:

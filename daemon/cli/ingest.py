@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from daemon.cli.parsing import caller_of, plain_arguments, takes_workspace, workspace_of
 from state.agents import TRIED
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from daemon.api.dispatch import Caller
-    from daemon.api.operations.operation import Operation, Request
+    from daemon.api.operations.operation import Operation
     from daemon.ingest.agent_hooks import Hook
     from state.stores.disk.workspace import Workspace
 
-    RequestT = TypeVar("RequestT", bound=Request)
+    P = ParamSpec("P")
     ReplyT = TypeVar("ReplyT")
 
 # A daemon often takes in for a moment what was just written; a dream may take longer than anybody waits.
@@ -91,13 +91,13 @@ def run(arguments: "argparse.Namespace") -> int:
         raise UsageError("--mine and --yes go with --found", "see 'dreamd ingest --help'")
     if not arguments.paths:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
-    from daemon.api.operations.notes import Ingest, ingest
+    from daemon.api.operations.notes import ingest
     from daemon.cli.terminal import counted, out, say, show_json, working
 
     with working("reading…") as tell:
         caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
         paths = tuple(str(path.absolute()) for path in arguments.paths)
-        done = ask_patiently(caller, ingest, Ingest(paths=paths))
+        done = ask_patiently(caller, ingest, paths=paths)
     for problem in done.problems:
         say(f"problem: {problem}")
     if arguments.json:
@@ -108,14 +108,16 @@ def run(arguments: "argparse.Namespace") -> int:
     return 1 if done.unread == done.files else 0
 
 
-def ask_patiently(caller: "Caller", operation: "Operation[RequestT, ReplyT]", request: "RequestT") -> "ReplyT":
+def ask_patiently(
+    caller: "Caller", operation: "Operation[P, ReplyT]", *args: "P.args", **kwargs: "P.kwargs"
+) -> "ReplyT":
     """Ask the caller, and again for a while if the daemon is busy; raise BusyError if it stays so."""
     from daemon.api.client import daemon
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return caller.ask(operation, request)
+            return caller.ask(operation, *args, **kwargs)
         except BusyError:
             if daemon() is None or time.monotonic() >= deadline:
                 raise

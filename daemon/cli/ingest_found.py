@@ -76,7 +76,7 @@ def _said_to_be_own(
 
 
 def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "TakenIn":
-    from daemon.api.operations.notes import ExistingFile, TakeIn, take_in
+    from daemon.api.operations.notes import ExistingFile, take_in
 
     files = tuple(
         ExistingFile(path=os.path.abspath(path), kind=one.kind, own=one.own)  # noqa: PTH100 - links stay
@@ -88,7 +88,7 @@ def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "T
         raise UsageError("no file of these has a name in UTF-8", "rename them")
     with working("reading…") as tell:
         caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
-        taken = ask_patiently(caller, take_in, TakeIn(files=files))
+        taken = ask_patiently(caller, take_in, files=files)
     for problem in taken.problems:
         say(f"problem: {problem}")
     if taken.more_problems:

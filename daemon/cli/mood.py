@@ -21,9 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print them."""
     caller = caller_of(arguments, "mood")
     from daemon.api.operations.notes import current_mood
-    from daemon.api.operations.operation import Nothing
 
-    show_levels(caller.ask(current_mood, Nothing()), as_json=arguments.json)
+    show_levels(caller.ask(current_mood), as_json=arguments.json)
     return 0
 
 

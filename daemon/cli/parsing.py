@@ -21,11 +21,10 @@ from state.stores.disk.workspace import SCRATCH, Workspace
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
     from daemon.api.dispatch import Caller
-    from daemon.api.operations.operation import Request
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
 
@@ -44,24 +43,12 @@ def parser_of(prog: str, description: str | None) -> "argparse.ArgumentParser":
     return Parser(prog=prog, description=description, allow_abbrev=False)
 
 
-def usage_error(error: ValueError, parser: "argparse.ArgumentParser") -> UsageError | None:
-    """Return the error that names the wrong arguments if they failed to make the request of an operation."""
-    from pydantic import ValidationError
+def as_arguments(error: UsageError, parser: "argparse.ArgumentParser") -> UsageError:
+    """Return the error, which names fields of a request, by the names that these have on the command line."""
+    from daemon.api.operations.operation import FieldsError
 
-    if not isinstance(error, ValidationError):
-        return None
-    from daemon.api.operations import operation
-    from state.codec import problems_of
-
-    if error.title not in _names(operation.Request):
-        return None
-    return operation.FieldsError({_argument(parser, field): problem for field, problem in problems_of(error)})
-
-
-def _names(kind: "type[Request]") -> "Iterator[str]":
-    yield kind.__name__
-    for one in kind.__subclasses__():
-        yield from _names(one)
+    fields: dict[str, str] = dict(error.details["fields"])  # type: ignore[call-overload]
+    return FieldsError({_argument(parser, field): problem for field, problem in fields.items()})
 
 
 def _argument(parser: "argparse.ArgumentParser", field: str) -> str:

@@ -15,9 +15,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Restore it, and print what that changed."""
     caller = caller_of(arguments, "restore")
-    from daemon.api.operations.versions import Restore, restore_version, unified_diff
+    from daemon.api.operations.versions import restore_version, unified_diff
 
-    done = caller.ask(restore_version, Restore(version=arguments.version))
+    done = caller.ask(restore_version, version=arguments.version)
     dream = done.dream
     if arguments.json:
         show_json(dream)

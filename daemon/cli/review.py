@@ -6,10 +6,10 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from daemon.cli.dream import changes as dream_changes
 from daemon.cli.parsing import caller_of, takes_workspace, workspace_of
@@ -19,7 +19,7 @@ from state.stores.disk.syscalls import storage_errors
 
 if TYPE_CHECKING:
     from daemon.api.dispatch import Caller
-    from daemon.api.operations.changes import ChangesDecided, ChangeToReview, DecideChanges
+    from daemon.api.operations.changes import ChangesDecided, ChangeToReview
     from daemon.api.operations.versions import Decided
     from state.dream import Dream
     from state.stores.disk.workspace import Workspace
@@ -80,10 +80,9 @@ class Waiting:
 
 def _waiting(caller: "Caller") -> Waiting:
     from daemon.api.operations.changes import changes
-    from daemon.api.operations.operation import Nothing
-    from daemon.api.operations.versions import Proposals, proposals
+    from daemon.api.operations.versions import proposals
 
-    return Waiting(caller.ask(proposals, Proposals()).dreams, caller.ask(changes, Nothing()).changes)
+    return Waiting(caller.ask(proposals).dreams, caller.ask(changes).changes)
 
 
 def _chosen(waiting: Waiting, arguments: argparse.Namespace) -> Waiting:
@@ -132,35 +131,32 @@ def _meant(waiting: Waiting, verdict: str, arguments: argparse.Namespace) -> Wai
 
 
 def _decide(caller: "Caller", verdict: str, meant: Waiting, *, as_json: bool) -> int:
-    from daemon.api.operations.changes import DecideChanges
-    from daemon.api.operations.versions import Decide, decide
+    from daemon.api.operations.versions import decide
 
     if meant.proposals and verdict not in {"approve", "decline"}:
         raise UsageError(f"a proposal cannot be {verdict!r}", "approve or decline it")
     proposals = [
-        caller.ask(decide, Decide(dream=one.id, verdict="approve" if verdict == "approve" else "decline"))
+        caller.ask(decide, dream=one.id, verdict="approve" if verdict == "approve" else "decline")
         for one in meant.proposals
     ]
     done = None
     if meant.changes:
         numbers = tuple(one.number for one in meant.changes)
-        done = _ask(caller, DecideChanges.model_validate({verdict: numbers}))
+        done = _ask(caller, {verdict: numbers})
     return _told(proposals, done, as_json=as_json)
 
 
 def _reopen(caller: "Caller", arguments: argparse.Namespace) -> int:
     """Take decisions back, of changes by their numbers: no list shows them any more."""
-    from daemon.api.operations.changes import DecideChanges
-
     if not arguments.names or not all(_is_number(name) and int(name) for name in arguments.names):
         raise UsageError("name the changes to reopen by their numbers", "'dreamd review --reopen 3'")
-    return _told([], _ask(caller, DecideChanges(reopen=tuple(map(int, arguments.names)))), as_json=arguments.json)
+    return _told([], _ask(caller, {"reopen": tuple(map(int, arguments.names))}), as_json=arguments.json)
 
 
-def _ask(caller: "Caller", request: "DecideChanges") -> "ChangesDecided":
+def _ask(caller: "Caller", decisions: "Mapping[str, Any]") -> "ChangesDecided":
     from daemon.api.operations.changes import decide
 
-    return caller.ask(decide, request)
+    return caller.ask(decide, **decisions)
 
 
 def _by_text(caller: "Caller", waiting: Waiting, arguments: argparse.Namespace) -> int:
@@ -199,7 +195,7 @@ def _carried_out(caller: "Caller", waiting: Waiting, text: str, *, as_json: bool
     todo = read(text, waiting.changes)
     if todo.is_empty:
         raise NothingToDoError("nothing is decided, so nothing has changed", "change the word before a number")
-    return _told([], _ask(caller, todo.request()), as_json=as_json)
+    return _told([], _ask(caller, todo.decisions()), as_json=as_json)
 
 
 def _text_of(file: Path) -> str:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from daemon.cli.review_view import cited, heading
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from daemon.api.operations.changes import ChangeToReview, DecideChanges
+    from daemon.api.operations.changes import ChangeToReview
 
 KEEP = "skip"
 # For each word that may stand before a number the field of the request; `edit` is approval in other words.
@@ -36,12 +36,12 @@ class Todo:
         """Whether nothing is decided."""
         return not any(self.numbers.values())
 
-    def request(self) -> "DecideChanges":
-        """Return the decisions as a request."""
-        from daemon.api.operations.changes import DecideChanges, OwnText
+    def decisions(self) -> dict[str, Any]:
+        """Return the decisions as the operation takes them."""
+        from daemon.api.operations.changes import OwnText
 
         texts = tuple(OwnText(number=number, text=text) for number, text in self.texts.items())
-        return DecideChanges.model_validate({**self.numbers, "texts": texts})
+        return {**self.numbers, "texts": texts}
 
 
 def written(changes: "Sequence[ChangeToReview]") -> str:

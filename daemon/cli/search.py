@@ -43,11 +43,12 @@ def run(arguments: argparse.Namespace) -> int:
     minute may then be missed, and the search leaves no trace.
     """
     caller = caller_of(arguments, "search")
-    from daemon.api.operations.search import Search, memory_search
+    from daemon.api.operations.search import memory_search
     from state.crystals.crystal import Kind, Origin
     from state.trust import Trust
 
-    request = Search(
+    reply = caller.ask(
+        memory_search,
         query=" ".join(arguments.query),
         limit=arguments.limit,
         origin=_named(Origin, "origin", arguments.origin),
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         archived=arguments.archived,
         explain=arguments.explain,
     )
-    _show(caller.ask(memory_search, request), as_json=arguments.json)
+    _show(reply, as_json=arguments.json)
     return 0
 
 

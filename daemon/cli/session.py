@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from daemon.api.dispatch import Caller
-    from daemon.api.operations.session_memory import Events
+    from daemon.api.operations.sessions import Events
     from daemon.sessions.answers import Restored, SessionStats, SessionSummary
     from state.sessions.item import Item
 
@@ -61,10 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.api.operations.session_items import Part
-    from daemon.api.operations.session_memory import list_
+    from daemon.api.operations.sessions import session_list
 
-    sessions = _all(lambda cursor: caller.ask(list_, Part(limit=MOST, cursor=cursor)), lambda part: part.sessions)
+    sessions = _all(lambda cursor: caller.ask(session_list, limit=MOST, cursor=cursor), lambda part: part.sessions)
     show_json(sessions) if arguments.json else _show_list(sessions)
     return 0
 
@@ -99,12 +98,12 @@ def _show_list(sessions: "tuple[SessionSummary, ...]") -> None:
 
 
 def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.api.operations.session_items import Listed, export
+    from daemon.api.operations.sessions import export
     from daemon.sessions.answers import Memories
 
-    request = Listed(session_id=arguments.session, limit=MOST)
     memories = _all(
-        lambda cursor: caller.ask(export, request.model_copy(update={"cursor": cursor})), lambda part: part.memories
+        lambda cursor: caller.ask(export, session_id=arguments.session, limit=MOST, cursor=cursor),
+        lambda part: part.memories,
     )
     if not memories:
         _require(caller, arguments.session)
@@ -127,9 +126,9 @@ def _show_items(memories: "tuple[Item, ...]") -> None:
 
 
 def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.api.operations.session_items import InSession, stats
+    from daemon.api.operations.sessions import stats
 
-    reply = caller.ask(stats, InSession(session_id=arguments.session))
+    reply = caller.ask(stats, session_id=arguments.session)
     if not reply.total_count:
         _require(caller, arguments.session)
     show_json(reply) if arguments.json else _show_stats(reply)
@@ -157,10 +156,9 @@ def _of(number: int, most: int | None) -> str:
 
 
 def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.api.operations.session_memory import EventsRequest, events
+    from daemon.api.operations.sessions import events
 
-    request = EventsRequest(session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
-    reply = caller.ask(events, request)
+    reply = caller.ask(events, arguments.session, arguments.memory, arguments.limit)
     show_json(reply.events) if arguments.json else _show_events(reply)
     return 0
 
@@ -174,11 +172,9 @@ def _show_events(reply: "Events") -> None:
 
 
 def _restore(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.api.operations.session_items import OfMemory
-    from daemon.api.operations.session_memory import restore
+    from daemon.api.operations.sessions import restore
 
-    request = OfMemory(session_id=arguments.session, memory_id=arguments.memory)
-    done = caller.ask(restore, request)
+    done = caller.ask(restore, session_id=arguments.session, memory_id=arguments.memory)
     show_json(done) if arguments.json else _show_restored(done)
     return 0 if done.restored else 1
 
@@ -192,9 +188,9 @@ def _show_restored(done: "Restored") -> None:
 
 def _require(caller: "Caller", session: str) -> None:
     """Raise NotFoundError unless the session was opened: its name may be misspelt."""
-    from daemon.api.operations.session_memory import EventsRequest, events
+    from daemon.api.operations.sessions import events
 
-    caller.ask(events, EventsRequest(session_id=session, limit=1))
+    caller.ask(events, session_id=session, limit=1)
 
 
 def _line(text: str) -> str:

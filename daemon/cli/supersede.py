@@ -17,9 +17,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Record it, and print both."""
     caller = caller_of(arguments, "supersede")
-    from daemon.api.operations.notes import Supersede, supersede
+    from daemon.api.operations.notes import supersede
 
-    reply = caller.ask(supersede, Supersede(older=arguments.older, newer=arguments.newer, undo=arguments.undo))
+    reply = caller.ask(supersede, older=arguments.older, newer=arguments.newer, undo=arguments.undo)
     if arguments.json:
         show_json(reply)
         return 0

@@ -19,9 +19,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the stories of the lines that are meant."""
     caller = caller_of(arguments, "why")
-    from daemon.api.operations.search import Why, memory_why
+    from daemon.api.operations.search import memory_why
 
-    stories = caller.ask(memory_why, Why(text=" ".join(arguments.text))).lines
+    stories = caller.ask(memory_why, text=" ".join(arguments.text)).lines
     if arguments.json:
         show_json(stories)
         return 0

@@ -22,9 +22,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the reasons."""
     caller = caller_of(arguments, "why-not")
-    from daemon.api.operations.search import WhyNot, memory_why_not
+    from daemon.api.operations.search import memory_why_not
 
-    answer = caller.ask(memory_why_not, WhyNot(text=" ".join(arguments.text), session=arguments.session))
+    answer = caller.ask(memory_why_not, text=" ".join(arguments.text), session=arguments.session)
     if arguments.json:
         show_json(answer)
     else:

@@ -17,9 +17,9 @@ from daemon.workspace.adoption import find_workspace
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from daemon.api.operations.operation import Operation, Request
+    from daemon.api.operations.operation import Operation
+    from daemon.api.operations.request import Request
 
-RequestT = TypeVar("RequestT", bound="Request")
 ReplyT = TypeVar("ReplyT")
 
 
@@ -28,8 +28,8 @@ class Connection(Protocol):
 
     def call(
         self,
-        operation: "Operation[RequestT, ReplyT]",
-        request: RequestT,
+        operation: "Operation[..., ReplyT]",
+        request: "Request",
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> ReplyT:
@@ -51,8 +51,8 @@ class SocketConnection:
 
     def call(
         self,
-        operation: "Operation[RequestT, ReplyT]",
-        request: RequestT,
+        operation: "Operation[..., ReplyT]",
+        request: "Request",
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> ReplyT:
@@ -86,8 +86,8 @@ class AddressConnection:
 
     def call(
         self,
-        operation: "Operation[RequestT, ReplyT]",
-        request: RequestT,
+        operation: "Operation[..., ReplyT]",
+        request: "Request",
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> ReplyT:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from pydantic import Field
 
 from daemon.api.operations.operation import AnyOperation
-from daemon.api.operations.operation import Request as OperationRequest
+from daemon.api.operations.request import Request as OperationRequest
 from daemon.api.operations.table import OPERATIONS
 from daemon.api.peer import PEER
 from daemon.http.access_policy import LOGIN_PATH, AccessPolicy

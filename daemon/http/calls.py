@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from daemon.api.access import WorkspaceAccess
     from daemon.api.daemon import DaemonApi
     from daemon.api.operations.operation import AnyOperation
-    from daemon.api.operations.operation import Request as OperationRequest
+    from daemon.api.operations.request import Request as OperationRequest
     from daemon.api.workers import Workers
     from daemon.http.access_policy import AccessPolicy
 

@@ -11,7 +11,7 @@ from state.codec import LONGEST_NAME, problems_of
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from daemon.api.operations.operation import Request
+    from daemon.api.operations.request import Request
 
 RequestT = TypeVar("RequestT", bound="Request")
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from daemon.api.daemon import MCP_PATH, DaemonApi
-from daemon.api.operations.operation import AnyOperation, Request
+from daemon.api.operations.operation import AnyOperation
+from daemon.api.operations.request import Request
 from daemon.api.workers import Limits, Workers
 from daemon.dream.progress import Step
 from state.errors import DreamdError, UsageError

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from daemon.api.operations.dreams import Dreamt
-from daemon.api.operations.search import Archived, Search, SearchHit, SearchReply, Why, WhyReply
+from daemon.api.operations.request import Request
+from daemon.api.operations.search import Archived, SearchHit, SearchReply, WhyReply
 from daemon.api.provenance import MAX_LINES, LineHistory, Removal, WrittenBy
 from daemon.dream.run import Mode
 from daemon.workspace.status import Problem, Status
@@ -52,12 +53,12 @@ def found(reply: SearchReply) -> Found:
     return Found(reply.query, reply.good, reply.arms, tuple(kept), tuple(archived), left_out)
 
 
-def rest_of_search(request: Search, reply: Found) -> str:
+def rest_of_search(request: Request, reply: Found) -> str:
     """Say what was not given, and how to ask for it."""
     if reply.left_out:
         return f"{reply.left_out} more were found, too long for one answer: ask with their words and a lower limit"
-    is_full = request.limit in (len(reply.hits), len(reply.archived))
-    return f"the limit of {request.limit} is reached: a higher one may find more" if is_full else ""
+    is_full = request.given["limit"] in (len(reply.hits), len(reply.archived))
+    return f"the limit of {request.given['limit']} is reached: a higher one may find more" if is_full else ""
 
 
 def findings_text(reply: SearchReply) -> str:
@@ -149,7 +150,7 @@ def origins(reply: WhyReply) -> LineOrigins:
     return LineOrigins(tuple(_origin(line) for line in reply.lines))
 
 
-def rest_of_why(_: Why, reply: LineOrigins) -> str:
+def rest_of_why(_: Request, reply: LineOrigins) -> str:
     """Say what was not told, and how to ask for it."""
     if len(reply.lines) >= MAX_LINES:
         return f"{MAX_LINES} lines are told at most: give more of its words, or an id"

@@ -22,7 +22,8 @@ from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from daemon.api.operations.operation import AnyOperation, FieldsError, Request
+from daemon.api.operations.operation import AnyOperation, FieldsError
+from daemon.api.operations.request import Request
 from daemon.api.workers import Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -205,7 +206,7 @@ def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
 
 def _named(request: Request, context: Context) -> Request:
     """Return the request with the agent that asks, if it has that field: as the handshake or the header says."""
-    if "agent" not in type(request).model_fields:
+    if "agent" not in request.given:
         return request
     client = context.session.client_params
     name = client.client_info.name if client else getattr(context.request, "headers", {}).get("user-agent", "")

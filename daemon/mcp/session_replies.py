@@ -6,7 +6,7 @@ Programs get all fields over HTTP, under the same names.
 
 from dataclasses import fields
 
-from daemon.api.operations import session_items, session_memory
+from daemon.api.operations import sessions
 from daemon.api.operations.operation import AnyOperation
 from daemon.mcp.tool import Tool
 from state.sessions.item import Item
@@ -48,18 +48,18 @@ _HIDDEN: dict[str, frozenset[str]] = {
 }
 # Beside those that only read. Getting a memory counts as an access.
 _REPEATABLE = (
-    session_memory.open_,
-    session_memory.close,
-    session_memory.reassess,
-    session_memory.restore,
-    session_memory.sweep,
-    session_items.promote,
-    session_items.bulk_promote,
-    session_items.clear,
-    session_items.expire,
-    session_items.relation_add,
+    sessions.open_,
+    sessions.close,
+    sessions.reassess,
+    sessions.restore,
+    sessions.sweep,
+    sessions.promote,
+    sessions.bulk_promote,
+    sessions.clear,
+    sessions.expire,
+    sessions.relation_add,
 )
-_DESTROYING = (session_memory.forget,)
+_DESTROYING = (sessions.forget,)
 
 
 def _tool(operation: AnyOperation) -> Tool:
@@ -74,17 +74,15 @@ def _tool(operation: AnyOperation) -> Tool:
 
 
 _CORE: tuple[AnyOperation, ...] = (
-    session_items.add,
-    session_items.get,
-    session_items.list_,
-    session_memory.recall,
-    session_memory.close,
+    sessions.add,
+    sessions.get,
+    sessions.list_memories,
+    sessions.recall,
+    sessions.close,
 )
-_FOR_PROGRAMS = (session_memory.events, session_memory.preview)
+_FOR_PROGRAMS = (sessions.events, sessions.preview)
 TOOLSETS: dict[str, tuple[Tool, ...]] = {
     "sessions": tuple(map(_tool, _CORE)),
-    "working_memory": tuple(_tool(one) for one in session_items.SESSION_ITEMS if one not in _CORE),
-    "session_memory": tuple(
-        _tool(one) for one in session_memory.SESSION_MINDS if one not in (*_CORE, *_FOR_PROGRAMS)
-    ),
+    "working_memory": tuple(_tool(one) for one in sessions.SESSION_ITEMS if one not in _CORE),
+    "session_memory": tuple(_tool(one) for one in sessions.SESSION_MINDS if one not in (*_CORE, *_FOR_PROGRAMS)),
 }

@@ -24,7 +24,8 @@ from daemon.api.client import daemon
 from daemon.api.dispatch import dispatch
 from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.notes import working_memory_note
-from daemon.api.operations.operation import AnyOperation, Request
+from daemon.api.operations.operation import AnyOperation
+from daemon.api.operations.request import Request
 from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -145,7 +146,7 @@ class Calls:
         workspace = self._find()
         if operation is working_memory_note:
             with LocalAccess(workspace, self._config or Config(), COMMAND) as access:
-                reply = operation.run(access, request)
+                reply = operation.answer(access, request)
                 for notice in access.notices:
                     on_notice(notice)
                 return reply
@@ -176,7 +177,7 @@ class Calls:
                 dreaming = self._dreaming
                 access.beside = dreaming if dreaming is not None and dreaming.workspace == workspace else None
                 with access:
-                    return operation.run(access, request)
+                    return operation.answer(access, request)
         finally:
             for notice in access.notices:
                 on_notice(notice)
@@ -188,7 +189,7 @@ class Calls:
             self._dreaming = access
         with access:
             try:
-                return operation.run(access, request)
+                return operation.answer(access, request)
             finally:
                 with self._turn:  # calls beside the dream end before the lock is released
                     self._dreaming = None

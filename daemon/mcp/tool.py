@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from daemon.api.operations.operation import AnyOperation, Request
+from daemon.api.operations.operation import AnyOperation
+from daemon.api.operations.request import Request
 from state.codec import plain
 
 # Keys of a schema that an agent does not need: the error for a text that is too long states the limit.

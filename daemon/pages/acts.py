@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Any
 
-from daemon.api.operations.operation import Request
+from daemon.api.operations.request import Request
 from daemon.http.logins import Session
 from daemon.observability import logs
 from daemon.pages.page import Action, Ask, Done

@@ -7,7 +7,8 @@ from urllib.parse import parse_qsl
 
 from pydantic import Field
 
-from daemon.api.operations.operation import FieldsError, Request
+from daemon.api.operations.operation import FieldsError
+from daemon.api.operations.request import Request
 from state.codec import LONGEST_NAME, problems_of
 from state.errors import UsageError
 

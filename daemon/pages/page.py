@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Nothing, Operation, Request
+from daemon.api.operations.operation import Operation
+from daemon.api.operations.request import Nothing, Request
 
-RequestT = TypeVar("RequestT", bound=Request)
+P = ParamSpec("P")
 QueryT = TypeVar("QueryT", bound=Request)
 ReplyT = TypeVar("ReplyT")
 
@@ -22,9 +23,9 @@ class Ask:
     access: WorkspaceAccess
     now: datetime
 
-    def __call__(self, operation: Operation[RequestT, ReplyT], request: RequestT) -> ReplyT:
+    def __call__(self, operation: Operation[P, ReplyT], *args: P.args, **kwargs: P.kwargs) -> ReplyT:
         """Return the operation's reply. Raise what it raises."""
-        return self.access.run(operation, request)
+        return self.access.run(operation, operation.bind(*args, **kwargs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.operation import Nothing, Request
+from daemon.api.operations.request import Request
 from daemon.pages.page import AnyPage, Ask, Done
 from daemon.pages.static_files import static_address
 from daemon.pages.templates import rendered
@@ -54,7 +54,7 @@ def page_html(
         **_frame(place, ask.now, page.title),
         "page": page,
         "query": query,
-        "status": None if fragment and done is None else ask(dream_status, Nothing()),
+        "status": None if fragment and done is None else ask(dream_status),
         "done": done,
         "notices": tuple(dict.fromkeys(ask.access.notices)),
     }

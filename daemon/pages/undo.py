@@ -3,17 +3,18 @@
 from pydantic import Field
 
 from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.operation import Nothing
-from daemon.api.operations.versions import Compare, Restore, RestoredVersion, diff, restore_version
+from daemon.api.operations.request import Request
+from daemon.api.operations.versions import RestoredVersion, diff, restore_version
 from daemon.pages.page import Ask, Undo
 from state.errors import ConflictError
 
 _ADVICE = "the page Dreams has every version, and restores the one that you choose"
 
 
-class TakeBack(Restore):
+class TakeBack(Request):
     """The version to restore, and the one that is taken back by it."""
 
+    version: int = Field(ge=1, le=10**9)
     made: int = Field(ge=1, le=10**9)
 
 
@@ -24,11 +25,11 @@ def undo_of(page: str, made: int | None) -> Undo | None:
 
 def take_back(ask: Ask, form: TakeBack) -> RestoredVersion:
     """Restore the version. Raise ConflictError where that would take along what was written since."""
-    stands = ask(dream_status, Nothing()).version
+    stands = ask(dream_status).version
     if stands != form.made:
         raise ConflictError(
             f"MEMORY.md was at version {form.made} then, and is at version {stands} now: nothing was undone", _ADVICE
         )
-    if ask(diff, Compare(file=True)).diff:
+    if ask(diff, file=True).diff:
         raise ConflictError("MEMORY.md was written by hand since then: nothing was undone", _ADVICE)
-    return ask(restore_version, form)
+    return ask(restore_version, form.version)

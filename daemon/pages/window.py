@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import Field
 
-from daemon.api.operations.operation import Request as OperationRequest
+from daemon.api.operations.request import Request as OperationRequest
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
 from daemon.http.logins import MOST_SESSIONS, Logins, Session, cookie

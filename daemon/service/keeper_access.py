@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from daemon.api.access import LockedWorkspace, ReplyT, RequestT
+from daemon.api.access import LockedWorkspace, ReplyT
 from daemon.api.dispatch import KEEPER
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from daemon.api.operations.operation import Operation
+    from daemon.api.operations.request import Request
 
 
 # A pass ends within seconds (`daemon.service.jobs`).
@@ -57,9 +58,9 @@ class DaemonAccess:
         """The keeper's."""
         return self.keeper.files
 
-    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+    def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run the operation in this process."""
-        return operation.run(self, request)
+        return operation.answer(self, request)
 
     def read(self) -> AbstractContextManager[Store]:
         """Use the open stores, as for `write`; read-only ones while another process has the workspace."""

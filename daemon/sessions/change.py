@@ -180,7 +180,7 @@ def _advice(left: Mapping[str, int]) -> str:
 
 @call
 def recall(store: Store, session_id: str, query: str, now: datetime, wanted: Wanted = _FIRST) -> Recalled:
-    """Return what left this session and holds a word of the query, the best first; for an empty one the latest.
+    """Return what left this session and holds a word of the query, best first.
 
     Under the `hybrid` policy the best one comes back into the set, and makes room for itself. Raise UsageError.
     """

@@ -30,7 +30,7 @@ _NO_FILTERS: Mapping[str, object] = {}
 
 @call
 def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Item:
-    """Return one item of the set, its access counted; one that has earned it becomes a long-term record by that.
+    """Return one item, its access counted, which may promote it.
 
     Of one that left the set as a long-term record no access is counted. Raise NotFoundError, and ExpiredError
     without counting.
@@ -64,7 +64,7 @@ def list_memories(
     include_promoted: bool = False,
     wanted: Wanted = ALL,
 ) -> answers.Memories:
-    """Return the set by age, without expired items and long-term records unless they are asked for."""
+    """Return the set by age, without expired and promoted items."""
     return _listed(store, session_id, IN_SET, _included(now, include_expired, include_promoted), wanted)
 
 

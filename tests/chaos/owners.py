@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from daemon.api.client import Client
-from daemon.api.operations.notes import TakeNote, working_memory_note
+from daemon.api.operations.notes import working_memory_note
 from daemon.config.registry import add
 from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
 from tests.chaos.harm import NODES, Blow, Harm
@@ -73,7 +73,7 @@ def note_over(trial: Trial, socket: Path) -> None:
     """A note through the daemon; acknowledged when it answers."""
     (text,) = trial.texts(1)
     try:
-        Client(socket).call(trial.workspace.root, working_memory_note, TakeNote(note=text))
+        Client(socket).call(trial.workspace.root, working_memory_note, working_memory_note.bind(note=text))
     except _EXPECTED:
         return
     trial.took(text)

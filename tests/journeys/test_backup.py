@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.notes import TakeNote, working_memory_note
-from daemon.api.operations.upkeep import Export, export_archive
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.upkeep import export_archive
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
@@ -66,7 +66,7 @@ class Agents:
         NoteInbox(self.workspace).append(Note(text, datetime.now(UTC)))
 
     def over_the_socket(self, text: str) -> None:
-        self.home.client.call(self.workspace.root, working_memory_note, TakeNote(note=text))
+        self.home.client.call(self.workspace.root, working_memory_note, working_memory_note.bind(note=text))
 
     def by_appending(self, text: str) -> None:
         with self.workspace.scratch.open("ab", buffering=0) as log:
@@ -114,7 +114,7 @@ def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int
         while taken < backups or not daemon.events("dream_committed"):
             before = list(agents.acknowledged)
             target = home.folder / f"backup {taken}.db"
-            done = home.client.call(workspace.root, export_archive, Export(process=os.getpid()))
+            done = home.client.call(workspace.root, export_archive, export_archive.bind(process=os.getpid()))
             Path(done.path).rename(target)
             there = open_workspace(Path(import_archive(target, home.folder / f"restored {taken}").workspace))
             assert_clean(there, before, agents.tried)
@@ -149,7 +149,7 @@ def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home,
     with home.serving() as daemon:
         gone = subprocess.Popen(["/bin/true"])
         gone.wait()
-        left = Path(home.client.call(workspace.root, export_archive, Export(process=gone.pid)).path)
+        left = Path(home.client.call(workspace.root, export_archive, export_archive.bind(process=gone.pid)).path)
         assert left.exists()
         ended = home.dreamd("export", workspace.root, "-o", home.folder / "x.db", "--json")
         assert ended.status == 0, ended
@@ -341,7 +341,7 @@ def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) ->
     try:
         assert began.wait(300)
         access = DaemonAccess(keeper, Config(), lambda _: None, None, lambda _: None, None, keeper.acquire)  # type: ignore[arg-type]
-        done = export_archive.run(access, Export())
+        done = export_archive.run(access)
     finally:
         desk_is_left.set()
         thread.join()

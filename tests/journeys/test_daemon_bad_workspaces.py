@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.operations.notes import TakeNote, working_memory_note
+from daemon.api.operations.notes import working_memory_note
 from daemon.config.registry import add
 from state.errors import DreamdError
 from state.stores.disk.places import PLACE, Place, write_place
@@ -106,7 +106,7 @@ def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
             assert f"{workspace.root}: {told(daemon, workspace)[0]}" in shown
         assert "/proc is no workspace yet" in shown
         # A note is taken where notes can be written, whatever else is wrong.
-        daemon.ask(workspaces["checkpoints"], working_memory_note, TakeNote(note="The cat is called Miez"))
+        daemon.ask(workspaces["checkpoints"], working_memory_note, note="The cat is called Miez")
 
         for name, one in bad.items():
             one.mend(workspaces[name])

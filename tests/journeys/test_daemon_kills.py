@@ -15,8 +15,8 @@ from typing import Any
 import anyio
 import pytest
 
-from daemon.api.operations.notes import TakeNote, working_memory_note
-from daemon.api.operations.search import Search, memory_search
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.search import memory_search
 from state.document.document import SectionName, parse
 from state.errors import BusyError, FencedError, StoppedError, StorageError
 from state.stores.disk.workspace import Workspace
@@ -90,7 +90,7 @@ class Load:
         while self.pause():
             text = self.note(workspace)
             try:
-                self.home.client.call(workspace.root, working_memory_note, TakeNote(note=text))
+                self.home.client.call(workspace.root, working_memory_note, working_memory_note.bind(note=text))
             except _EXPECTED:
                 continue
             self.took(workspace, text)
@@ -113,7 +113,9 @@ class Load:
     def searching(self, workspace: Workspace) -> None:
         while self.pause():
             try:
-                self.home.client.call(workspace.root, memory_search, Search(query="Who repaired the kettle?"))
+                self.home.client.call(
+                    workspace.root, memory_search, memory_search.bind(query="Who repaired the kettle?")
+                )
             except _EXPECTED:
                 continue
             self.searched += 1

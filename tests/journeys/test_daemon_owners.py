@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.notes import Feel, feel_event
+from daemon.api.operations.notes import feel_event
 from state.errors import BusyError, FencedError
 from state.signals.hormones import Feeling
 from state.stores.database.connection import open_database
@@ -220,13 +220,13 @@ def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_w
 def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
-        daemon.ask(workspace, feel_event, Feel(event=Feeling.REWARD))  # its stores are open from now on
+        daemon.ask(workspace, feel_event, event=Feeling.REWARD)  # its stores are open from now on
         daemon.send(signal.SIGSTOP)
         until(daemon.is_stopped)
         with acquire(workspace, "somebody else"):
             daemon.send(signal.SIGCONT)
             with pytest.raises((BusyError, FencedError)):
-                daemon.ask(workspace, feel_event, Feel(event=Feeling.ERROR))
+                daemon.ask(workspace, feel_event, event=Feeling.ERROR)
             noted(workspace, ["The cat is called Miez"])
             daemon.until(lambda: "somebody else" in str(daemon.kept(workspace)["problem"]))
             assert [row["event"] for row in lived.rows(workspace, "SELECT event FROM feelings")] == ["reward"]

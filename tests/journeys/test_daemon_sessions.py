@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.session_items import Add, InSession, add, stats
-from daemon.api.operations.session_memory import ForgetMemories, Open, close, forget, open_
+from daemon.api.operations.sessions import add, close, forget, open_, stats
 from daemon.workspace.stores import utc_now
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
@@ -24,7 +23,7 @@ SMALL = {"soft_limit": 4, "hard_limit": 6, "batch_size": 2}
 
 
 def added(daemon: Daemon, workspace: Workspace, text: str, *tags: str, session: str = "count") -> Any:
-    return daemon.ask(workspace, add, Add(session_id=session, content=text, priority="high", tags=tags))
+    return daemon.ask(workspace, add, session_id=session, content=text, priority="high", tags=tags)
 
 
 def story(home: Home, workspace: Workspace, session: str) -> list[tuple[str, str]]:
@@ -56,7 +55,7 @@ def illegible_items(workspace: Workspace) -> Iterator[None]:
 def test_what_could_not_be_a_crystal_stays_until_it_can_be_one_and_a_kill_loses_nothing(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon, ExitStack() as stack:
-        daemon.ask(workspace, open_, Open(session_id="count", policy="budget", config=SMALL))
+        daemon.ask(workspace, open_, session_id="count", policy="budget", config=SMALL)
         stack.enter_context(no_crystals(workspace))
         for number in range(3):
             assert added(daemon, workspace, f"Plain {number} is repaired").evicted == ()
@@ -70,7 +69,7 @@ def test_what_could_not_be_a_crystal_stays_until_it_can_be_one_and_a_kill_loses_
             ("Plain 1 is repaired", "promote"),
         ]
         daemon.until(lambda: len(daemon.found(workspace, "Plain is repaired")) == 2)
-        standing = daemon.ask(workspace, stats, InSession(session_id="count"))
+        standing = daemon.ask(workspace, stats, session_id="count")
         assert (standing.total_count, standing.capacity.status) == (3, "healthy")
         assert story(home, workspace, "count") == [
             ("opened", "budget"),
@@ -91,12 +90,12 @@ def test_the_daemon_ticks_a_budget_by_itself_within_its_half_minute(home: Home) 
     home.tick_seconds = None
     workspace = home.workspace()
     with home.serving() as daemon:
-        daemon.ask(workspace, open_, Open(session_id="count", policy="budget", config=SMALL))
+        daemon.ask(workspace, open_, session_id="count", policy="budget", config=SMALL)
         for number in range(5):
             assert added(daemon, workspace, f"Decision {number}", "decision").evicted == ()
-        daemon.ask(workspace, forget, ForgetMemories(session_id="count", instruction="oldest"))
-        assert daemon.ask(workspace, stats, InSession(session_id="count")).total_count == 5
-        daemon.until(lambda: daemon.ask(workspace, stats, InSession(session_id="count")).total_count == 4)
+        daemon.ask(workspace, forget, session_id="count", instruction="oldest")
+        assert daemon.ask(workspace, stats, session_id="count").total_count == 5
+        daemon.until(lambda: daemon.ask(workspace, stats, session_id="count").total_count == 4)
         assert story(home, workspace, "count")[-2:] == [("hidden", "oldest"), ("archived", "forgotten")]
         (done,) = daemon.events("sessions_maintained")
         assert (done["sessions"], done["archived"], done["promoted"]) == (1, 1, 0)
@@ -113,7 +112,7 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) ->
     with home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == ["The safe is behind the clock"]
-        standing = daemon.ask(workspace, stats, InSession(session_id="chat"))
+        standing = daemon.ask(workspace, stats, session_id="chat")
         assert (standing.total_count, standing.promoted_count) == (1, 1)
         assert story(home, workspace, "chat") == [
             ("opened", "ttl"),
@@ -150,7 +149,7 @@ def test_a_closed_session_is_dreamt_of_without_a_note(home: Home) -> None:
         for number in range(5):
             added(daemon, workspace, f"The ferry number {number} goes to Bergen", session="chat")
         assert daemon.events("dream_committed") == []
-        assert daemon.ask(workspace, close, InSession(session_id="chat")).archived == 5
+        assert daemon.ask(workspace, close, session_id="chat").archived == 5
         daemon.until(lambda: daemon.events("dream_committed"))
         assert reasons(daemon, workspace)[0] in {"interval", "catch-up"}
         assert "The ferry number 4 goes to Bergen" in workspace.document.read_text(encoding="utf-8")

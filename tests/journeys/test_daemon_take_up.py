@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from daemon.api.client import NoDaemonError
-from daemon.api.operations.notes import TakeNote, working_memory_note
+from daemon.api.operations.notes import working_memory_note
 from daemon.config.registry import name_of
 from state.stores.database.connection import open_database
 from state.stores.disk.lock import acquire
@@ -63,7 +63,7 @@ def test_what_cannot_be_taken_up_yet_holds_up_no_other_and_is_waited_for(home: H
         assert "yet to be taken up" in shown or "another process is writing" in shown
         with fine[0].scratch.open("a", encoding="utf-8") as log:
             log.write(f"- {LATER}\n")
-        daemon.ask(fine[1], working_memory_note, TakeNote(note=LATER))
+        daemon.ask(fine[1], working_memory_note, note=LATER)
         daemon.until(lambda: names(fine) <= committed(daemon))
         assert all(daemon.kept(one)["kept"] for one in fine)
         assert not daemon.kept(slow)["kept"]
@@ -119,7 +119,7 @@ def test_the_first_who_is_answered_at_all_is_answered_for_any_workspace(home: Ho
 
     def is_taken() -> bool:
         try:
-            daemon.ask(workspaces[-1], working_memory_note, TakeNote(note=LATER))
+            daemon.ask(workspaces[-1], working_memory_note, note=LATER)
         except NoDaemonError:
             return False
         return True

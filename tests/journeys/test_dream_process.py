@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.dreams import DreamNow, dream_now
+from daemon.api.operations.dreams import dream_now
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.model_characters import good
@@ -49,7 +49,7 @@ def test_a_process_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> N
         home.asks(model)
         with home.serving() as daemon:
             notes = noted(workspace, repairs(3))
-            assert daemon.ask(workspace, dream_now, DreamNow(wait=False)).outcome is None
+            assert daemon.ask(workspace, dream_now, wait=False).outcome is None
             daemon.until(lambda: model.count == 1)
             os.kill(processes(daemon)[0], signal.SIGKILL)
             daemon.until(lambda: daemon.events("dream_committed"))
@@ -75,7 +75,7 @@ def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
         home.asks(model)
         with home.serving() as daemon:
             notes = noted(workspace, repairs(3))
-            daemon.ask(workspace, dream_now, DreamNow(wait=False))
+            daemon.ask(workspace, dream_now, wait=False)
             daemon.until(lambda: model.count == 1)
             (number,) = processes(daemon)
             daemon.send(signal.SIGKILL)
@@ -98,7 +98,7 @@ def test_each_dream_with_a_model_has_a_process_that_ends_with_it(home: Home) -> 
         with home.serving() as daemon:
             for number in (1, 2):
                 noted(workspace, repairs(3, f" and barn {number}"))
-                assert daemon.ask(workspace, dream_now, DreamNow()).outcome is not None
+                assert daemon.ask(workspace, dream_now).outcome is not None
                 assert len(processes(daemon)) == number
                 until(lambda: not any(map(is_there, processes(daemon))))
             assert daemon.events("dream_process_died") == []
@@ -111,7 +111,7 @@ def test_a_dream_without_a_model_has_no_process(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
         noted(workspace, repairs(3))
-        assert daemon.ask(workspace, dream_now, DreamNow()).outcome is not None
+        assert daemon.ask(workspace, dream_now).outcome is not None
         assert processes(daemon) == []
         daemon.terminated()
 
@@ -124,7 +124,7 @@ def test_an_agent_that_is_asked_ends_with_its_daemon_and_the_dream_goes_on(home:
     program.chmod(0o755)
     with home.serving() as daemon:
         notes = noted(workspace, repairs(3))
-        daemon.ask(workspace, dream_now, DreamNow(wait=False))
+        daemon.ask(workspace, dream_now, wait=False)
         daemon.until((home.folder / "asked").exists)
         number = int((home.folder / "asked").read_text())
         daemon.terminated()

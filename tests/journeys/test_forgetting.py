@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.session_items import Add, Choice, add, list_
-from daemon.api.operations.upkeep import ForgetText, forget_text
+from daemon.api.operations.sessions import add, list_memories
+from daemon.api.operations.upkeep import forget_text
 from daemon.config.registry import name_of
 from state.errors import ConfirmRequiredError
 from tests.support import lived
@@ -38,11 +38,11 @@ def test_the_daemon_forgets_and_goes_on(home: Home) -> None:
     with home.serving() as daemon:
         noted(workspace, [f"{KEPT}. And {SECRET}.", "The piano of house 4 is out of tune"])
         assert home.dreamd("dream", workspace.root).status == 0
-        daemon.ask(workspace, add, Add(session_id="s", content=f"{KEPT}. Then {SECRET}.", priority="high"))
+        daemon.ask(workspace, add, session_id="s", content=f"{KEPT}. Then {SECRET}.", priority="high")
         noted(workspace, [f"It waits: {SECRET}"])
         assert any(SECRET in text for text in daemon.found(workspace, SECRET))
         with pytest.raises(ConfirmRequiredError):
-            daemon.ask(workspace, forget_text, ForgetText(text=SECRET))
+            daemon.ask(workspace, forget_text, text=SECRET)
         ended = home.dreamd("forget", SECRET, "--yes", "--json", "-w", workspace.root)
         assert ended.status == 0, ended
         assert ended.json["clean"] is True
@@ -50,7 +50,7 @@ def test_the_daemon_forgets_and_goes_on(home: Home) -> None:
         assert SECRET not in daemon.log
         # What is open is of the new files: searches, sessions, a further dream, notes that are met again.
         assert any(KEPT in text for text in daemon.found(workspace, KEPT))
-        assert [one.content for one in daemon.ask(workspace, list_, Choice(session_id="s")).memories] == [f"{KEPT}."]
+        assert [one.content for one in daemon.ask(workspace, list_memories, session_id="s").memories] == [f"{KEPT}."]
         noted(workspace, [f"Once more: {SECRET}", "The fence of house 8 was painted"])
         assert home.dreamd("dream", workspace.root).status == 0
         assert "The fence of house 8 was painted" in lived.document(workspace)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon.api.operations.upkeep import ForgetText, forget_text
+from daemon.api.operations.upkeep import forget_text
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
@@ -178,7 +178,7 @@ def _forgotten(workspace: Workspace) -> None:
     from daemon.api.access import LocalAccess
 
     with LocalAccess(workspace, Config(), "test", embedding=_WORDS_ONLY) as access:
-        forget_text.run(access, ForgetText(text="The password hint was the second ship", confirm=True))
+        forget_text.run(access, text="The password hint was the second ship", confirm=True)
 
 
 def put(good: Path, house: House) -> Path:

@@ -14,16 +14,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import yaml
 
 from daemon.api.client import Client
 from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.operation import Nothing, Operation, Request
-from daemon.api.operations.search import Search, memory_search
+from daemon.api.operations.search import memory_search
 from daemon.config.registry import add, name_of
-from daemon.dream.progress import Step
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import Status
 from daemon.workspace.vector_index import cache_folder
@@ -36,7 +34,10 @@ from tests.support.folders import PLACE
 from tests.support.running import ROOT, Ended
 from tests.support.scripted_model import ScriptedModel
 
-Asked = TypeVar("Asked", bound=Request)
+if TYPE_CHECKING:
+    from daemon.api.operations.operation import Operation
+
+P = ParamSpec("P")
 Answer = TypeVar("Answer")
 Event = dict[str, Any]
 
@@ -218,19 +219,19 @@ class Daemon:
     def ask(
         self,
         workspace: Workspace,
-        operation: "Operation[Asked, Answer]",
-        asked: Asked,
-        told: Callable[[Step], None] = lambda _: None,
+        operation: "Operation[P, Answer]",
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> Answer:
         """Over the socket, as windows do."""
-        return self.home.client.call(workspace.root, operation, asked, told)
+        return self.home.client.call(workspace.root, operation, operation.bind(*args, **kwargs))
 
     def status(self, workspace: Workspace) -> Status:
-        return self.ask(workspace, dream_status, Nothing())
+        return self.ask(workspace, dream_status)
 
     def found(self, workspace: Workspace, query: str) -> list[str]:
         """What a search finds."""
-        return [hit.text for hit in self.ask(workspace, memory_search, Search(query=query, limit=20)).hits]
+        return [hit.text for hit in self.ask(workspace, memory_search, query=query, limit=20).hits]
 
     def kept(self, workspace: Workspace) -> Event:
         """The workspace as the daemon lists it; nothing is done for that."""

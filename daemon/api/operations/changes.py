@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Nothing, Request, operation
+from daemon.api.operations.operation import Arg, operation
+from daemon.api.operations.request import Request
 from daemon.dream.changes import RefusedChange, decide_changes, open_changes
 from daemon.workspace.stores import Store
 from state.document.document import SectionName
@@ -67,13 +68,13 @@ class ChangesToReview:
 
 
 @operation("changes", "/changes", method="GET")
-def changes(access: WorkspaceAccess, _: Nothing) -> ChangesToReview:
+def changes(access: WorkspaceAccess) -> ChangesToReview:
     """Return the changes of single lines that wait for the owner, and the latest ones that applied."""
     with access.read() as store:
         return ChangesToReview(tuple(_to_review(store, one, outdated) for one, outdated in open_changes(store)))
 
 
-def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:  # noqa: FBT001 - of a pair
+def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:
     change = one.change
     speakers = {
         crystal.id: crystal.speaker
@@ -111,21 +112,6 @@ class OwnText(Request):
     text: str = Field(min_length=1, max_length=600, description="The line, in place of what was proposed")
 
 
-class DecideChanges(Request):
-    """What is decided, by the numbers of the changes; all or nothing."""
-
-    approve: Numbers = Field(default=(), description="Changes that wait: they apply, as one version")
-    decline: Numbers = Field(default=(), description="Changes that wait: they are not proposed again")
-    accept: Numbers = Field(default=(), description="Changes that applied: they are right")
-    undo: Numbers = Field(default=(), description="Changes that applied: the old text comes back")
-    reopen: Numbers = Field(
-        default=(), description="Changes that were declined or accepted: they wait, or can be undone, again"
-    )
-    texts: Annotated[tuple[OwnText, ...], Field(max_length=1_000)] = Field(
-        default=(), description="Other words for changes that are approved"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class ChangesDecided:
     """What became of the decisions. `version` is the one that they made, if any.
@@ -144,23 +130,33 @@ class ChangesDecided:
 
 
 @operation("decide_changes", "/changes/decision", long=True)
-def decide(access: WorkspaceAccess, request: DecideChanges) -> ChangesDecided:
+def decide(
+    access: WorkspaceAccess,
+    approve: Annotated[Numbers, Arg("Changes that wait: they apply, as one version")] = (),
+    decline: Annotated[Numbers, Arg("Changes that wait: they are not proposed again")] = (),
+    accept: Annotated[Numbers, Arg("Changes that applied: they are right")] = (),
+    undo: Annotated[Numbers, Arg("Changes that applied: the old text comes back")] = (),
+    reopen: Annotated[
+        Numbers, Arg("Changes that were declined or accepted: they wait, or can be undone, again")
+    ] = (),
+    texts: Annotated[tuple[OwnText, ...], Arg("Other words for changes that are approved", max_length=1_000)] = (),
+) -> ChangesDecided:
     """Approve or decline changes that wait, accept or undo those that applied; take such a decision back."""
     decisions = _once(
         (
-            *((number, Decision.APPROVED) for number in request.approve),
-            *((number, Decision.DECLINED) for number in request.decline),
-            *((number, Decision.ACCEPTED) for number in request.accept),
-            *((number, Decision.UNDONE) for number in request.undo),
+            *((number, Decision.APPROVED) for number in approve),
+            *((number, Decision.DECLINED) for number in decline),
+            *((number, Decision.ACCEPTED) for number in accept),
+            *((number, Decision.UNDONE) for number in undo),
         )
     )
-    if twice := sorted(decisions.keys() & set(request.reopen)):
+    if twice := sorted(decisions.keys() & set(reopen)):
         raise UsageError(f"change {twice[0]} is decided and reopened", "do one of them")
-    texts = {one.number: one.text for one in request.texts}
-    if unknown := sorted(texts.keys() - set(request.approve)):
+    own = {one.number: one.text for one in texts}
+    if unknown := sorted(own.keys() - set(approve)):
         raise UsageError(f"there is a text for change {unknown[0]}, which is not approved", "approve it too")
     with access.exclusive() as store:
-        done = decide_changes(store, decisions, texts, dict.fromkeys(request.reopen))
+        done = decide_changes(store, decisions, own, dict.fromkeys(reopen))
     access.mark_changed()
     by_decision = {one: tuple(n for n, decision in done.decided.items() if decision is one) for one in Decision}
     return ChangesDecided(

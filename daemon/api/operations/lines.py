@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import FieldsError, Request, operation
+from daemon.api.operations.operation import Arg, FieldsError, operation
+from daemon.api.operations.request import Request
 from daemon.dream.lines.change import LineWish, change
 from daemon.dream.lines.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.workspace.stores import utc_now
@@ -19,18 +20,15 @@ MOST_CHANGES = 100
 _WRITES = (LineAction.EDIT, LineAction.ADD)
 
 
-class Lines(Request):
-    """Which part of the file."""
-
-    limit: int = Field(default=1_000, ge=1, le=1_000, description="At most so many headings and lines")
-    start: int = Field(default=0, ge=0, le=10**9, description="Behind so many; 'more' says how many follow")
-
-
 @operation("lines", "/lines", method="GET")
-def lines(access: WorkspaceAccess, request: Lines) -> StandingLines:
+def lines(
+    access: WorkspaceAccess,
+    limit: Annotated[int, Arg("At most so many headings and lines", ge=1, le=1_000)] = 1_000,
+    start: Annotated[int, Arg("Behind so many; 'more' says how many follow", ge=0, le=10**9)] = 0,
+) -> StandingLines:
     """Return MEMORY.md as the file has it now, line by line: age, author, trust, what it rests on, what is open."""
     with access.read() as store:
-        return standing_lines(store, utc_now(), request.start, request.limit)
+        return standing_lines(store, utc_now(), start, limit)
 
 
 class ChangeOfLine(Request):
@@ -44,15 +42,6 @@ class ChangeOfLine(Request):
     )
     text: str = Field(default="", max_length=LINE_CHARACTERS, description="What it is to say, in one line")
     again: bool = Field(default=False, description="Also if you deleted that text before")
-
-
-class ChangeLines(Request):
-    """Changes of lines, by the owner's hand; all or nothing."""
-
-    changes: Annotated[tuple[ChangeOfLine, ...], Field(min_length=1, max_length=MOST_CHANGES)]
-    digest: str = Field(
-        default="", pattern="^(?:[0-9a-f]{64})?$", description="The file's digest as you saw it; empty: of any file"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +65,21 @@ class LinesChanged:
 
 
 @operation("change_lines", "/lines/change", long=True)
-def change_lines(access: WorkspaceAccess, request: ChangeLines) -> LinesChanged:
+def change_lines(
+    access: WorkspaceAccess,
+    changes: Annotated[tuple[ChangeOfLine, ...], Arg(min_length=1, max_length=MOST_CHANGES)],
+    digest: Annotated[
+        str, Arg("The file's digest as you saw it; empty: of any file", pattern="^(?:[0-9a-f]{64})?$")
+    ] = "",
+) -> LinesChanged:
     """Edit, delete, add, pin and unpin lines of MEMORY.md, or say that they are wrong, as its owner; one version."""
-    _require_whole(request.changes)
+    _require_whole(changes)
     with access.exclusive() as store:
-        done = change(store, [LineWish(**one.given) for one in request.changes], request.digest)
+        done = change(store, [LineWish(**one.given) for one in changes], digest)
         ids = {one.text: one.id for one in done.dream.came}
         written = tuple(
             ChangedLine(ids[text], shown(store, text)[0]) if text in ids else ChangedLine("", "")
-            for text in (done.texts.get(place, "") for place in range(len(request.changes)))
+            for text in (done.texts.get(place, "") for place in range(len(changes)))
         )
     access.mark_changed()
     return LinesChanged(done.dream.number, written, done.dream.joined)

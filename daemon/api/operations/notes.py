@@ -6,11 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Nothing, Request, operation
+from daemon.api.operations.operation import Arg, operation
+from daemon.api.operations.request import Request
 from daemon.dream.progress import Step
 from daemon.ingest.existing_memory import Kind, belonging
 from daemon.ingest.feelings import feel
@@ -36,19 +38,6 @@ from state.trust import Trust
 _MOST_PROBLEMS = 100
 
 
-class TakeNote(Request):
-    """A note."""
-
-    note: str = Field(
-        min_length=1,
-        description="What to remember, in a sentence that is clear without its context; 16 KiB at most",
-    )
-    importance: float = Field(default=DEFAULT_IMPORTANCE, ge=0, le=1, description="0 to 1; 0.7 and more is kept")
-    replaces: str = Field(
-        default="", max_length=MAX_REPLACES, description="The line or memory that this note replaces: id or words"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class NoteTaken:
     """The note as it stands in the log, durably. `crystal`: pending (of the next search or dream) or stored."""
@@ -60,18 +49,26 @@ class NoteTaken:
 
 
 @operation("working_memory_note", "/notes")
-def working_memory_note(access: WorkspaceAccess, request: TakeNote) -> NoteTaken:
+def working_memory_note(
+    access: WorkspaceAccess,
+    note: Annotated[
+        str, Arg("What to remember, in a sentence that is clear without its context; 16 KiB at most", min_length=1)
+    ],
+    importance: Annotated[float, Arg("0 to 1; 0.7 and more is kept", ge=0, le=1)] = DEFAULT_IMPORTANCE,
+    replaces: Annotated[
+        str, Arg("The line or memory that this note replaces: id or words", max_length=MAX_REPLACES)
+    ] = "",
+) -> NoteTaken:
     """Append a note to the working memory.
 
     It is durable when this returns, and the next search finds it.
     """
     # Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken.
-    note = NoteInbox(access.workspace).append(
-        Note(request.note, utc_now(), request.importance, replaces=request.replaces), access.config.secrets.redaction
-    )
-    doubt_what_it_replaces(access, note)
+    wish = Note(note, utc_now(), importance, replaces=replaces)
+    taken = NoteInbox(access.workspace).append(wish, access.config.secrets.redaction)
+    doubt_what_it_replaces(access, taken)
     access.mark_changed()
-    return NoteTaken(note.at, note.importance, note.text, "pending")
+    return NoteTaken(taken.at, taken.importance, taken.text, "pending")
 
 
 def doubt_what_it_replaces(access: WorkspaceAccess, note: Note) -> None:
@@ -79,13 +76,6 @@ def doubt_what_it_replaces(access: WorkspaceAccess, note: Note) -> None:
     if note.replaces:
         with suppress(DreamdError, sqlite3.Error), access.read() as store:
             access.notices.extend(filter(None, [doubt(store, note.replaces)]))
-
-
-class Feel(Request):
-    """A hormone event."""
-
-    event: Feeling
-    because: str = Field(default="", max_length=2_000, description="What raised it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +90,25 @@ class Mood:
 
 
 @operation("feel", "/feelings")
-def feel_event(access: WorkspaceAccess, request: Feel) -> Mood:
+def feel_event(
+    access: WorkspaceAccess,
+    event: Feeling,
+    because: Annotated[str, Arg("What raised it", max_length=2_000)] = "",
+) -> Mood:
     """Raise a hormone event: what just happened mattered.
 
     Levels weigh what the next dream keeps.
     """
     with access.write() as store:
         now = utc_now()
-        feel(store, [request.event], redacted(store, request.because), now, now)
+        feel(store, [event], redacted(store, because), now, now)
         levels = _mood_of(store, now)
     access.mark_changed()
     return levels
 
 
 @operation("mood", "/mood", method="GET")
-def current_mood(access: WorkspaceAccess, _: Nothing) -> Mood:
+def current_mood(access: WorkspaceAccess) -> Mood:
     """Return the hormone levels now."""
     with access.read() as store:
         return _mood_of(store, utc_now())
@@ -123,12 +117,6 @@ def current_mood(access: WorkspaceAccess, _: Nothing) -> Mood:
 def _mood_of(store: Store, now: datetime) -> Mood:
     levels = store.feelings.levels(now)
     return Mood(levels.dopamine, levels.cortisol, levels.oxytocin, mood(levels), levels.at)
-
-
-class Ingest(Request):
-    """Transcripts to read."""
-
-    paths: tuple[str, ...] = Field(min_length=1, max_length=10_000, description="Files or folders, absolute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +131,17 @@ class Ingested:
 
 
 @operation("ingest", "/transcripts", remote=False, long=True)
-def ingest(access: WorkspaceAccess, request: Ingest) -> Ingested:
+def ingest(
+    access: WorkspaceAccess,
+    paths: Annotated[tuple[str, ...], Arg("Files or folders, absolute", min_length=1, max_length=10_000)],
+) -> Ingested:
     """Read transcripts of this machine into the long-term memory."""
-    paths = [Path(path) for path in request.paths]
-    for path in paths:
+    named = [Path(path) for path in paths]
+    for path in named:
         if not path.is_absolute():
             raise UsageError(f"{path} is no absolute path", "name the file from the root on")
     with access.exclusive() as store:
-        return _ingest_files(store, paths, access)
+        return _ingest_files(store, named, access)
 
 
 def _ingest_files(store: Store, paths: list[Path], access: WorkspaceAccess) -> Ingested:
@@ -190,12 +181,6 @@ class ExistingFile(Request):
     own: bool = False
 
 
-class TakeIn(Request):
-    """Files that hold what was remembered before there was this workspace."""
-
-    files: tuple[ExistingFile, ...] = Field(min_length=1, max_length=20_000)
-
-
 @dataclass(frozen=True, slots=True)
 class TakenIn:
     """What was read of how many files; `unread` of them could not be, `turns` of sessions and `crystals` are new.
@@ -214,16 +199,19 @@ class TakenIn:
 
 
 @operation("take_in", "/existing-memory", remote=False, long=True)
-def take_in(access: WorkspaceAccess, request: TakeIn) -> TakenIn:
+def take_in(
+    access: WorkspaceAccess,
+    files: Annotated[tuple[ExistingFile, ...], Arg(min_length=1, max_length=20_000)],
+) -> TakenIn:
     """Take in what people and agents wrote down before: instructions, memories, sessions of this machine.
 
     The files are only read. Instructions are a stranger's word unless they are said to be `own`, memories an agent's.
     """
-    for one in request.files:
+    for one in files:
         if not one.path.startswith("/") or "\0" in one.path:
             raise UsageError(f"{one.path!r} is no absolute path", "name the file from the root on")
     with access.exclusive() as store:
-        return _take_in(store, request.files, access)
+        return _take_in(store, files, access)
 
 
 def _take_in(store: Store, files: tuple[ExistingFile, ...], access: WorkspaceAccess) -> TakenIn:
@@ -266,14 +254,6 @@ def _trust_in(file: ExistingFile) -> Trust:
     return Trust.OWNER if file.own else Trust.WEB
 
 
-class Supersede(Request):
-    """Two memories, each by its id, its line (L12) or words of it; or that neither supersedes the other."""
-
-    older: str = Field(min_length=1, max_length=10_000, description="What holds no longer")
-    newer: str = Field(min_length=1, max_length=10_000, description="What holds now")
-    undo: bool = Field(default=False, description="Take it back: both hold")
-
-
 @dataclass(frozen=True, slots=True)
 class Superseded:
     """The texts of both memories; `undone`: both hold. `turned`: it was the other way around before."""
@@ -285,7 +265,12 @@ class Superseded:
 
 
 @operation("supersede", "/supersessions", remote=False)
-def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
+def supersede(
+    access: WorkspaceAccess,
+    older: Annotated[str, Arg("What holds no longer", min_length=1, max_length=10_000)],
+    newer: Annotated[str, Arg("What holds now", min_length=1, max_length=10_000)],
+    undo: Annotated[bool, Arg("Take it back: both hold")] = False,
+) -> Superseded:
     """Say, as the owner of the workspace, that one memory holds no longer because of another one, or take it back.
 
     Raise NotFoundError for what names no memory, UsageError for what names several, or one twice, and
@@ -294,7 +279,7 @@ def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
     with access.write() as store:
         now = utc_now()
         absorb_notes(store, now)
-        (older, before), (newer, after) = _meant(store, request.older), _meant(store, request.newer)
+        (once, before), (now_holds, after) = _meant(store, older), _meant(store, newer)
         if before & after:
             raise UsageError("both are the same memory", "name two")
         supersessions = Supersessions(store.crystals)
@@ -303,16 +288,16 @@ def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
             pairs = {(pair.older, pair.newer) for pair in supersessions.among(before | after).pairs}
             # What was said of them before would make a circle with this.
             undone = [supersessions.undo(one, other, now) for one in before for other in after]
-            if not request.undo:
+            if not undo:
                 holds = max(after)
                 supersessions.record(
                     Supersession(one, holds, now, Trust.OWNER, Cause.OWNER) for one in sorted(before)
                 )
             elif not any(undone):
                 raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
-        turned = not request.undo and any((other, one) in pairs for one in before for other in after)
-        texts = redacted(store, older.text), redacted(store, newer.text)
-    return Superseded(*texts, undone=request.undo, turned=turned)
+        turned = not undo and any((other, one) in pairs for one in before for other in after)
+        texts = redacted(store, once.text), redacted(store, now_holds.text)
+    return Superseded(*texts, undone=undo, turned=turned)
 
 
 def _meant(store: Store, name: str) -> tuple[Crystal, set[int]]:

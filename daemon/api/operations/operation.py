@@ -1,79 +1,43 @@
-"""Operation: one thing that can be asked of a workspace, as the command line, HTTP and MCP all call it."""
+"""Operation: one thing that can be asked of a workspace, described once, by a function.
 
+Its parameters are the request, its annotation the reply, its docstring what callers read. The command line, HTTP with
+its OpenAPI document, MCP's tools and the client for programs are all made from that.
+"""
+
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Self, TypeVar, get_type_hints
-
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from functools import cached_property
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from daemon.api.access import WorkspaceAccess
 from state.errors import UsageError
 
+if TYPE_CHECKING:
+    from daemon.api.operations.request import Request
 
-class Request(BaseModel):
-    """The arguments of an operation, one a field; the fields' descriptions are what a caller reads."""
-
-    # Infinity, where JSON may hold anything, is not to arrive as null.
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
-    _idempotency_key: str = PrivateAttr(default="")
-
-    @property
-    def idempotency_key(self) -> str:
-        """By which its sender calls it, so that it is known when it is sent again; empty when it has no name."""
-        return self._idempotency_key
-
-    def keyed(self, key: str) -> Self:
-        """Return the same request under this key."""
-        named = self.model_copy()
-        named._idempotency_key = key  # noqa: SLF001 - of its own class
-        return named
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The arguments by name."""
-        return {name: getattr(self, name) for name in type(self).model_fields}
-
-
-class Nothing(Request):
-    """An operation without arguments."""
-
-
-RequestT = TypeVar("RequestT", bound=Request)
+P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT")
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(Generic[RequestT, ReplyT]):
-    """One thing that can be asked of a workspace.
+class Arg:
+    """What a parameter means, in a caller's words, and its bounds; `owner`: not for agents to set."""
 
-    `path` is below /v1/workspaces/{workspace}; a GET takes the request's fields as its query, a POST as JSON.
-    `reply` is a frozen dataclass; `state.codec` reads and writes it. An operation that is not `remote` names files of
-    this machine and is for the Unix socket alone. A `long` one may take minutes, as a dream does. A POST that `reads`
-    may be repeated like a GET: a search counts its hits and changes nothing else.
-    """
-
-    name: str
-    method: Literal["GET", "POST"]
-    path: str
-    summary: str
-    request: type[RequestT]
-    reply: type[ReplyT]
-    run: Callable[[WorkspaceAccess, RequestT], ReplyT]
-    remote: bool = True
-    long: bool = False
-    reads: bool = False
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether doing it twice leaves the same as doing it once."""
-        return self.reads or self.method == "GET"
-
-    def takes_long(self, request: RequestT) -> bool:
-        """Tell whether this call may take minutes; a dream that is only queued does not."""
-        return self.long and getattr(request, "wait", True)
-
-
-AnyOperation = Operation[Any, Any]
+    def __init__(self, about: str = "", *, owner: bool = False, **bounds: object) -> None:
+        """`bounds` are those of a field of pydantic's: ge, le, min_length, max_length, pattern, alias."""
+        self.about, self.owner, self.bounds = about, owner, bounds
 
 
 class FieldsError(UsageError):
@@ -86,6 +50,112 @@ class FieldsError(UsageError):
         self.details = {"fields": dict(fields)}
 
 
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an operation: its type, and what its `Arg` says of it."""
+
+    name: str
+    kind: Any
+    default: Any
+    about: str
+    owner: bool
+    bounds: Mapping[str, Any]
+
+    @property
+    def required(self) -> bool:
+        """Whether a caller has to give it."""
+        return self.default is inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Operation(Generic[P, ReplyT]):
+    """One thing that can be asked of a workspace.
+
+    `path` is below /v1/workspaces/{workspace}; a GET takes the request's fields as its query, a POST as JSON.
+    The reply is a frozen dataclass; `state.codec` reads and writes it. An operation that is not `remote` names files
+    of this machine and is for the Unix socket alone. A `long` one may take minutes, as a dream does. A POST that
+    `reads` may be repeated like a GET: a search counts its hits and changes nothing else. `agents`: the toolset in
+    which it is a tool of MCP; without one it is none. `text` renders its reply for people and agents.
+    """
+
+    name: str
+    method: Literal["GET", "POST"]
+    path: str
+    run: Callable[Concatenate[WorkspaceAccess, P], ReplyT]
+    remote: bool = True
+    long: bool = False
+    reads: bool = False
+    agents: str = ""
+    text: Callable[[Any], str] | None = None
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one paragraph."""
+        return " ".join((self.run.__doc__ or "").split())
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether doing it twice leaves the same as doing it once."""
+        return self.reads or self.method == "GET"
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters, without the access."""
+        _, *rest = inspect.signature(self.run).parameters.values()
+        return tuple(_parameter(one.name, self._hints[one.name], one.default) for one in rest)
+
+    @cached_property
+    def reply(self) -> type[ReplyT]:
+        """The type of its reply."""
+        kind: type[ReplyT] = self._hints["return"]
+        return kind
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        return get_type_hints(self.run, include_extras=True)
+
+    @cached_property
+    def request(self) -> "type[Request]":
+        """The parameters as a model, which reads JSON and has a schema."""
+        from pydantic import Field, create_model
+
+        from daemon.api.operations.request import Request
+
+        fields: dict[str, Any] = {
+            one.name: (
+                one.kind,
+                Field(... if one.required else one.default, description=one.about or None, **one.bounds),
+            )
+            for one in self.parameters
+        }
+        title = "".join(word.capitalize() for word in self.name.split("_"))
+        return create_model(f"{title}Request", __base__=Request, __module__=__name__, **fields)
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> "Request":
+        """Return the request that has these arguments. Raise FieldsError naming the invalid ones."""
+        from pydantic import ValidationError
+
+        from state.codec import problems_of
+
+        names = (one.name for one in self.parameters)
+        try:
+            return self.request.model_validate({**dict(zip(names, args, strict=False)), **kwargs})
+        except ValidationError as error:
+            raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
+
+    def answer(self, access: WorkspaceAccess, request: "Request") -> ReplyT:
+        """Return the reply to a request that is bound. Raise what the function raises."""
+        answered: Callable[..., ReplyT] = self.run
+        return answered(access, **request.given)
+
+    def takes_long(self, request: "Request") -> bool:
+        """Tell whether this call may take minutes; a dream that is only queued does not."""
+        return self.long and bool(request.given.get("wait", True))
+
+
+AnyOperation = Operation[..., Any]
+
+
 def operation(
     name: str,
     path: str,
@@ -94,15 +164,19 @@ def operation(
     remote: bool = True,
     long: bool = False,
     reads: bool = False,
-) -> Callable[[Callable[[WorkspaceAccess, RequestT], ReplyT]], Operation[RequestT, ReplyT]]:
-    """Make an operation of a function: its annotations are the request and the reply, its docstring the summary."""
+    agents: str = "",
+    text: Callable[[Any], str] | None = None,
+) -> Callable[[Callable[Concatenate[WorkspaceAccess, P], ReplyT]], Operation[P, ReplyT]]:
+    """Make an operation of a function."""
+    return lambda run: Operation(name, method, path, run, remote, long, reads, agents, text)
 
-    def decorate(run: Callable[[WorkspaceAccess, RequestT], ReplyT]) -> Operation[RequestT, ReplyT]:
-        _, request, reply = get_type_hints(run).values()
-        summary = " ".join((run.__doc__ or "").split())
-        return Operation(name, method, path, summary, request, reply, run, remote=remote, long=long, reads=reads)
 
-    return decorate
+def _parameter(name: str, hint: Any, default: object) -> Parameter:  # noqa: ANN401 - any type there is
+    said = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    arg = next((one for one in said[1:] if isinstance(one, Arg)), Arg())
+    rest = tuple(one for one in said[1:] if not isinstance(one, Arg))
+    kind = Annotated[(said[0], *rest)] if rest else said[0]
+    return Parameter(name, kind, default, arg.about, arg.owner, arg.bounds)
 
 
 def operations_in(names: Mapping[str, object]) -> tuple[AnyOperation, ...]:

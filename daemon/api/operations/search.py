@@ -1,23 +1,23 @@
 """Operations that read the memory: search, bootstrap, MEMORY.md, where a line comes from, why a thing was missed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from itertools import zip_longest
+from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime
 
+from daemon.api import search as searches
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Nothing, Request, operation
+from daemon.api.operations.operation import Arg, operation
 from daemon.api.provenance import LineHistory, why
 from daemon.api.reasons import SearchSignals, signals_of
-from daemon.api.search import look, recall, search
 from daemon.api.why_not import Answer, why_not
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.read import left_behind
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
-from daemon.workspace.session_start import session
+from daemon.workspace.session_start import session as session_start
 from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
 from state.bootstrap import Bootstrap, budget_for
@@ -28,33 +28,6 @@ from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receip
 from state.trust import Trust
 
 MAX_LIMIT = 1_000
-
-
-class Search(Request):
-    """A question to the long-term memory, and among which crystals: only of this origin, kind, session or speaker."""
-
-    query: str = Field(max_length=10_000, description="A question, or keywords of a pointer")
-    limit: int = Field(default=8, ge=1, le=MAX_LIMIT)
-    origin: Origin | None = None
-    kind: Kind | None = None
-    session: str | None = Field(default=None, max_length=1_000)
-    speaker: str | None = Field(default=None, max_length=1_000)
-    since: AwareDatetime | None = Field(default=None, description="Only from this time on")
-    until: AwareDatetime | None = Field(default=None, description="Only before then")
-    as_of: AwareDatetime | None = Field(default=None, description="As known then")
-    trust: Trust | None = Field(default=None, description="At least")
-    archived: bool = Field(default=False, description="Also what left sessions and was not kept")
-    explain: bool = Field(default=False, description="With the reasons why each result stands where it does")
-    look: bool = Field(default=False, description="Record nothing of it: a person looks, no agent uses what is found")
-    agent: str = Field(
-        default="", max_length=100, description="Which agent asks: what it does not find becomes its open question"
-    )
-
-    @property
-    def filters(self) -> Filters:
-        """What may be returned."""
-        until = min(filter(None, (self.until, self.as_of)), default=None)
-        return Filters(self.origin, self.kind, self.session, self.speaker, self.since, until, self.trust)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,39 +85,51 @@ class SearchReply:
 
 
 @operation("memory_search", "/search", reads=True)
-def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
+def memory_search(
+    access: WorkspaceAccess,
+    query: Annotated[str, Arg("A question, or keywords of a pointer", max_length=10_000)],
+    limit: Annotated[int, Arg(ge=1, le=MAX_LIMIT)] = 8,
+    origin: Origin | None = None,
+    kind: Kind | None = None,
+    session: Annotated[str | None, Arg(max_length=1_000)] = None,
+    speaker: Annotated[str | None, Arg(max_length=1_000)] = None,
+    since: Annotated[AwareDatetime | None, Arg("Only from this time on")] = None,
+    until: Annotated[AwareDatetime | None, Arg("Only before then")] = None,
+    as_of: Annotated[AwareDatetime | None, Arg("As known then")] = None,
+    trust: Annotated[Trust | None, Arg("At least")] = None,
+    archived: Annotated[bool, Arg("Also what left sessions and was not kept")] = False,
+    explain: Annotated[bool, Arg("With the reasons why each result stands where it does")] = False,
+    look: Annotated[bool, Arg("Record nothing of it: a person looks, no agent uses what is found")] = False,
+    agent: Annotated[
+        str, Arg("Which agent asks: what it does not find becomes its open question", max_length=100)
+    ] = "",
+) -> SearchReply:
     """Search the long-term memory by meaning and by words.
 
     Use it before you answer from memory, and with the keywords of a crystal pointer.
     """
+    filters = Filters(origin, kind, session, speaker, since, min(filter(None, (until, as_of)), default=None), trust)
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
         with access.write() as store:
-            asked = (store, request.query, request.limit, request.filters)
-            findings = look(*asked) if request.look else recall(*asked, agent=request.agent)
-            left = _archived(store, request, findings)
-            reasons = _reasons(store, request, findings)
+            asked = (store, query, limit, filters)
+            findings = searches.look(*asked) if look else searches.recall(*asked, agent=agent)
+            left = _archived(*asked, findings) if archived else ()
+            reasons = signals_of(store, findings, utc_now(), as_of) if explain else ()
     except (BusyError, ReadOnlyError) as why:
         with access.read() as store:
             store.notice(f"searched as it stands: {why}")
-            findings = search(store, request.query, request.limit, request.filters)
-            left = _archived(store, request, findings)
-            reasons = _reasons(store, request, findings)
-    recalled = tuple(_recalled(hit, why) for hit, why in zip(findings.hits, reasons, strict=True))
-    return SearchReply(request.query, findings.good, findings.arms, recalled, left)
+            asked = (store, query, limit, filters)
+            findings = searches.search(*asked)
+            left = _archived(*asked, findings) if archived else ()
+            reasons = signals_of(store, findings, utc_now(), as_of) if explain else ()
+    hits = tuple(_recalled(hit, why) for hit, why in zip_longest(findings.hits, reasons))
+    return SearchReply(query, findings.good, findings.arms, hits, left)
 
 
-def _reasons(store: Store, request: Search, findings: Findings) -> Sequence[SearchSignals | None]:
-    """Say of each hit why it stands where it does; None without `explain`."""
-    if not request.explain:
-        return [None] * len(findings.hits)
-    return signals_of(store, findings, utc_now(), request.as_of)
-
-
-def _archived(store: Store, request: Search, findings: Findings) -> tuple[Archived, ...]:
+def _archived(store: Store, query: str, limit: int, filters: Filters, findings: Findings) -> tuple[Archived, ...]:
     """Return of the archive what is not among the crystals that were found."""
     now, known = utc_now(), {hit.crystal.text for hit in findings.hits}
-    left = left_behind(store, request.query, request.limit, request.filters, now) if request.archived else ()
     return tuple(
         Archived(
             id=item.id,
@@ -155,7 +140,7 @@ def _archived(store: Store, request: Search, findings: Findings) -> tuple[Archiv
             created_at=item.created_at,
             importance=item.importance,
         )
-        for item in left
+        for item in left_behind(store, query, limit, filters, now)
         if (text := redacted(store, item.content)) not in known
     )
 
@@ -182,18 +167,6 @@ def _recalled(hit: Hit, signals: SearchSignals | None) -> SearchHit:
     )
 
 
-class BootstrapRequest(Request):
-    """For which reader."""
-
-    context_window: int | None = Field(
-        default=None, ge=1, description="Tokens of the reading model; else dream.context_window of the configuration"
-    )
-    receipt: Literal["HTTP", "MCP", "none"] = Field(
-        default="HTTP", description="How an agent gets it, for the receipt; none: no agent gets it"
-    )
-    agent: str = Field(default="", max_length=100, description="Which agent it is, for the receipt")
-
-
 @dataclass(frozen=True, slots=True)
 class BootstrapReply:
     """What an agent reads at session start: `text` is all parts as Markdown. `left_out`: older pending notes.
@@ -213,35 +186,47 @@ class BootstrapReply:
 
 
 @operation("memory_bootstrap", "/bootstrap", method="GET")
-def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> BootstrapReply:
+def memory_bootstrap(
+    access: WorkspaceAccess,
+    context_window: Annotated[
+        int | None, Arg("Tokens of the reading model; else dream.context_window of the configuration", ge=1)
+    ] = None,
+    receipt: Annotated[
+        Literal["HTTP", "MCP", "none"], Arg("How an agent gets it, for the receipt; none: no agent gets it")
+    ] = "HTTP",
+    agent: Annotated[str, Arg("Which agent it is, for the receipt", max_length=100)] = "",
+) -> BootstrapReply:
     """Return what to read at the start of a session: MEMORY.md in its budget, then notes no dream has folded in yet."""  # noqa: E501 - one line of prose
-    ready = given(access, request)
-    if request.receipt != "none":
-        budget, agent = budget_for(_window(access, request)), agent_called(request.agent)
+    ready = given(access, context_window)
+    if receipt != "none":
+        budget = budget_for(_window(access, context_window))
         try:
-            leave_receipt(access.workspace, ready, budget, utc_now(), request.receipt, agent=agent)
+            leave_receipt(access.workspace, ready, budget, utc_now(), receipt, agent=agent_called(agent))
         except DreamdError as error:  # the agent gets its memory all the same
             access.notices.append(f"that this was given is not noted: {error}")
     return bootstrap_reply(ready)
 
 
-def given(access: WorkspaceAccess, request: BootstrapRequest) -> Bootstrap:
+def given(access: WorkspaceAccess, context_window: int | None) -> Bootstrap:
     """Return what an agent is given that asks so; what a person should know of it is among the notices."""
-    found = session(access.workspace, _window(access, request), None, access.config.secrets.redaction, utc_now())
+    window, redaction = _window(access, context_window), access.config.secrets.redaction
+    found = session_start(access.workspace, window, None, redaction, utc_now())
     access.notices.extend(found.notices)
     return found.ready
 
 
-def given_receipt(access: WorkspaceAccess, request: BootstrapRequest, ready: Bootstrap) -> BootstrapReceipt | None:
+def given_receipt(
+    access: WorkspaceAccess, ready: Bootstrap, context_window: int | None, receipt: str, agent: str
+) -> BootstrapReceipt | None:
     """Return the receipt of that, to be kept outside of this workspace; None if no agent gets it."""
-    if request.receipt == "none":
+    if receipt == "none":
         return None
-    budget, agent = budget_for(_window(access, request)), agent_called(request.agent)
-    return receipt_of(ready, budget, utc_now(), request.receipt, agent=agent)
+    budget = budget_for(_window(access, context_window))
+    return receipt_of(ready, budget, utc_now(), receipt, agent=agent_called(agent))
 
 
-def _window(access: WorkspaceAccess, request: BootstrapRequest) -> int:
-    return request.context_window or access.config.dream.context_window
+def _window(access: WorkspaceAccess, context_window: int | None) -> int:
+    return context_window or access.config.dream.context_window
 
 
 def bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
@@ -258,12 +243,6 @@ def bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
     )
 
 
-class BootstrapsRequest(Request):
-    """How many."""
-
-    limit: int = Field(default=20, ge=1, le=KEPT)
-
-
 @dataclass(frozen=True, slots=True)
 class Bootstraps:
     """The last times that an agent was given the memory, the newest first. `more`: so many older ones are known."""
@@ -273,10 +252,13 @@ class Bootstraps:
 
 
 @operation("bootstraps", "/bootstraps", method="GET")
-def last_bootstraps(access: WorkspaceAccess, request: BootstrapsRequest) -> Bootstraps:
+def last_bootstraps(
+    access: WorkspaceAccess,
+    limit: Annotated[int, Arg(ge=1, le=KEPT)] = 20,
+) -> Bootstraps:
     """Return what agents were last given at session start, and when; none of its words."""
     every = tuple(receipts(access.workspace))
-    return Bootstraps(every[: request.limit], len(every[request.limit :]))
+    return Bootstraps(every[:limit], len(every[limit:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,18 +271,12 @@ class MemoryDocument:
 
 
 @operation("memory_state", "/state", method="GET")
-def memory_state(access: WorkspaceAccess, _: Nothing) -> MemoryDocument:
+def memory_state(access: WorkspaceAccess) -> MemoryDocument:
     """Return MEMORY.md as it stands, and its version."""
     with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
         text = access.config.secrets.redaction.of(read_document(store)[0])
         return MemoryDocument(text, store.lineage.last_version(), utc_now())
-
-
-class Why(Request):
-    """A line of MEMORY.md, present or past."""
-
-    text: str = Field(min_length=1, max_length=10_000, description="Words of the line, or its id such as L12")
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,21 +287,21 @@ class WhyReply:
 
 
 @operation("memory_why", "/why", method="GET")
-def memory_why(access: WorkspaceAccess, request: Why) -> WhyReply:
+def memory_why(
+    access: WorkspaceAccess,
+    text: Annotated[str, Arg("Words of the line, or its id such as L12", min_length=1, max_length=10_000)],
+) -> WhyReply:
     """Say where a line of MEMORY.md comes from: dream, operation, evidence, file and lines."""
     with access.read() as store:
-        return WhyReply(why(store, request.text))
-
-
-class WhyNot(Request):
-    """What an agent missed, and in which session."""
-
-    text: str = Field(min_length=1, max_length=10_000, description="Words of it, or the id of its line such as L12")
-    session: str = Field(default="", max_length=1_000, description="As its agent calls it; else the last bootstrap")
+        return WhyReply(why(store, text))
 
 
 @operation("memory_why_not", "/why-not", method="GET")
-def memory_why_not(access: WorkspaceAccess, request: WhyNot) -> Answer:
+def memory_why_not(
+    access: WorkspaceAccess,
+    text: Annotated[str, Arg("Words of it, or the id of its line such as L12", min_length=1, max_length=10_000)],
+    session: Annotated[str, Arg("As its agent calls it; else the last bootstrap", max_length=1_000)] = "",
+) -> Answer:
     """Say why a thing was not in what an agent was last given, and what to do about it."""
     with access.read() as store:
-        return why_not(store, request.text, request.session)
+        return why_not(store, text, session)

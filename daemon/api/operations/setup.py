@@ -2,11 +2,10 @@
 
 import os
 from dataclasses import dataclass
-
-from pydantic import Field
+from typing import Annotated
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Nothing, Request, operation
+from daemon.api.operations.operation import Arg, operation
 from daemon.api.recipes import Recipe, recipes
 from daemon.config.entries import ConfigEntry, entries
 from daemon.config.paths import program
@@ -14,14 +13,6 @@ from daemon.config.settings import Config
 from state.errors import NotFoundError
 
 LONGEST_KEY = 100
-
-
-class ConfigurationRequest(Request):
-    """Which keys."""
-
-    key: str = Field(
-        default="", max_length=LONGEST_KEY, description="A key such as dream.mode, or a section; empty: all"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +24,12 @@ class Configuration:
 
 
 @operation("configuration", "/configuration", method="GET")
-def configuration(access: WorkspaceAccess, request: ConfigurationRequest) -> Configuration:
+def configuration(
+    access: WorkspaceAccess,
+    key: Annotated[str, Arg("A key such as dream.mode, or a section; empty: all", max_length=LONGEST_KEY)] = "",
+) -> Configuration:
     """Return the configuration as it is in force, where each value comes from, and what it means."""
-    return in_force(access.config, request.key)
+    return in_force(access.config, key)
 
 
 def in_force(config: Config, key: str) -> Configuration:
@@ -56,6 +50,6 @@ class Recipes:
 
 
 @operation("recipes", "/recipes", method="GET")
-def connection_recipes(access: WorkspaceAccess, _: Nothing) -> Recipes:
+def connection_recipes(access: WorkspaceAccess) -> Recipes:
     """Return how each kind of agent is connected to this workspace, with the paths filled in."""
     return Recipes(recipes(access.workspace.root, program(), os.environ))

@@ -7,18 +7,16 @@ from daemon.api.operations import (
     lines,
     notes,
     search,
-    session_items,
-    session_memory,
+    sessions,
     setup,
     upkeep,
     versions,
 )
 from daemon.api.operations.operation import AnyOperation, operations_in
-from daemon.api.tables import crystals, sessions, signals
+from daemon.api.tables import crystals, signals
 
 _MODULES = (
-    notes, search, crystals, signals, dreams, ledger, upkeep, setup, versions, changes, lines, session_items,
-    session_memory, sessions,
+    notes, search, crystals, signals, dreams, ledger, upkeep, setup, versions, changes, lines, sessions,
 )  # fmt: skip
 
 OPERATIONS: dict[str, AnyOperation] = {

@@ -3,24 +3,16 @@
 import difflib
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
-
-from pydantic import Field
+from typing import Annotated, Literal
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Request, operation
+from daemon.api.operations.operation import Arg, operation
 from daemon.dream.changes import approve, decline
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Dream, decode_record
 from state.errors import NotFoundError, NothingToDoError, UsageError
 from state.stores.history.lineage import Version
-
-
-class History(Request):
-    """How many."""
-
-    limit: int = Field(default=20, ge=1, le=100_000, description="At most so many, the newest first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +23,13 @@ class Versions:
 
 
 @operation("history", "/versions", method="GET")
-def history(access: WorkspaceAccess, request: History) -> Versions:
+def history(
+    access: WorkspaceAccess,
+    limit: Annotated[int, Arg("At most so many, the newest first", ge=1, le=100_000)] = 20,
+) -> Versions:
     """Return the committed versions of MEMORY.md, the newest first."""
     with access.read() as store:
-        return Versions(tuple(store.lineage.versions(request.limit)))
+        return Versions(tuple(store.lineage.versions(limit)))
 
 
 def unified_diff(before: str, after: str, old: str, new: str) -> str:
@@ -43,14 +38,6 @@ def unified_diff(before: str, after: str, old: str, new: str) -> str:
         before.splitlines(), after.splitlines(), f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""
     )
     return "\n".join(rows)
-
-
-class Compare(Request):
-    """Between which versions: the last two, `new` and the one before, `old` and `new`, or the file as it is."""
-
-    old: int | None = Field(default=None, ge=0, le=10**9, description="A version; 0: what stood before dreamd")
-    new: int | None = Field(default=None, ge=1, le=10**9, description="A version; else the last")
-    file: bool = Field(default=False, description="Between the last version and the file as it is")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +50,30 @@ class Difference:
 
 
 @operation("diff", "/diff", method="GET")
-def diff(access: WorkspaceAccess, request: Compare) -> Difference:
+def diff(
+    access: WorkspaceAccess,
+    old: Annotated[int | None, Arg("A version; 0: what stood before dreamd", ge=0, le=10**9)] = None,
+    new: Annotated[int | None, Arg("A version; else the last", ge=1, le=10**9)] = None,
+    file: Annotated[bool, Arg("Between the last version and the file as it is")] = False,
+) -> Difference:
     """Return what changed between two versions of MEMORY.md, as a unified diff."""
-    if request.file and (request.old is not None or request.new is not None):
+    if file and (old is not None or new is not None):
         raise UsageError("the file is compared with the last version", "name no version beside it")
-    if request.old is not None and request.new is None:
-        raise UsageError(f"version {request.old} is compared with which one? name 'new' too")
+    if old is not None and new is None:
+        raise UsageError(f"version {old} is compared with which one? name 'new' too")
     with access.read() as store:
         last = store.lineage.last_version()
         if not last:
             raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
-        if request.file:
+        if file:
             content = store.disk.read_optional(store.workspace.document) or b""
-            old, new = _named(store, store.lineage.standing()[0]), ("as it is", content.decode(errors="replace"))
+            before = _named(store, store.lineage.standing()[0])
+            after = ("as it is", content.decode(errors="replace"))
         else:
-            number = last if request.new is None else request.new
-            new = _named(store, number)
-            old = _named(store, number - 1 if request.old is None else request.old)
-    return Difference(old[0], new[0], unified_diff(old[1], new[1], old[0], new[0]))
+            number = last if new is None else new
+            after = _named(store, number)
+            before = _named(store, number - 1 if old is None else old)
+    return Difference(before[0], after[0], unified_diff(before[1], after[1], before[0], after[0]))
 
 
 def _named(store: Store, number: int) -> tuple[str, str]:
@@ -88,12 +81,6 @@ def _named(store: Store, number: int) -> tuple[str, str]:
     if number == 0:
         return "before dreamd", store.memory.text(0)
     return f"version {number}", store.memory.text(number)
-
-
-class Restore(Request):
-    """Which version."""
-
-    version: int = Field(ge=1, le=10**9, description="Its number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +92,19 @@ class RestoredVersion:
 
 
 @operation("restore", "/restore", long=True)
-def restore_version(access: WorkspaceAccess, request: Restore) -> RestoredVersion:
+def restore_version(
+    access: WorkspaceAccess,
+    version: Annotated[int, Arg("Its number", ge=1, le=10**9)],
+) -> RestoredVersion:
     """Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again."""
     with access.exclusive() as store:
-        store.memory.text(request.version)  # a version that there is none of changes nothing
-        dream = restore(store, request.version)
+        store.memory.text(version)  # a version that there is none of changes nothing
+        dream = restore(store, version)
         for problem in dream.problems:
             store.notice(problem)
         done = RestoredVersion(dream, store.notes.count().notes)
     access.mark_changed()
     return done
-
-
-class Proposals(Request):
-    """Which proposals."""
-
-    dream: str = Field(default="", max_length=100, description="The beginning of an id; empty: all that wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +115,14 @@ class Waiting:
 
 
 @operation("proposals", "/proposals", method="GET")
-def proposals(access: WorkspaceAccess, request: Proposals) -> Waiting:
+def proposals(
+    access: WorkspaceAccess,
+    dream: Annotated[str, Arg("The beginning of an id; empty: all that wait", max_length=100)] = "",
+) -> Waiting:
     """Return the proposals that wait for a decision (dream.mode: propose)."""
     with access.read() as store:
-        chosen = [store.ledger.proposal(request.dream)] if request.dream else store.ledger.proposals()
+        chosen = [store.ledger.proposal(dream)] if dream else store.ledger.proposals()
         return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in chosen))
-
-
-class Decide(Request):
-    """A proposal, and what becomes of it."""
-
-    dream: str = Field(default="", max_length=100, description="The beginning of its id; empty when only one waits")
-    verdict: Literal["approve", "decline", "reject"] = Field(
-        description="approve commits it; decline (or reject, its older name) leaves its notes pending"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +136,21 @@ class Decided:
 
 
 @operation("decide", "/decision", long=True)
-def decide(access: WorkspaceAccess, request: Decide) -> Decided:
+def decide(
+    access: WorkspaceAccess,
+    verdict: Annotated[
+        Literal["approve", "decline", "reject"],
+        Arg("approve commits it; decline (or reject, its older name) leaves its notes pending"),
+    ],
+    dream: Annotated[str, Arg("The beginning of its id; empty when only one waits", max_length=100)] = "",
+) -> Decided:
     """Approve or decline a proposal."""
     with access.exclusive() as store:
-        dream = _waiting_proposal(store, request.dream)
-        version = approve(store, dream).number if request.verdict == "approve" else None
+        proposal = _waiting_proposal(store, dream)
+        version = approve(store, proposal).number if verdict == "approve" else None
         if version is None:
-            decline(store, dream)
-        verdict = "declined" if version is None else "approved"
-        return Decided(dream, verdict, version, utc_now())
+            decline(store, proposal)
+        return Decided(proposal, "declined" if version is None else "approved", version, utc_now())
 
 
 def _waiting_proposal(store: Store, wanted: str) -> str:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AwareDatetime, BeforeValidator
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Request, operation
+from daemon.api.operations.operation import Arg, operation
 from daemon.api.tables.crystal_details import CrystalDetails, details
 from daemon.api.tables.cursor import MAX_CHARACTERS, place_in, written
 from daemon.workspace.redaction import shown_of
@@ -32,38 +32,6 @@ def _dated(moment: object) -> object:
 
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_dated)]
-
-
-class CrystalsRequest(Request):
-    """Which crystals, in which order, and which part of them."""
-
-    origin: Origin | None = None
-    kind: Kind | None = None
-    trust: Trust | None = Field(default=None, description="At least")
-    lifecycle: Lifecycle | None = None
-    session: str | None = Field(default=None, max_length=1_000)
-    speaker: str | None = Field(default=None, max_length=1_000)
-    since: Moment | None = Field(default=None, description="Only from this time on")
-    until: Moment | None = Field(default=None, description="Only before then")
-    superseded: Literal["yes", "no", "any"] = Field(default="any", description="Whether another value holds now")
-    text: str = Field(default="", max_length=200, description="Words of it, the last one may be a beginning")
-    sort: Sort = Sort.CREATED_AT
-    order: Literal["descending", "ascending"] = "descending"
-    limit: int = Field(default=50, ge=1, le=MOST)
-    cursor: str = Field(default="", max_length=MAX_CHARACTERS, description="next_cursor before")
-
-    @property
-    def after(self) -> Place | None:
-        """Where the part begins. Raise UsageError for a cursor of another order."""
-        return Place(*place_in(self.cursor, self._order, self.sort.kind, int)) if self.cursor else None
-
-    def cursor_of(self, row: ListedCrystal) -> str:
-        """Return where the part after this row begins."""
-        return written(self._order, *row.place)
-
-    @property
-    def _order(self) -> str:
-        return f"crystals by {self.sort} {self.order}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,40 +73,49 @@ class CrystalTable:
 
 
 @operation("crystals", "/crystals", method="GET")
-def crystals(access: WorkspaceAccess, request: CrystalsRequest) -> CrystalTable:
+def crystals(
+    access: WorkspaceAccess,
+    origin: Origin | None = None,
+    kind: Kind | None = None,
+    trust: Annotated[Trust | None, Arg("At least")] = None,
+    lifecycle: Lifecycle | None = None,
+    session: Annotated[str | None, Arg(max_length=1_000)] = None,
+    speaker: Annotated[str | None, Arg(max_length=1_000)] = None,
+    since: Annotated[Moment | None, Arg("Only from this time on")] = None,
+    until: Annotated[Moment | None, Arg("Only before then")] = None,
+    superseded: Annotated[Literal["yes", "no", "any"], Arg("Whether another value holds now")] = "any",
+    text: Annotated[str, Arg("Words of it, the last one may be a beginning", max_length=200)] = "",
+    sort: Sort = Sort.CREATED_AT,
+    order: Literal["descending", "ascending"] = "descending",
+    limit: Annotated[int, Arg(ge=1, le=MOST)] = 50,
+    cursor: Annotated[str, Arg("next_cursor before", max_length=MAX_CHARACTERS)] = "",
+) -> CrystalTable:
     """Return the crystals as a table: filtered, sorted, part by part."""
-    after, now = request.after, utc_now()
+    ordered, now = f"crystals by {sort} {order}", utc_now()
+    after = Place(*place_in(cursor, ordered, sort.kind, int)) if cursor else None
     with access.read() as store:
         supersessions = Supersessions(store.crystals)
         chosen = Chosen(
-            Filters(
-                request.origin,
-                request.kind,
-                request.session,
-                request.speaker,
-                request.since,
-                request.until,
-                request.trust,
-            ),
-            request.lifecycle,
-            request.text,
-            None if request.superseded == "any" else supersessions.superseded(),
-            is_superseded=request.superseded == "yes",
-            sort=request.sort,
-            descending=request.order == "descending",
+            Filters(origin, kind, session, speaker, since, until, trust),
+            lifecycle,
+            text,
+            None if superseded == "any" else supersessions.superseded(),
+            is_superseded=superseded == "yes",
+            sort=sort,
+            descending=order == "descending",
         )
         listing = CrystalList(store.crystals.connection)
-        rows = listing.part(chosen, request.limit + 1, now, after)
-        part = rows[: request.limit]
+        rows = listing.part(chosen, limit + 1, now, after)
+        part = rows[:limit]
         total = None if after else listing.count(chosen, now) if len(rows) > len(part) else len(part)
-        superseded = chosen.superseded
-        if superseded is None:
-            superseded = frozenset(supersessions.among(key for row in part for key in row.keys).current)
+        without_hold = chosen.superseded
+        if without_hold is None:
+            without_hold = frozenset(supersessions.among(key for row in part for key in row.keys).current)
         return CrystalTable(
-            crystals=_rows(store, part, superseded),
+            crystals=_rows(store, part, without_hold),
             total=total and min(total, MOST_COUNTED),
             more=total is not None and total > MOST_COUNTED,
-            next_cursor=request.cursor_of(part[-1]) if len(rows) > len(part) else None,
+            next_cursor=written(ordered, *part[-1].place) if len(rows) > len(part) else None,
         )
 
 
@@ -167,14 +144,11 @@ def _rows(store: Store, rows: list[ListedCrystal], superseded: frozenset[int]) -
     )
 
 
-class CrystalRequest(Request):
-    """Which crystal."""
-
-    id: str = Field(min_length=8, max_length=32, pattern="^[0-9a-f]+$", description="Its id, or the beginning of it")
-
-
 @operation("crystal", "/crystals/one", method="GET")
-def crystal(access: WorkspaceAccess, request: CrystalRequest) -> CrystalDetails:
+def crystal(
+    access: WorkspaceAccess,
+    id: Annotated[str, Arg("Its id, or the beginning of it", min_length=8, max_length=32, pattern="^[0-9a-f]+$")],
+) -> CrystalDetails:
     """Return everything that is known of one crystal: where it was said, what it was made of, what rests on it."""
     with access.read() as store:
-        return details(store, request.id, utc_now())
+        return details(store, id, utc_now())

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import gt, itemgetter, lt
-from typing import Literal
-
-from pydantic import Field
+from typing import Annotated, Literal
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Request, operation
+from daemon.api.operations.operation import Arg, operation
 from daemon.api.tables.cursor import MAX_CHARACTERS, place_in, written
 from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store, utc_now
@@ -23,22 +21,6 @@ from state.stores.erasing.forgotten_list import forgotten_count, forgotten_list
 MOST = 200
 MOST_EVENTS = 100
 _CUT = 300
-
-
-class InParts(Request):
-    """Which part of a list."""
-
-    limit: int = Field(default=50, ge=1, le=MOST)
-    cursor: str = Field(default="", max_length=MAX_CHARACTERS, description="next_cursor before")
-
-
-class GapsRequest(InParts):
-    """Which open questions, in which order."""
-
-    limit: int = Field(default=20, ge=1, le=MOST)
-    cause: Cause | None = None
-    sort: Literal["times", "first_at", "last_at"] = "last_at"
-    order: Literal["descending", "ascending"] = "descending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +45,24 @@ class GapTable:
 
 
 @operation("gaps", "/gaps", method="GET")
-def gaps(access: WorkspaceAccess, request: GapsRequest) -> GapTable:
+def gaps(
+    access: WorkspaceAccess,
+    limit: Annotated[int, Arg(ge=1, le=MOST)] = 20,
+    cursor: Annotated[str, Arg("next_cursor before", max_length=MAX_CHARACTERS)] = "",
+    cause: Cause | None = None,
+    sort: Literal["times", "first_at", "last_at"] = "last_at",
+    order: Literal["descending", "ascending"] = "descending",
+) -> GapTable:
     """Return the open questions: what was asked and is not answered yet."""
-    order, descending = f"gaps by {request.sort} {request.order}", request.order == "descending"
-    after = place_in(request.cursor, order, str, str) if request.cursor else None
+    ordered, descending = f"gaps by {sort} {order}", order == "descending"
+    after = place_in(cursor, ordered, str, str) if cursor else None
     with access.read() as store:
-        found = store.questions.all(request.cause)
-        placed = sorted(((_place(one, request.sort), one) for one in found), key=itemgetter(0), reverse=descending)
+        found = store.questions.all(cause)
+        placed = sorted(((_place(one, sort), one) for one in found), key=itemgetter(0), reverse=descending)
         beyond = lt if descending else gt
         rest = [(place, one) for place, one in placed if after is None or beyond(place, after)]
-        part = rest[: request.limit]
-        next_cursor = written(order, *part[-1][0]) if len(rest) > len(part) else None
+        part = rest[:limit]
+        next_cursor = written(ordered, *part[-1][0]) if len(rest) > len(part) else None
         return GapTable(_gap_rows(store, [one for _, one in part]), len(found), next_cursor)
 
 
@@ -102,10 +91,6 @@ def _gap_rows(store: Store, found: Sequence[Gap]) -> tuple[GapRow, ...]:
     )
 
 
-class SkillsRequest(InParts):
-    """Which part of the skills."""
-
-
 @dataclass(frozen=True, slots=True)
 class SkillRow:
     """A task that comes back: how sure, how often, and in how many sessions."""
@@ -126,25 +111,22 @@ class SkillTable:
 
 
 @operation("skills", "/skills", method="GET")
-def skills(access: WorkspaceAccess, request: SkillsRequest) -> SkillTable:
+def skills(
+    access: WorkspaceAccess,
+    limit: Annotated[int, Arg(ge=1, le=MOST)] = 50,
+    cursor: Annotated[str, Arg("next_cursor before", max_length=MAX_CHARACTERS)] = "",
+) -> SkillTable:
     """Return the emerging skills: tasks that came back in different sessions."""
-    (place,) = place_in(request.cursor, "skills", int) if request.cursor else (0,)
+    (place,) = place_in(cursor, "skills", int) if cursor else (0,)
     with access.read() as store:
         known, shown = Skills(store.crystals.connection, store.crystals.vectors), shown_of(store)
-        found = known.listed(request.limit + 1, int(place))
-        part = found[: request.limit]
+        found = known.listed(limit + 1, int(place))
+        part = found[:limit]
         return SkillTable(
             tuple(SkillRow(shown(one.pattern), one.confidence, one.occurrences, one.sessions) for one in part),
             known.count(),
             written("skills", int(place) + len(part)) if len(found) > len(part) else None,
         )
-
-
-class HormonesRequest(Request):
-    """How far back, and at how many moments."""
-
-    hours: int = Field(default=24, ge=1, le=168)
-    samples: int = Field(default=96, ge=2, le=MOST, description="Moments of the curve, from then to now")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +161,16 @@ class HormoneCurve:
 
 
 @operation("hormones", "/hormones", method="GET")
-def hormones(access: WorkspaceAccess, request: HormonesRequest) -> HormoneCurve:
+def hormones(
+    access: WorkspaceAccess,
+    hours: Annotated[int, Arg(ge=1, le=168)] = 24,
+    samples: Annotated[int, Arg("Moments of the curve, from then to now", ge=2, le=MOST)] = 96,
+) -> HormoneCurve:
     """Return the hormone levels now and over the last hours, with the events that raised them."""
     now = utc_now()
-    span = timedelta(hours=request.hours)
-    last = request.samples - 1
-    moments = [now - span * (last - number) / last for number in range(request.samples)]
+    span = timedelta(hours=hours)
+    last = samples - 1
+    moments = [now - span * (last - number) / last for number in range(samples)]
     with access.read() as store:
         shown = shown_of(store)
         levels = store.feelings.levels(now)
@@ -201,10 +187,6 @@ def hormones(access: WorkspaceAccess, request: HormonesRequest) -> HormoneCurve:
 
 def _levels(levels: Hormones) -> Levels:
     return Levels(levels.at, *levels.levels)
-
-
-class ForgottenRequest(InParts):
-    """Which part of what stays forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,14 +228,18 @@ class ForgottenTable:
 
 
 @operation("forgotten", "/forgotten", method="GET")
-def forgotten(access: WorkspaceAccess, request: ForgottenRequest) -> ForgottenTable:
+def forgotten(
+    access: WorkspaceAccess,
+    limit: Annotated[int, Arg(ge=1, le=MOST)] = 50,
+    cursor: Annotated[str, Arg("next_cursor before", max_length=MAX_CHARACTERS)] = "",
+) -> ForgottenTable:
     """Return what stays forgotten, without its words; and the lines that the owner deleted."""
-    after = place_in(request.cursor, "forgotten", str, str) if request.cursor else ()
+    after = place_in(cursor, "forgotten", str, str) if cursor else ()
     with access.read() as store:
         connection, shown = store.crystals.connection, shown_of(store)
-        found = forgotten_list(connection, request.limit + 1, after)
-        part = found[: request.limit]
-        lines, line_count = store.lineage.deleted_lines(0 if after else request.limit)
+        found = forgotten_list(connection, limit + 1, after)
+        part = found[:limit]
+        lines, line_count = store.lineage.deleted_lines(0 if after else limit)
         return ForgottenTable(
             forgotten=tuple(
                 ForgottenText(one.at, one.digest, "memory" if one.whole else "text", one.words, one.cut)

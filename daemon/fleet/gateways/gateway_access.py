@@ -7,15 +7,15 @@ everything else ────────> its owner, or a worker that takes it
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import uuid4
 
-from daemon.api.access import LocalAccess, ReplyT, RequestT
-from daemon.api.operations.dreams import DreamNow, Dreamt
-from daemon.api.operations.notes import NoteTaken, TakeNote
-from daemon.api.operations.search import BootstrapRequest, bootstrap_reply, given, given_receipt
+from daemon.api.access import LocalAccess, ReplyT
+from daemon.api.operations.dreams import Dreamt
+from daemon.api.operations.notes import NoteTaken
+from daemon.api.operations.search import bootstrap_reply, given, given_receipt
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.fleet.gateways.disclosure import told, told_advice, told_value
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from daemon.api.access import LockedWorkspace
-    from daemon.api.operations.operation import AnyOperation, Operation, Request
+    from daemon.api.operations.operation import AnyOperation, Operation
+    from daemon.api.operations.request import Request
     from daemon.dream.run import Mode, Outcome
     from daemon.fleet.gateways.gateway import Parts
     from daemon.fleet.gateways.replicas import Replica
@@ -65,7 +66,7 @@ class GatewayAccess:
     on_step: Callable[[Step], None]
     notices: list[str] = field(default_factory=list)
 
-    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+    def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run the operation wherever it is done, and return its reply.
 
         Raise ForbiddenError, QuotaError, ConflictError, what the operation raises, and UnreachableError.
@@ -91,9 +92,9 @@ class GatewayAccess:
         return told_value(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]
 
     def _done(self, operation: "AnyOperation", request: "Request") -> object:
-        if isinstance(request, TakeNote) and operation.name == _NOTE:
+        if operation.name == _NOTE:
             return self._take_note(request)
-        if isinstance(request, DreamNow) and operation.name == _DREAM and _is_session_end(request):
+        if operation.name == _DREAM and _is_session_end(request.given):
             return self._end_session(request)
         if operation.only_reads and not operation.long:
             return self._read(operation, request)
@@ -101,9 +102,10 @@ class GatewayAccess:
 
     # ------------------------------------------------------------ inbox
 
-    def _take_note(self, request: TakeNote) -> NoteTaken:
+    def _take_note(self, request: "Request") -> NoteTaken:
         """Put the note durably into the inbox. Its time is PostgreSQL's, as the log has it."""
-        given_note = admitted(Note(request.note, utc_now(), request.importance, replaces=request.replaces))
+        asked = request.given
+        given_note = admitted(Note(asked["note"], utc_now(), asked["importance"], replaces=asked["replaces"]))
         self.parts.quotas.require_room(self.token.tenant, self.place)
         redaction = self.parts.config().secrets.redaction
         text, replaces = redaction.of(given_note.text), redaction.of(given_note.replaces)
@@ -113,8 +115,8 @@ class GatewayAccess:
         note = admitted(Note(text, arrived.at, given_note.importance))
         return NoteTaken(note.at, note.importance, note.text, "pending")
 
-    def _end_session(self, request: DreamNow) -> Dreamt:
-        if request.mode is not None:
+    def _end_session(self, request: "Request") -> Dreamt:
+        if request.given["mode"] is not None:
             raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
         self._arrived("session_end", request.idempotency_key, {})
         return Dreamt(None)
@@ -160,19 +162,19 @@ class GatewayAccess:
         )
         try:
             with access:
-                if isinstance(request, BootstrapRequest):
-                    return self._bootstrap(access, request)
+                if operation.name == _BOOTSTRAP:
+                    return self._bootstrap(access, **request.given)
                 return access.run(operation, request)
         finally:
             self.notices += access.notices
 
-    def _bootstrap(self, access: LocalAccess, request: BootstrapRequest) -> object:
+    def _bootstrap(self, access: LocalAccess, context_window: int | None, receipt: str, agent: str) -> object:
         """Return what an agent reads at session start. Its receipt is as durable as a note."""
-        ready = given(access, request)
-        receipt = given_receipt(access, request, ready)
-        if receipt is not None:
+        ready = given(access, context_window)
+        written = given_receipt(access, ready, context_window, receipt, agent)
+        if written is not None:
             try:
-                body = json.dumps({"line": receipt_text(receipt)})
+                body = json.dumps({"line": receipt_text(written)})
                 self.parts.arrivals.put(self._arrival("receipt", "", body))
             except UnreachableError:  # the agent gets its memory all the same
                 self.notices.append("that this was given is not noted")
@@ -276,8 +278,8 @@ def _own(spending: Spending) -> Spending:
     )
 
 
-def _is_session_end(request: DreamNow) -> bool:
-    return request.reason == "session-end" and not request.wait
+def _is_session_end(given: Mapping[str, Any]) -> bool:
+    return given["reason"] == "session-end" and not given["wait"]
 
 
 def _refuse() -> NoReturn:

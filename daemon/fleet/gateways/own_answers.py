@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import Field
 
-from daemon.api.operations.operation import Request as Fields
+from daemon.api.operations.request import Request as Fields
 from daemon.fleet.gateways.authentication import TOKEN
 from daemon.fleet.gateways.disclosure import not_now, unknown_outcome
 from daemon.fleet.gateways.gateway_access import require

@@ -27,8 +27,9 @@ from state.errors import (
 from state.fleet.workspace import Place, Worker
 
 if TYPE_CHECKING:
-    from daemon.api.access import ReplyT, RequestT
+    from daemon.api.access import ReplyT
     from daemon.api.operations.operation import Operation
+    from daemon.api.operations.request import Request
 
 # Longer than a dead owner counts as alive.
 PATIENCE_SECONDS = 20.0
@@ -54,8 +55,8 @@ class WorkerCalls:
         self,
         place: Place,
         owner: Worker | None,
-        operation: "Operation[RequestT, ReplyT]",
-        request: "RequestT",
+        operation: "Operation[..., ReplyT]",
+        request: "Request",
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> "ReplyT":
@@ -92,8 +93,8 @@ class WorkerCalls:
     def _reply(
         worker: Worker,
         place: Place,
-        operation: "Operation[RequestT, ReplyT]",
-        request: "RequestT",
+        operation: "Operation[..., ReplyT]",
+        request: "Request",
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
     ) -> "ReplyT":

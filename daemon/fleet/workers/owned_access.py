@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from daemon.api.access import ReplyT, RequestT
+from daemon.api.access import ReplyT
 from daemon.dream.run import Mode, Outcome
 from daemon.fleet.workers.owned import Owned
 from daemon.service.keeper_access import DaemonAccess
@@ -14,6 +14,7 @@ from state.errors import UnknownOutcomeError, UnreachableError
 
 if TYPE_CHECKING:
     from daemon.api.operations.operation import Operation
+    from daemon.api.operations.request import Request
 
 # After these nothing in the store may hold what they took away.
 ERASING = frozenset({"forget", "memory_forget", "working_memory_clear_session"})
@@ -30,13 +31,13 @@ class OwnedAccess(DaemonAccess):
     queue: Callable[[Owned, Reason], None]
     require_room: Callable[[Owned], None]
 
-    def run(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+    def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run it here, with what waits in the inbox, and return its reply once it is committed."""
         self.owned.absorb()
         if operation.only_reads:
-            return operation.run(self, request)
+            return operation.answer(self, request)
         try:
-            reply = operation.run(self, request)
+            reply = operation.answer(self, request)
         except Exception as error:
             if self.owned.lost and isinstance(error, UnreachableError):  # of a dream's own commit
                 raise _unknown(operation.name, error) from error

@@ -7,8 +7,8 @@ from datetime import datetime
 from pydantic import Field
 
 from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.ledger import OneDream, dream_details
-from daemon.api.operations.operation import Nothing, Request
+from daemon.api.operations.ledger import dream_details
+from daemon.api.operations.request import Request
 from daemon.pages.page import Ask, Page, Replies
 from state.stores.history.steps import PaidStep
 
@@ -54,8 +54,8 @@ class Share:
 
 def _read(ask: Ask, query: WhichDream) -> Replies:
     return {
-        "dream_details": ask(dream_details, OneDream(dream=query.dream, version=query.version)),
-        "dream_status": ask(dream_status, Nothing()),
+        "dream_details": ask(dream_details, dream=query.dream, version=query.version),
+        "dream_status": ask(dream_status),
     }
 
 

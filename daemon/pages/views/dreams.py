@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from daemon.api.dream_details import DreamRun
-from daemon.api.operations.dreams import DreamNow, dream_now
-from daemon.api.operations.ledger import Dreams, WhichActs, acts, dreams
-from daemon.api.operations.operation import Nothing, Request
-from daemon.api.operations.versions import Restore, RestoredVersion, restore_version
+from daemon.api.operations.dreams import dream_now
+from daemon.api.operations.ledger import acts, dreams
+from daemon.api.operations.request import Nothing, Request
+from daemon.api.operations.versions import RestoredVersion, restore_version
 from daemon.pages.page import Action, Ask, Done, Page, Replies
 from daemon.pages.undo import TakeBack, take_back, undo_of
 
@@ -30,8 +30,8 @@ class WhichDreams(Request):
 
 def _read(ask: Ask, query: WhichDreams) -> Replies:
     return {
-        "dreams": ask(dreams, Dreams(limit=_SHOWN, cursor=query.cursor, outcome=query.outcome)),
-        "acts": ask(acts, WhichActs(limit=_ACTS_SHOWN, cursor=query.acts)),
+        "dreams": ask(dreams, limit=_SHOWN, cursor=query.cursor, outcome=query.outcome),
+        "acts": ask(acts, limit=_ACTS_SHOWN, cursor=query.acts),
     }
 
 
@@ -48,15 +48,21 @@ def _curves(ran: list[DreamRun]) -> tuple[tuple[str, tuple[float, ...]], ...]:
 
 def dream_soon(ask: Ask, _: Nothing) -> Done:
     """Ask for a dream; the page shows how it goes."""
-    done = ask(dream_now, DreamNow(wait=False))
+    done = ask(dream_now, wait=False)
     if done.outcome is None:
         return Done("A dream was asked for: it shows here as it runs.")
     number = done.outcome.dream.number
     return Done(f"It dreamt: MEMORY.md is at version {number}.", version=number)
 
 
-def _restore(ask: Ask, form: Restore) -> Done:
-    return _restored(ask(restore_version, form), form.version)
+class Version(Request):
+    """A version to restore."""
+
+    version: int = Field(ge=1, le=10**9)
+
+
+def _restore(ask: Ask, form: Version) -> Done:
+    return _restored(ask(restore_version, form.version), form.version)
 
 
 def _undo(ask: Ask, form: TakeBack) -> Done:
@@ -78,7 +84,7 @@ PAGE = Page(
     live=True,
     actions=(
         Action("dream", Nothing, dream_soon, long=True),
-        Action("restore", Restore, _restore, long=True),
+        Action("restore", Version, _restore, long=True),
         Action("undo", TakeBack, _undo, long=True),
     ),
 )

@@ -5,22 +5,24 @@ The text itself is in the body of a form alone: in no address, no log, no row of
 
 from pydantic import Field
 
-from daemon.api.operations.operation import Nothing, Request
-from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, ForgetText, forget_text
-from daemon.api.tables.signals import ForgottenRequest, forgotten
+from daemon.api.operations.request import Nothing, Request
+from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, forget_text
+from daemon.api.tables.signals import forgotten
 from daemon.pages.page import Action, Ask, Done, Page, Replies
 from daemon.upkeep.forget import Receipt
 from state.errors import UsageError
 
 
-class Meant(ForgottenRequest):
+class Meant(Request):
     """What another page led here for, by its id: words never stand in an address. And which part of the list."""
 
+    limit: int = Field(default=50, ge=1, le=200)
+    cursor: str = Field(default="", max_length=1_000)
     text: str = Field(default="", pattern=r"^([Ll][0-9]{1,9}|[0-9a-f]{32})?$")
 
 
 def _read(ask: Ask, query: Meant) -> Replies:
-    return {"forgotten": ask(forgotten, ForgottenRequest(limit=query.limit, cursor=query.cursor))}
+    return {"forgotten": ask(forgotten, limit=query.limit, cursor=query.cursor)}
 
 
 class Erasure(Request):
@@ -39,31 +41,30 @@ class Learnable(Request):
 
 
 def _preview(ask: Ask, form: Erasure) -> Done:
-    receipt = ask(forget_text, _request(form).model_copy(update={"dry_run": True}))
+    receipt = ask(forget_text, form.text, form.words, _kept(form), dry_run=True)
     # The form that erases sends the text once more.
     return Done("Nothing was changed yet.", replies={"forget": receipt, "asked": form})
 
 
 def _erase(ask: Ask, form: Erasure) -> Done:
-    return _erased(ask(forget_text, _request(form)))
+    return _erased(ask(forget_text, form.text, form.words, _kept(form), confirm=True))
 
 
 def _finish(ask: Ask, _: Nothing) -> Done:
     """Go on with what was interrupted."""
-    return _erased(ask(forget_text, ForgetText(confirm=True)))
+    return _erased(ask(forget_text, confirm=True))
 
 
 def _lift(ask: Ask, form: Learnable) -> Done:
-    receipt = ask(forget_text, ForgetText(text=form.text, lift=True))
+    receipt = ask(forget_text, text=form.text, lift=True)
     said = "It may be learnt again; nothing comes back." if receipt.lifted else "It was not forgotten."
     return Done(said, f"receipt {receipt.digest}")
 
 
-def _request(form: Erasure) -> ForgetText:
+def _kept(form: Erasure) -> tuple[str, ...]:
     if not form.text.strip():
         raise UsageError("what is to be forgotten? give a text, or the id of a crystal, a line or a memory")
-    kept = tuple(one for one in form.listed if one not in form.ticked)
-    return ForgetText(text=form.text, words=form.words, kept=kept, confirm=True)
+    return tuple(one for one in form.listed if one not in form.ticked)
 
 
 def _erased(receipt: Receipt) -> Done:

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.operation import Nothing, Request
+from daemon.api.operations.request import Request
 from daemon.pages.page import Ask, Page, Replies
 
 
@@ -14,7 +14,7 @@ class Shown(Request):
 
 
 def _read(ask: Ask, _: Shown) -> Replies:
-    return {"dream_status": ask(dream_status, Nothing())}
+    return {"dream_status": ask(dream_status)}
 
 
 PAGE = Page("frame", "Frame", _read, Shown)

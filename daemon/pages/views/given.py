@@ -1,7 +1,7 @@
 """Given: what an agent would be given at session start now, and what agents were given before."""
 
-from daemon.api.operations.operation import Nothing
-from daemon.api.operations.search import BootstrapRequest, BootstrapsRequest, last_bootstraps, memory_bootstrap
+from daemon.api.operations.request import Nothing
+from daemon.api.operations.search import last_bootstraps, memory_bootstrap
 from daemon.pages.page import Ask, Page, Replies
 
 _SHOWN = 20
@@ -9,8 +9,8 @@ _SHOWN = 20
 
 def _read(ask: Ask, _: Nothing) -> Replies:
     return {
-        "memory_bootstrap": ask(memory_bootstrap, BootstrapRequest(receipt="none")),
-        "bootstraps": ask(last_bootstraps, BootstrapsRequest(limit=_SHOWN)),
+        "memory_bootstrap": ask(memory_bootstrap, receipt="none"),
+        "bootstraps": ask(last_bootstraps, limit=_SHOWN),
     }
 
 

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from pydantic import Field
 
-from daemon.api.operations.lines import Lines, lines
-from daemon.api.operations.operation import Request
-from daemon.api.operations.search import Why, WhyReply, memory_why
+from daemon.api.operations.lines import lines
+from daemon.api.operations.request import Request
+from daemon.api.operations.search import WhyReply, memory_why
 from daemon.dream.lines.standing import Line, StandingLines
 from daemon.pages.page import Ask, Page, Replies
 from daemon.pages.templates import mark
@@ -23,11 +23,11 @@ class Which(Request):
 
 
 def _read(ask: Ask, query: Which) -> Replies:
-    standing = ask(lines, Lines())
+    standing = ask(lines)
     if not query.id and _standing(standing, query) is None:
         raise NotFoundError("this line does not stand in MEMORY.md any more", "go back to the memory")
     # Of a line that no version knows there is nothing to tell but that it stands.
-    why = ask(memory_why, Why(text=query.id)) if query.id else WhyReply(())
+    why = ask(memory_why, text=query.id) if query.id else WhyReply(())
     return {"lines": standing, "memory_why": why}
 
 

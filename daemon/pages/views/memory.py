@@ -6,8 +6,8 @@ from datetime import datetime
 
 from pydantic import Field
 
-from daemon.api.operations.lines import ChangeLines, ChangeOfLine, Lines, change_lines, lines
-from daemon.api.operations.operation import Request
+from daemon.api.operations.lines import ChangeOfLine, change_lines, lines
+from daemon.api.operations.request import Request
 from daemon.dream.lines.standing import Line, SectionLines, StandingLines
 from daemon.pages.page import Action, Ask, Done, Page, Replies
 from daemon.pages.templates import counted, short, weight
@@ -35,7 +35,7 @@ class Part(Request):
 
 
 def _read(ask: Ask, query: Part) -> Replies:
-    return {"lines": ask(lines, Lines(start=query.start, limit=_MOST))}
+    return {"lines": ask(lines, start=query.start, limit=_MOST)}
 
 
 def _view(replies: Replies, query: Part, _: datetime) -> Mapping[str, object]:
@@ -76,7 +76,7 @@ def _places(section: SectionLines) -> int:
 
 
 def _change(ask: Ask, one: ChangeOfLine) -> Done:
-    done = ask(change_lines, ChangeLines(changes=(one,)))
+    done = ask(change_lines, changes=(one,))
     also = "; the file was saved in the same moment, and holds both" if done.merged else ""
     return Done(
         f"{_SAID[one.action]}. MEMORY.md is at version {done.version}{also}.",

@@ -5,13 +5,13 @@ from datetime import datetime
 
 from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.notes import current_mood
-from daemon.api.operations.operation import Nothing
+from daemon.api.operations.request import Nothing
 from daemon.pages.page import Action, Ask, Page, Replies
 from daemon.pages.views.dreams import dream_soon
 
 
 def _read(ask: Ask, _: Nothing) -> Replies:
-    return {"dream_status": ask(dream_status, Nothing()), "mood": ask(current_mood, Nothing())}
+    return {"dream_status": ask(dream_status), "mood": ask(current_mood)}
 
 
 def _view(replies: Replies, _: Nothing, __: datetime) -> Mapping[str, object]:

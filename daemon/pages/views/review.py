@@ -7,12 +7,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from daemon.api.operations.changes import ChangesDecided, ChangeToReview, DecideChanges, Numbers, changes
+from daemon.api.operations.changes import ChangesDecided, ChangeToReview, Numbers, OwnText, changes
 from daemon.api.operations.changes import decide as decide_changes
 from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.operation import Nothing, Request
-from daemon.api.operations.versions import Compare, Decide, Proposals, diff, proposals, unified_diff
+from daemon.api.operations.request import Request
 from daemon.api.operations.versions import decide as decide_proposal
+from daemon.api.operations.versions import diff, proposals, unified_diff
 from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
 from daemon.pages.templates import weight
 from daemon.pages.undo import TakeBack, take_back, undo_of
@@ -31,7 +31,7 @@ class FromChange(Request):
 
 
 def _read(ask: Ask, _: FromChange) -> Replies:
-    return {"changes": ask(changes, Nothing()), "proposals": ask(proposals, Proposals())}
+    return {"changes": ask(changes), "proposals": ask(proposals)}
 
 
 def _view(replies: Replies, query: FromChange, _: datetime) -> Mapping[str, object]:
@@ -86,13 +86,9 @@ class DecideForm(Request):
 
 
 def _decide(ask: Ask, form: DecideForm) -> Done:
-    request = DecideChanges.model_validate(
-        {
-            form.verdict: form.number,
-            "texts": [{"number": form.number[0], "text": form.text}] if form.text and len(form.number) == 1 else (),
-        }
-    )
-    done = ask(decide_changes, request)
+    own = (OwnText(number=form.number[0], text=form.text),) if form.text and len(form.number) == 1 else ()
+    decided: dict[str, Numbers] = {form.verdict: form.number}
+    done = ask(decide_changes, **decided, texts=own)
     return Done(_said(done), _about(form.verdict, form.number), done.version, _undo(done))
 
 
@@ -139,7 +135,7 @@ class Numbered(Request):
 
 
 def _reopen(ask: Ask, form: Numbered) -> Done:
-    ask(decide_changes, DecideChanges.model_validate({"reopen": form.number}))
+    ask(decide_changes, reopen=form.number)
     return Done(f"{_numbers(form.number)} open again.", _about("reopen", form.number))
 
 
@@ -161,10 +157,8 @@ class DecideProposal(Request):
 
 def _decide_proposal(ask: Ask, form: DecideProposal) -> Done:
     # What was written into the file since the last version becomes a part of this one: an undo would take it along.
-    written = (
-        form.verdict == "approve" and ask(dream_status, Nothing()).version > 0 and ask(diff, Compare(file=True)).diff
-    )
-    done = ask(decide_proposal, Decide(dream=form.dream, verdict=form.verdict))
+    written = form.verdict == "approve" and ask(dream_status).version > 0 and ask(diff, file=True).diff
+    done = ask(decide_proposal, dream=form.dream, verdict=form.verdict)
     undo = None if written else undo_of("review", done.version)
     said = f"The dream is version {done.version}." if done.version else "The dream was rejected; its notes wait."
     return Done(said, f"{form.verdict} {done.dream}", done.version, undo)

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from pydantic import Field
 
-from daemon.api.operations.operation import Request
-from daemon.api.operations.search import Search, SearchHit, memory_search
+from daemon.api.operations.request import Request
+from daemon.api.operations.search import SearchHit, memory_search
 from daemon.pages.forms import Day, begin_of
 from daemon.pages.page import Ask, Page, Replies
 from state.crystals.crystal import Kind, Origin
@@ -49,7 +49,8 @@ class SearchQuery(Request):
 def _read(ask: Ask, query: SearchQuery) -> Replies:
     if not query.query.strip():
         return {}
-    request = Search(
+    reply = ask(
+        memory_search,
         query=query.query,
         limit=query.limit,
         origin=query.origin,
@@ -64,7 +65,7 @@ def _read(ask: Ask, query: SearchQuery) -> Replies:
         explain=True,
         look=True,
     )
-    return {"memory_search": ask(memory_search, request)}
+    return {"memory_search": reply}
 
 
 def _view(replies: Replies, query: SearchQuery, _: datetime) -> Mapping[str, object]:

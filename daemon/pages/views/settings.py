@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
-from daemon.api.operations.operation import Nothing
-from daemon.api.operations.setup import ConfigurationRequest, configuration, connection_recipes
+from daemon.api.operations.request import Nothing
+from daemon.api.operations.setup import configuration, connection_recipes
 from daemon.api.operations.upkeep import doctor
 from daemon.config.entries import DEFAULT, ConfigEntry
 from daemon.pages.page import Action, Ask, Done, Page, Replies
@@ -17,8 +17,8 @@ _KINDS = {Level.PROBLEM: "bad", Level.WARNING: "warn", Level.OK: "good"}
 
 def _read(ask: Ask, _: Nothing) -> Replies:
     return {
-        "configuration": ask(configuration, ConfigurationRequest()),
-        "recipes": ask(connection_recipes, Nothing()),
+        "configuration": ask(configuration),
+        "recipes": ask(connection_recipes),
     }
 
 
@@ -35,7 +35,7 @@ def _view(replies: Replies, _: Nothing, __: datetime) -> Mapping[str, object]:
 
 
 def _examine(ask: Ask, _: Nothing) -> Done:
-    findings = ask(doctor, Nothing())
+    findings = ask(doctor)
     wrong = [
         f"{number} {what if number == 1 else what + 's'}"
         for level, what in ((Level.PROBLEM, "problem"), (Level.WARNING, "warning"))

@@ -11,7 +11,7 @@ import pytest
 
 from daemon.api.access import LocalAccess
 from daemon.api.dream_details import DreamDetails, Message
-from daemon.api.operations.ledger import Dreams, OneDream, WhichActs, acts, dream_details, dreams
+from daemon.api.operations.ledger import acts, dream_details, dreams
 from daemon.config.settings import Config, ModelSection, RetentionSection
 from daemon.dream.answers import messages_of, settle_answers
 from daemon.dream.restore import restore
@@ -65,7 +65,7 @@ def reading(store: Store) -> LocalAccess:
 
 
 def asked(store: Store, dream: str = "", **fields: Any) -> DreamDetails:
-    return dream_details.run(reading(store), OneDream(dream=dream, **fields))
+    return dream_details.run(reading(store), dream, **fields)
 
 
 @pytest.mark.full
@@ -124,7 +124,7 @@ def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: P
         noted(store, TEA)
         with pytest.raises(RejectedError):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
-        (run,) = dreams.run(reading(store), Dreams(outcome="rejected")).dreams
+        (run,) = dreams.run(reading(store), outcome="rejected").dreams
         found = asked(store, run.id)
         assert found.refusals
         assert found.run == run
@@ -152,18 +152,17 @@ def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
         assert found.run.calls == 1
         store.crystals.connection.execute("DELETE FROM dreams")
         assert asked(store, version=1).run.outcome == "committed"
-        restored = OneDream(version=7)
         with pytest.raises(NotFoundError):
-            dream_details.run(reading(store), restored)
+            asked(store, version=7)
 
 
 def test_it_says_which_dream_it_wants_to_know(tmp_path: Path) -> None:
     with opened(tmp_path / "here") as store:
         dreamt(store, TEA)
         restore(store, 1)
-        for unclear in (OneDream(), OneDream(dream="2", version=1)):
+        for dream, version in (("", None), ("2", 1)):
             with pytest.raises(UsageError):
-                dream_details.run(reading(store), unclear)
+                asked(store, dream, version=version)
         for unknown in ("2", "nobody"):  # the first begins both
             with pytest.raises(NotFoundError):
                 asked(store, unknown)
@@ -177,15 +176,15 @@ def test_runs_are_listed_page_by_page_each_once(tmp_path: Path) -> None:
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         caller, cursor, seen = reading(store), "", list[str]()
         for _ in range(4):
-            page = dreams.run(caller, Dreams(limit=1, cursor=cursor))
+            page = dreams.run(caller, limit=1, cursor=cursor)
             seen += [one.outcome for one in page.dreams]
             cursor = page.next_cursor or ""
         assert (seen, cursor) == (["skipped", "committed", "committed", "committed"], "")
-        committed = dreams.run(caller, Dreams(outcome="committed"))
+        committed = dreams.run(caller, outcome="committed")
         assert [one.version for one in committed.dreams] == [3, 2, 1]
         assert all(one.calls == 1 and one.tokens > 0 and one.characters > 0 for one in committed.dreams)
         with pytest.raises(UsageError):
-            dreams.run(caller, Dreams(cursor="nobody"))
+            dreams.run(caller, cursor="nobody")
 
 
 def test_lists_are_bounded_and_say_how_many_more_there_are(tmp_path: Path) -> None:
@@ -250,7 +249,7 @@ def test_acts_are_listed_page_by_page(tmp_path: Path) -> None:
             about = f"change {number}"
             store.acts.record(Act(at=at, author="owner, in the window", act="decide", about=about, outcome="done"))
         caller = reading(store)
-        first = acts.run(caller, WhichActs(limit=2))
+        first = acts.run(caller, limit=2)
         assert [one.about for one in first.acts] == ["change 2", "change 1"]
-        last = acts.run(caller, WhichActs(limit=2, cursor=first.next_cursor))
+        last = acts.run(caller, limit=2, cursor=first.next_cursor)
         assert ([one.about for one in last.acts], last.next_cursor) == (["change 0"], None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.search import Search, SearchReply, memory_search
+from daemon.api.operations.search import SearchReply, memory_search
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.crystals.crystal import Crystal, Lifecycle, Origin
@@ -49,7 +49,7 @@ def here(tmp_path: Path) -> Workspace:
 
 def found(workspace: Workspace, query: str, *, explain: bool, as_of: datetime | None = None) -> SearchReply:
     with LocalAccess(workspace, Config(), "test") as access:
-        return memory_search.run(access, Search(query=query, explain=explain, as_of=as_of))
+        return memory_search.run(access, query=query, explain=explain, as_of=as_of)
 
 
 def test_each_result_has_its_shares_what_moved_it_and_what_was_said_around_it(here: Workspace) -> None:

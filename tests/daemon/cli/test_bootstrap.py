@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.search import (
-    BootstrapRequest,
-    Bootstraps,
-    BootstrapsRequest,
-    last_bootstraps,
-    memory_bootstrap,
-)
+from daemon.api.operations.search import Bootstraps, last_bootstraps, memory_bootstrap
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
 from daemon.workspace.adoption import open_workspace
@@ -34,7 +28,7 @@ def left(root: Path) -> list[BootstrapReceipt]:
 
 def asked(root: Path, **fields: object) -> None:
     with LocalAccess(open_workspace(root), Config(), "test") as access:
-        memory_bootstrap.run(access, BootstrapRequest.model_validate(fields))
+        memory_bootstrap.answer(access, memory_bootstrap.request.model_validate(fields))
 
 
 @pytest.mark.parametrize("form", ["md", "json", "hook"])
@@ -85,7 +79,7 @@ def test_they_are_listed_the_newest_first_and_the_status_has_the_newest(dreamd: 
     for window in (1_000, 64_000, 200_000):
         dreamd("bootstrap", here, "--context-window", window)
     with LocalAccess(open_workspace(here), Config(), "test") as access:
-        found = last_bootstraps.run(access, BootstrapsRequest(limit=2))
+        found = last_bootstraps.run(access, limit=2)
     assert found == Bootstraps(tuple(left(here)[:2]), 1)
     assert [one.budget for one in found.receipts] == [8_000, 4_000]
     assert dreamd("status", here, "--json").json["last_bootstrap"]["budget"] == 8_000
@@ -99,7 +93,7 @@ def test_one_that_cannot_be_left_keeps_nothing_from_the_agent(dreamd: Caller, he
     assert (ended.status, ended.out) == (0, "- Ada prefers tea\n")
     assert ended.err.startswith("notice: that this was given is not noted: ")
     with LocalAccess(open_workspace(here), Config(), "test") as access:
-        assert memory_bootstrap.run(access, BootstrapRequest()).memory == "- Ada prefers tea\n"
+        assert memory_bootstrap.run(access).memory == "- Ada prefers tea\n"
         assert ["is not noted" in notice for notice in access.notices] == [True]
 
 

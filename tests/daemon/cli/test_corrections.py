@@ -61,10 +61,10 @@ def corrected(here: Path, config: Path, action: str, text: str) -> None:
         return
     change, asked = OPERATIONS["change_lines"], OPERATIONS["lines"]
     with LocalAccess(open_workspace(here), load(config), "test") as access:
-        sections = access.run(asked, asked.request()).sections
+        sections = access.run(asked, asked.bind()).sections
         (line,) = [one.id for section in sections for one in section.lines if one.text == OLD]
         one = {"action": action, "line": line, "expected": OLD, "text": text}
-        access.run(change, change.request(changes=(one,)))
+        access.run(change, change.bind(changes=(one,)))
 
 
 @pytest.mark.parametrize(

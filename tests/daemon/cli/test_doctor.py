@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.operation import Nothing
 from daemon.api.operations.upkeep import doctor
 from daemon.cli.doctor import every_finding
 from daemon.config.settings import Config
@@ -189,7 +188,7 @@ def test_the_command_ends_with_1_only_for_a_problem(here: Workspace, capsys: pyt
 def test_the_operation_finds_the_same_and_looks_a_model_up_in_another_process(here: Workspace) -> None:
     config = Config.model_validate({"model": {"name": "no-such-provider/model"}})
     with LocalAccess(here, config, "test") as access:
-        findings = {one.about: one for one in doctor.run(access, Nothing()).findings}
+        findings = {one.about: one for one in doctor.run(access).findings}
     assert found(here).keys() <= findings.keys()
     assert "knows no provider" in findings["model"].what
     assert findings["service"].what == "no daemon keeps this workspace: dreams by hand"
@@ -198,6 +197,6 @@ def test_the_operation_finds_the_same_and_looks_a_model_up_in_another_process(he
 
 def test_the_operation_says_what_it_did_not_look_into(here: Workspace) -> None:
     with acquire(here, "a long dream"), LocalAccess(here, Config(), "test") as access:
-        findings = {one.about: one for one in doctor.run(access, Nothing()).findings}
+        findings = {one.about: one for one in doctor.run(access).findings}
     assert "a long dream" in findings["stores"].what
     assert findings["permissions"].level is Level.OK

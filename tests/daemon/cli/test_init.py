@@ -23,7 +23,7 @@ def dreamd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Captu
 def agent_of(root: Path) -> Callable[[], object]:
     """What an agent's `dreamd mcp` does at a call: it asks the daemon, and has it keep the workspace."""
     asking, mood = Calls(lambda: open_workspace(root), Config), OPERATIONS["mood"]
-    return lambda: asking(mood, mood.request(), lambda _: None, lambda _: None)
+    return lambda: asking(mood, mood.bind(), lambda _: None, lambda _: None)
 
 
 def kept(server: Running) -> list[str]:

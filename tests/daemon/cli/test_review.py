@@ -104,8 +104,8 @@ def test_a_word_before_a_number_decides() -> None:
     todo = read(text, changes)
     assert todo.numbers == {"approve": (3, 5), "decline": (4,), "accept": (), "undo": (7,)}
     assert todo.texts == {}
-    request = read(text.replace(f"approve 3 {COFFEE}", "edit 3 Ada  prefers cocoa "), changes).request()
-    assert (request.approve, request.texts[0].number, request.texts[0].text) == ((3, 5), 3, "Ada prefers cocoa")
+    wish = read(text.replace(f"approve 3 {COFFEE}", "edit 3 Ada  prefers cocoa "), changes).decisions()
+    assert (wish["approve"], wish["texts"][0].number, wish["texts"][0].text) == ((3, 5), 3, "Ada prefers cocoa")
 
 
 @pytest.mark.parametrize(

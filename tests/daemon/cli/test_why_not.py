@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.search import WhyNot, memory_why_not
+from daemon.api.operations.search import memory_why_not
 from daemon.api.why_not import MOST_REASONS, Absence, Answer, why_not
 from daemon.config.paths import global_root, registry_path
 from daemon.config.registry import add
@@ -39,7 +39,7 @@ BOND = SectionName.BOND
 
 def asked(here: Path, text: str, session: str = "") -> Answer:
     with LocalAccess(open_workspace(here), Config(), "test") as access:
-        return memory_why_not.run(access, WhyNot(text=text, session=session))
+        return memory_why_not.run(access, text=text, session=session)
 
 
 def codes(here: Path, text: str) -> list[Absence]:

@@ -14,8 +14,8 @@ import pytest
 
 from daemon.api.client import Client as Daemon
 from daemon.api.operations.notes import current_mood
-from daemon.api.operations.operation import FieldsError, Nothing
-from daemon.api.tables.signals import GapsRequest, gaps
+from daemon.api.operations.operation import FieldsError
+from daemon.api.tables.signals import gaps
 from daemon.client import Client, LostError, NoDaemonError
 from daemon.client.connection import SocketConnection
 from daemon.config.registry import name_of
@@ -64,11 +64,11 @@ def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
 
 def test_only_what_an_agent_does_not_find_is_an_open_question(client: Client) -> None:
     client.search("lattice quantum chromodynamics")
-    assert client.ask(gaps, GapsRequest()).gaps == ()
+    assert client.call(gaps).gaps == ()
     secret = "ghp_" + "a1B2" * 9
     for query in ("  ", f"zyxwv {secret}"):
         client.search(query, agent="codex")
-    (gap,) = client.ask(gaps, GapsRequest()).gaps
+    (gap,) = client.call(gaps).gaps
     assert "zyxwv" in gap.question
     assert secret not in gap.question
 
@@ -137,7 +137,7 @@ def test_a_read_is_asked_again_and_a_note_is_not(served: Running, tmp_path: Path
             client = Client(name, address="http://127.0.0.1")
             client._connection = SocketConnection(tmp_path / "w", Daemon(door.path))
             if tries == 2:
-                client.ask(current_mood, Nothing())
+                client.call(current_mood)
             else:
                 with pytest.raises(LostError):
                     client.note("x")

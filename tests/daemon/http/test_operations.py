@@ -144,7 +144,7 @@ def test_every_operation_answers_the_client_at_the_socket(served: Running, name:
     root = served.house.roots[name]
     for called, fields in CALLS:
         operation = OPERATIONS[called]
-        asked = operation.request(**fields_of(called, fields, tmp_path, root))
+        asked = operation.bind(**fields_of(called, fields, tmp_path, root))
         heard: list[str] = []
         reply = served.client.call(root, operation, asked, partial(hear, heard))
         assert type(reply) is operation.reply
@@ -188,7 +188,7 @@ def test_a_step_is_told_before_the_reply_is_made(tmp_path: Path) -> None:
 
     with running(house) as server:
         operation = OPERATIONS["memory_state"]
-        reply = server.client.call(tmp_path, operation, operation.request(), told)
+        reply = server.client.call(tmp_path, operation, operation.bind(), told)
     assert steps == [Step("gate", "waits")]
     assert reply.text == ""
 
@@ -235,12 +235,12 @@ def test_the_socket_takes_up_a_workspace_whose_root_is_named(served: Running, tm
     root = init_workspace(tmp_path / "ungewöhnlich %41").root
     operation = OPERATIONS["dream_status"]
     with pytest.raises(UnknownWorkspaceError):
-        served.client.call(root, operation, operation.request())
+        served.client.call(root, operation, operation.bind())
     there = f"/v1/workspaces/{name_of(root)}/status"
     said = {"Dreamd-Workspace": quote(os.fsencode(root))}  # which of them is meant, and no more
     assert served.ask_socket("GET", there, headers=said).code == "UNKNOWN_WORKSPACE"
-    assert served.client.call(root, operation, operation.request(), register=True).workspace == str(root)
-    assert served.client.call(root, operation, operation.request()).workspace == str(root)
+    assert served.client.call(root, operation, operation.bind(), register=True).workspace == str(root)
+    assert served.client.call(root, operation, operation.bind()).workspace == str(root)
 
 
 def test_a_root_that_is_not_the_name_s_is_refused(served: Running, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_root_that_is_not_the_name_s_is_refused(served: Running, tmp_path: Pat
         assert (answer.status, answer.code) == (400, "VALIDATION_ERROR"), said
     operation = OPERATIONS["dream_status"]
     with pytest.raises(UsageError):
-        served.client.call(tmp_path / "nowhere", operation, operation.request(), register=True)
+        served.client.call(tmp_path / "nowhere", operation, operation.bind(), register=True)
 
 
 def test_the_port_takes_up_nothing(served: Running, tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_what_is_refused_of_a_workspace_says_so_by_its_status(served: Running, n
     assert said("GET", "/v1/workspaces/nobody-000000/state") == (404, "UNKNOWN_WORKSPACE")
     operation = OPERATIONS["diff"]
     with pytest.raises(NotFoundError):
-        served.client.call(served.house.roots[name], operation, operation.request())
+        served.client.call(served.house.roots[name], operation, operation.bind())
 
 
 @pytest.mark.parametrize("path", ["dream", "examination"])
@@ -379,4 +379,4 @@ def test_who_asks_for_lines_gets_lines(accept: list[str], stream: bool) -> None:
 def test_what_a_reply_holds_is_what_the_codec_writes(served: Running, name: str) -> None:
     root = served.house.roots[name]
     operation = OPERATIONS["history"]
-    assert plain(served.client.call(root, operation, operation.request(limit=1))) == {"versions": []}
+    assert plain(served.client.call(root, operation, operation.bind(limit=1))) == {"versions": []}

@@ -229,10 +229,10 @@ def test_long_things_leave_threads_to_the_short_ones(house: GatedHouse) -> None:
 
 def test_a_dream_that_is_only_asked_for_is_short() -> None:
     dream = OPERATIONS["dream_now"]
-    assert dream.takes_long(dream.request())
-    assert not dream.takes_long(dream.request(wait=False))
+    assert dream.takes_long(dream.bind())
+    assert not dream.takes_long(dream.bind(wait=False))
     search = OPERATIONS["memory_search"]
-    assert not search.takes_long(search.request(query="q"))
+    assert not search.takes_long(search.bind(query="q"))
 
 
 def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> None:
@@ -247,7 +247,7 @@ def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> No
         assert server.ask("GET", "/readyz").status == 200
         mood = OPERATIONS["mood"]
         with pytest.raises(OverloadedError):
-            server.client.call(house.roots[free.rpartition("/")[2]], mood, mood.request())
+            server.client.call(house.roots[free.rpartition("/")[2]], mood, mood.bind())
         house.gate.set()
         assert [one.status for one in hanging] == [200] * 3
         assert server.ask("GET", f"{free}/mood").status == 200
@@ -368,7 +368,7 @@ def test_a_call_that_no_thread_takes_is_answered() -> None:
         if not cancelled:
             await workers.close()  # its threads take nothing any more
         operation = OPERATIONS["dream_status"]
-        asked = respond(Call("a", None, operation, operation.request()), OwnHouse(), workers, streaming=False)
+        asked = respond(Call("a", None, operation, operation.bind()), OwnHouse(), workers, streaming=False)
         waiting = asyncio.create_task(asked)
         await asyncio.sleep(0)
         if cancelled:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.notes import ExistingFile, TakeIn, take_in
+from daemon.api.operations.notes import ExistingFile, take_in
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.ingest.existing_memory import LONGEST_FILE, Kind
@@ -151,7 +151,7 @@ def test_an_end_at_any_file_costs_a_repetition_and_nothing_twice(tmp_path: Path)
 
     def once() -> int:
         with LocalAccess(workspace, Config(), "a test", cut, there) as access:
-            return take_in.run(access, TakeIn(files=tuple(files))).crystals
+            return take_in.run(access, files=tuple(files)).crystals
 
     for _ in files:
         with pytest.raises(Cut):

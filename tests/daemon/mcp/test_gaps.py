@@ -19,7 +19,7 @@ def test_what_an_agent_does_not_find_is_its_open_question(tmp_path: Path, name: 
             await told(client, "memory_search", query="lattice quantum chromodynamics")
 
     run(body)
-    gaps = asking_it(OPERATIONS["gaps"], OPERATIONS["gaps"].request(), lambda _: None, lambda _: None).gaps
+    gaps = asking_it(OPERATIONS["gaps"], OPERATIONS["gaps"].bind(), lambda _: None, lambda _: None).gaps
     assert [(one.question, one.cause) for one in gaps] == [
         ("What is known about: lattice quantum chromodynamics?", "miss")
     ]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from daemon.api.operations.operation import AnyOperation, Request
+from daemon.api.operations.operation import AnyOperation
+from daemon.api.operations.request import Request
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config, DreamSection
 from daemon.dream.progress import Step

@@ -11,10 +11,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from daemon.api.daemon import WorkspaceInfo
-from daemon.api.operations.dreams import DreamNow, dream_now
-from daemon.api.operations.notes import Ingest, ingest
-from daemon.api.operations.operation import Nothing
-from daemon.api.operations.setup import ConfigurationRequest, configuration
+from daemon.api.operations.dreams import dream_now
+from daemon.api.operations.notes import ingest
+from daemon.api.operations.setup import configuration
 from daemon.api.operations.upkeep import doctor
 from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection, load
 from daemon.dream.run import Mode
@@ -229,13 +228,13 @@ def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(house: H
         with house.service.open(name, lambda _: None) as access:
             if dreaming:
                 with pytest.raises(BusyError):
-                    ingest.run(access, Ingest(paths=(str(talk),)))
+                    ingest.run(access, paths=(str(talk),))
                 with pytest.raises(BusyError):
-                    dream_now.run(access, DreamNow())
+                    dream_now.run(access)
                 ends.set()
             else:
                 threading.Timer(0.2, ends.set).start()
-                assert ingest.run(access, Ingest(paths=(str(talk),))).turns == 1
+                assert ingest.run(access, paths=(str(talk),)).turns == 1
         thread.join(PATIENCE_SECONDS)
         keeper.dreaming = ""
 
@@ -248,8 +247,8 @@ def test_the_configuration_in_force_names_its_file_also_after_a_reload(house: Ho
     house.config = load(file, {"HOME": "/nonexistent"})
     house.service.reload()
     with house.service.open(name, lambda _: None) as access:
-        (one,) = configuration.run(access, ConfigurationRequest(key="dream.min_chunks")).entries
-        found = {one.about: one for one in doctor.run(access, Nothing()).findings}
+        (one,) = configuration.run(access, key="dream.min_chunks").entries
+        found = {one.about: one for one in doctor.run(access).findings}
     assert (one.value, one.origin) == ("77", str(file))
     assert found["config"].what == f"valid ({file} and DREAMD_… variables)"
     assert found["service"].what == f"the daemon runs (process {os.getpid()}) and keeps this workspace"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.operations.dreams import DreamNow, dream_now
-from daemon.api.operations.notes import TakeNote, working_memory_note
+from daemon.api.operations.dreams import dream_now
+from daemon.api.operations.notes import working_memory_note
 from daemon.config import registry
 from daemon.config.paths import registry_path
 from daemon.config.settings import Config, DreamSection
@@ -74,7 +74,7 @@ class House:
 
     def note(self, name: str, text: str) -> None:
         with self.service.open(name, lambda _: None) as access:
-            working_memory_note.run(access, TakeNote(note=text))
+            working_memory_note.run(access, note=text)
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_a_dry_run_that_nobody_waits_for_is_refused(house: House) -> None:
     house.service.start()
     house.note(name, "The cat is called Miez")
     with house.service.open(name, lambda _: None) as access, pytest.raises(UsageError, match="nobody waits"):
-        dream_now.run(access, DreamNow.model_validate({"mode": "dry", "wait": False}))
+        dream_now.answer(access, dream_now.bind(mode=Mode.DRY, wait=False))
     assert not workspace.document.exists()
 
 
@@ -219,7 +219,7 @@ def test_a_workspace_never_stands_in_for_another_one_of_its_name(
     assert [one.root for one in house.service.info().workspaces] == [str(first.root)]
     until(lambda: [one for one in house.service.info().problems if str(second.root) in one.what])
 
-    secret = TakeNote(note="The second one alone knows this")
+    secret = working_memory_note.bind(note="The second one alone knows this")
     ended = perform(house.service, Call(name, second.root, working_memory_note, secret), lambda _: None)
     assert ended.error is not None
     assert ended.error.code == "UNKNOWN_WORKSPACE"

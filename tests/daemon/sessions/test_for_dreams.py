@@ -12,7 +12,7 @@ import pytest
 from daemon import sessions
 from daemon.api.access import LocalAccess
 from daemon.api.operations.search import memory_search
-from daemon.api.operations.session_memory import forget as forget_memory
+from daemon.api.operations.sessions import forget as forget_memory
 from daemon.config.settings import Config, ModelSection
 from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
@@ -331,8 +331,8 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
         dreamt(store)
         assert text in document(store)
     with LocalAccess(store.workspace, Config(), "test") as access:
-        asked = forget_memory.request(session_id="s", instruction=f"id:{id_}", mode="hard", confirm=True)
-        done = forget_memory.run(access, asked)
+        asked = forget_memory.bind(session_id="s", instruction=f"id:{id_}", mode="hard", confirm=True)
+        done = forget_memory.answer(access, asked)
     assert done.left["MEMORY.md"] == 1
     assert "MEMORY.md (1)" in done.message
     assert "dreamd forget" in done.message
@@ -385,7 +385,7 @@ def test_a_search_asks_the_archive_only_when_it_is_told_to(tmp_path: Path) -> No
 
     def archived(**more: Any) -> list[str]:
         with LocalAccess(store.workspace, Config(), "test") as access:
-            found = memory_search.run(access, memory_search.request(query="kettle", **more))
+            found = memory_search.answer(access, memory_search.bind(query="kettle", **more))
         assert [hit.text for hit in found.hits] in (["The kettle is mine"], [])
         return sorted(one.text for one in found.archived)
 

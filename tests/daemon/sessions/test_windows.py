@@ -16,8 +16,7 @@ from mcp import Client
 
 from daemon import sessions
 from daemon.api.access import LocalAccess
-from daemon.api.operations.session_items import SESSION_ITEMS
-from daemon.api.operations.session_memory import SESSION_MINDS
+from daemon.api.operations.sessions import SESSION_ITEMS, SESSION_MINDS
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config, McpSection
 from daemon.mcp.tools import TOOLSETS
@@ -93,7 +92,7 @@ def operations(workspace: Workspace) -> Iterator[Window]:
         operation = OPERATIONS[tool]
         with LocalAccess(workspace, Config(), "a test") as access:
             try:
-                return plain(operation.run(access, operation.request(**fields)))
+                return plain(operation.answer(access, operation.bind(**fields)))
             except DreamdError as error:
                 return refusal(error)
 
@@ -123,7 +122,7 @@ def at_the_socket(workspace: Workspace) -> Iterator[Window]:
         def call(tool: str, fields: dict[str, Any]) -> Any:
             operation = OPERATIONS[tool]
             try:
-                reply = server.client.call(workspace.root, operation, operation.request(**fields))
+                reply = server.client.call(workspace.root, operation, operation.bind(**fields))
             except DreamdError as error:
                 return refusal(error)
             assert type(reply) is operation.reply

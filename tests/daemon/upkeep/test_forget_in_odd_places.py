@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.upkeep import MAX_CHARACTERS, ForgetText
+from daemon.api.operations.upkeep import MAX_CHARACTERS, forget_text
 from daemon.api.workers import Limits
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.agent_hooks import link
@@ -249,5 +249,5 @@ def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(works
 
 
 def test_the_longest_text_fits_into_a_request() -> None:
-    asked = ForgetText(text="\U0001f985" * MAX_CHARACTERS, confirm=True).model_dump()
+    asked = forget_text.bind(text="\U0001f985" * MAX_CHARACTERS, confirm=True).model_dump()
     assert len(json.dumps(asked).encode()) < Limits().body_bytes

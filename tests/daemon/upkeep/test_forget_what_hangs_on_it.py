@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.upkeep import ForgetText, forget_text
+from daemon.api.operations.upkeep import forget_text
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
@@ -246,7 +246,6 @@ def desk_at(keeper: Keeper) -> DaemonAccess:
 
 @pytest.mark.full
 def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
-    asked = ForgetText(text=SECRET, confirm=True)
     with keeper.exclusive() as store:
         store.embed()
         store.indexing.ready(store.crystals)
@@ -257,7 +256,7 @@ def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
         assert any(SECRET.encode() in path.read_bytes() for path in build.rglob("*") if path.is_file())
     with keeper.store() as store:  # what is short works at a connection of its own, which stays open
         assert any(SECRET in one for one in finds(store, SECRET))
-    assert forget_text.run(desk_at(keeper), asked).clean
+    assert forget_text.run(desk_at(keeper), SECRET, confirm=True).clean
     assert bytes_with(keeper.workspace, SECRET) == []
     with keeper.store() as store:
         assert not any(SECRET in one for one in finds(store, SECRET))
@@ -277,7 +276,7 @@ def test_while_a_dream_is_under_way_it_is_busy(keeper: Keeper) -> None:
     with keeper.exclusive():
         keeper.dreaming = "a dream is under way"
         with pytest.raises(BusyError):
-            forget_text.run(desk_at(keeper), ForgetText(text=SECRET, confirm=True))
+            forget_text.run(desk_at(keeper), SECRET, confirm=True)
     with pytest.raises(ConfirmRequiredError):
-        forget_text.run(desk_at(keeper), ForgetText(text=SECRET))
+        forget_text.run(desk_at(keeper), SECRET)
     assert bytes_with(keeper.workspace, SECRET)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.operations.notes import TakeNote, working_memory_note
+from daemon.api.operations.notes import working_memory_note
 from daemon.config.layers import redaction
 from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
@@ -145,11 +145,11 @@ def test_no_workspace_can_allow_itself_anything(workspace: Workspace, tmp_path: 
 def test_a_daemon_that_runs_hears_of_it(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
-        daemon.ask(workspace, working_memory_note, TakeNote(note=SAID))
+        daemon.ask(workspace, working_memory_note, note=SAID)
         (original,) = json.loads(home.dreamd("secrets", "--json", "--workspace", workspace.root).out)
         allowing = home.dreamd("secrets", "allow", original["id"], "--workspace", workspace.root)
         assert (allowing.status, allowing.err.splitlines()[-1]) == (0, "it is allowed from now on, by the daemon too")
-        daemon.until(lambda: daemon.ask(workspace, working_memory_note, TakeNote(note=f"{SAID}!")).text == f"{SAID}!")
+        daemon.until(lambda: daemon.ask(workspace, working_memory_note, note=f"{SAID}!").text == f"{SAID}!")
 
 
 def test_nothing_is_allowed_of_what_somebody_else_made(dreamd: Caller, workspace: Workspace, tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from daemon.api.operations.request import Request
 from daemon.api.tables.crystal_details import CrystalDetails, CrystalName, OtherValue
-from daemon.api.tables.crystals import CrystalRequest, crystal
+from daemon.api.tables.crystals import crystal
 from daemon.pages.page import Ask, Page, Replies
 from daemon.pages.views.tables import crystals
 
@@ -13,11 +14,11 @@ _MOST = 12
 _LISTS = ("occurrences", "parents", "children", "merged_from", "lines", "pointers")
 
 
-def _read(ask: Ask, query: CrystalRequest) -> Replies:
-    return {"crystal": ask(crystal, query)}
+def _read(ask: Ask, query: Request) -> Replies:
+    return {"crystal": ask(crystal, **query.given)}
 
 
-def _view(replies: Replies, _: CrystalRequest, __: datetime) -> Mapping[str, object]:
+def _view(replies: Replies, _: Request, __: datetime) -> Mapping[str, object]:
     one: CrystalDetails = replies["crystal"]
     lists = {name: getattr(one, name) for name in _LISTS}
     return {
@@ -43,4 +44,4 @@ def _standing(values: Sequence[OtherValue]) -> list[OtherValue]:
     return [one for one in values if one.undone_at is None][:_MOST]
 
 
-PAGE = Page("crystal", "Crystal", _read, CrystalRequest, view=_view, actions=crystals.PAGE.actions, under="crystals")
+PAGE = Page("crystal", "Crystal", _read, crystal.request, view=_view, actions=crystals.PAGE.actions, under="crystals")

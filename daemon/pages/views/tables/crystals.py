@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from daemon.api.operations.notes import Supersede, supersede
-from daemon.api.operations.operation import Request
-from daemon.api.tables.crystals import CrystalsRequest, crystals
+from daemon.api.operations.notes import supersede
+from daemon.api.operations.request import Request
+from daemon.api.tables.crystals import crystals
 from daemon.api.tables.cursor import MAX_CHARACTERS
 from daemon.pages.forms import Day, begin_of
 from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
@@ -40,8 +40,8 @@ class CrystalsQuery(Request):
 
 def _read(ask: Ask, query: CrystalsQuery) -> Replies:
     asked = query.model_dump(exclude={"since", "until"})
-    request = CrystalsRequest(**asked, since=begin_of(query.since), until=begin_of(query.until), limit=_MOST)
-    return {"crystals": ask(crystals, request)}
+    since, until = begin_of(query.since), begin_of(query.until)
+    return {"crystals": ask(crystals, **asked, since=since, until=until, limit=_MOST)}
 
 
 def _view(_: Replies, query: CrystalsQuery, __: datetime) -> Mapping[str, object]:
@@ -55,8 +55,16 @@ def _view(_: Replies, query: CrystalsQuery, __: datetime) -> Mapping[str, object
     }
 
 
-def _supersede(ask: Ask, form: Supersede) -> Done:
-    done = ask(supersede, form)
+class Pair(Request):
+    """Which of two crystals holds; `undo`: both do."""
+
+    older: str = Field(min_length=1, max_length=10_000)
+    newer: str = Field(min_length=1, max_length=10_000)
+    undo: bool = False
+
+
+def _supersede(ask: Ask, form: Pair) -> Done:
+    done = ask(supersede, form.older, form.newer, form.undo)
     about = f"{form.older[:12]} and {form.newer[:12]}"
     if form.undo:
         again = {"older": form.older, "newer": form.newer}
@@ -73,5 +81,5 @@ PAGE = Page(
     _read,
     CrystalsQuery,
     view=_view,
-    actions=(Action("supersede", Supersede, _supersede),),
+    actions=(Action("supersede", Pair, _supersede),),
 )

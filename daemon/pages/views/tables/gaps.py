@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from pydantic import Field
-
-from daemon.api.tables.signals import GapsRequest, gaps
+from daemon.api.operations.request import Request
+from daemon.api.tables.signals import gaps
 from daemon.pages.page import Ask, Page, Replies
 from state.signals.curiosity import Cause
 
@@ -17,19 +16,17 @@ _CAUSES: Mapping[Cause, str] = {
 }
 
 
-class GapsQuery(GapsRequest):
-    """As the operation is asked."""
-
-    limit: int = Field(default=20, ge=1, le=20)
+# So many rows fit onto a page.
+_MOST = 20
 
 
-def _read(ask: Ask, query: GapsQuery) -> Replies:
-    return {"gaps": ask(gaps, query)}
+def _read(ask: Ask, query: Request) -> Replies:
+    return {"gaps": ask(gaps, **{**query.given, "limit": min(_MOST, query.given["limit"])})}
 
 
-def _view(_: Replies, query: GapsQuery, __: datetime) -> Mapping[str, object]:
+def _view(_: Replies, query: Request, __: datetime) -> Mapping[str, object]:
     ordered = query.model_dump(mode="json", exclude_defaults=True, include={"sort", "order"})
     return {"causes": _CAUSES, "ordered": ordered}
 
 
-PAGE = Page("gaps", "Gaps", _read, GapsQuery, view=_view, live=True)
+PAGE = Page("gaps", "Gaps", _read, gaps.request, view=_view, live=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Literal
 
-from daemon.api.operations.operation import Request
-from daemon.api.tables.signals import HormoneCurve, HormonesRequest, hormones
+from daemon.api.operations.request import Request
+from daemon.api.tables.signals import HormoneCurve, hormones
 from daemon.pages.page import Ask, Page, Replies
 
 _HOURS = (6, 24, 72, 168)
@@ -21,7 +21,7 @@ class HormonesQuery(Request):
 
 
 def _read(ask: Ask, query: HormonesQuery) -> Replies:
-    return {"hormones": ask(hormones, HormonesRequest(hours=int(query.hours)))}
+    return {"hormones": ask(hormones, hours=int(query.hours))}
 
 
 def _view(replies: Replies, query: HormonesQuery, now: datetime) -> Mapping[str, object]:

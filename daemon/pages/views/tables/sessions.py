@@ -6,11 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from daemon.api.operations import session_items, session_memory
-from daemon.api.operations.operation import Request
-from daemon.api.operations.session_items import InSession, Listed, OfMemory, Part
-from daemon.api.operations.session_memory import EventsRequest, ForgetMemories, Next
-from daemon.api.tables.sessions import session_archive, session_summary
+from daemon.api.operations import sessions
+from daemon.api.operations.request import Request
 from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
 from daemon.pages.templates import short
 from daemon.sessions.answers import Departure
@@ -19,11 +16,11 @@ from daemon.sessions.answers import Departure
 MEMORIES, LEAVING, LEFT, EVENTS = 15, 8, 5, 20
 
 
-def _read_list(ask: Ask, query: Part) -> Replies:
-    return {"session_list": ask(session_memory.list_, query)}
+def _read_list(ask: Ask, query: Request) -> Replies:
+    return {"session_list": ask(sessions.session_list, **query.given)}
 
 
-PAGE = Page("sessions", "Sessions", _read_list, Part, live=True)
+PAGE = Page("sessions", "Sessions", _read_list, sessions.session_list.request, live=True)
 
 
 class SessionQuery(Request):
@@ -36,25 +33,20 @@ class SessionQuery(Request):
 
 
 def _read(ask: Ask, query: SessionQuery) -> Replies:
-    part = Listed(session_id=query.session_id, limit=LEFT, cursor=query.left)
     return {
-        "session_summary": ask(session_summary, InSession(session_id=query.session_id)),
-        "working_memory_stats": ask(session_items.stats, InSession(session_id=query.session_id)),
+        "session_summary": ask(sessions.session_summary, session_id=query.session_id),
+        "working_memory_stats": ask(sessions.stats, session_id=query.session_id),
         "working_memory_list": ask(
-            session_items.list_,
-            session_items.Choice(
-                session_id=query.session_id,
-                limit=MEMORIES,
-                cursor=query.cursor,
-                include_expired=True,
-                include_promoted=True,
-            ),
+            sessions.list_memories,
+            session_id=query.session_id,
+            limit=MEMORIES,
+            cursor=query.cursor,
+            include_expired=True,
+            include_promoted=True,
         ),
-        "session_preview": ask(session_memory.preview, Next(session_id=query.session_id, limit=LEAVING)),
-        "session_archive": ask(session_archive, part),
-        "session_events": ask(
-            session_memory.events, EventsRequest(session_id=query.session_id, limit=EVENTS, cursor=query.before)
-        ),
+        "session_preview": ask(sessions.preview, session_id=query.session_id, limit=LEAVING),
+        "session_archive": ask(sessions.session_archive, query.session_id, limit=LEFT, cursor=query.left),
+        "session_events": ask(sessions.events, session_id=query.session_id, limit=EVENTS, cursor=query.before),
     }
 
 
@@ -87,23 +79,21 @@ class MemoryForm(SessionForm):
 
 def _change(ask: Ask, form: MemoryForm) -> Done:
     """Promote, softly forget or restore a memory. The ledger gets its number: its id holds words of it."""
-    of_memory = OfMemory(session_id=form.session_id, memory_id=form.memory_id)
-    asked = EventsRequest(session_id=form.session_id, memory_id=form.memory_id, limit=1)
-    numbers = [event.seq for event in ask(session_memory.events, asked).events]
+    of_memory = {"session_id": form.session_id, "memory_id": form.memory_id}
+    numbers = [event.seq for event in ask(sessions.events, form.session_id, form.memory_id, limit=1).events]
     about = f"{form.verdict} memory {', '.join(map(str, numbers))} of {form.name}"
     undo = None
     if form.verdict == "promote":
-        ask(session_items.promote, of_memory)
+        ask(sessions.promote, **of_memory)
         said = "It is a crystal now: a search finds it."
     elif form.verdict == "forget":
-        request = ForgetMemories(session_id=form.session_id, instruction=f"id:{form.memory_id}", mode="soft")
-        ask(session_memory.forget, request)
+        ask(sessions.forget, session_id=form.session_id, instruction=f"id:{form.memory_id}", mode="soft")
         said = "It is hidden, and the first to leave."
         undo = Undo(
             "session", "change", {"session_id": form.session_id, "memory_id": form.memory_id, "verdict": "restore"}
         )
     else:
-        done = ask(session_memory.restore, of_memory)
+        done = ask(sessions.restore, **of_memory)
         said = _told(done.evicted) if done.restored else "There was no place for it: it left again."
     return Done(said, about, undo=undo, query=form.query)
 
@@ -114,7 +104,7 @@ def _told(evicted: tuple[Departure, ...]) -> str:
 
 
 def _sweep(ask: Ask, form: SessionForm) -> Done:
-    done = ask(session_memory.sweep, InSession(session_id=form.session_id))
+    done = ask(sessions.sweep, session_id=form.session_id)
     said = (
         f"Swept: {done.archived} left for the archive, {done.promoted} became crystals, {done.refused} were refused."
     )
@@ -122,7 +112,7 @@ def _sweep(ask: Ask, form: SessionForm) -> Done:
 
 
 def _close(ask: Ask, form: SessionForm) -> Done:
-    done = ask(session_memory.close, InSession(session_id=form.session_id))
+    done = ask(sessions.close, session_id=form.session_id)
     said = f"The session is closed: {done.archived} left for the archive, and the next dream takes in what mattered."
     return Done(said, f"{form.name}: {done.archived} archived", query=form.query)
 

@@ -1,19 +1,15 @@
 """Skills: tasks that came back in different sessions."""
 
-from pydantic import Field
-
-from daemon.api.tables.signals import SkillsRequest, skills
+from daemon.api.operations.request import Request
+from daemon.api.tables.signals import skills
 from daemon.pages.page import Ask, Page, Replies
 
-
-class SkillsQuery(SkillsRequest):
-    """As the operation is asked; a row has some 1 KB at most."""
-
-    limit: int = Field(default=50, ge=1, le=50)
+# A row has some 1 KB at most.
+_MOST = 50
 
 
-def _read(ask: Ask, query: SkillsQuery) -> Replies:
-    return {"skills": ask(skills, query)}
+def _read(ask: Ask, query: Request) -> Replies:
+    return {"skills": ask(skills, **{**query.given, "limit": min(_MOST, query.given["limit"])})}
 
 
-PAGE = Page("skills", "Skills", _read, SkillsQuery)
+PAGE = Page("skills", "Skills", _read, skills.request)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from daemon.api.access import LocalAccess
+from daemon.api.operations.operation import FieldsError
 from daemon.api.operations.table import OPERATIONS
 from daemon.api.tables.crystal_details import CrystalDetails
 from daemon.api.tables.crystals import CrystalRow, CrystalTable
@@ -85,13 +85,13 @@ def supersede(store: Store, *pairs: tuple[Crystal, Crystal]) -> None:
 
 def ask(access: LocalAccess, **fields: Any) -> CrystalTable:
     operation = OPERATIONS["crystals"]
-    reply: CrystalTable = operation.run(access, operation.request(**fields))
+    reply: CrystalTable = operation.answer(access, operation.bind(**fields))
     return reply
 
 
 def tell(access: LocalAccess, id_: str) -> CrystalDetails:
     operation = OPERATIONS["crystal"]
-    reply: CrystalDetails = operation.run(access, operation.request(id=id_))
+    reply: CrystalDetails = operation.answer(access, operation.bind(id=id_))
     return reply
 
 
@@ -206,8 +206,8 @@ def test_a_cursor_of_another_list_is_refused(workspace: Workspace, cursor: str) 
 
 @pytest.mark.parametrize("moment", ["0.5", "1700000000", "2026-03-12", "2026-03-12T00:00:00", ""])
 def test_a_moment_is_a_date_and_a_time_with_its_offset(moment: str) -> None:
-    with pytest.raises(ValidationError):
-        OPERATIONS["crystals"].request(since=moment)
+    with pytest.raises(FieldsError):
+        OPERATIONS["crystals"].bind(since=moment)
 
 
 def test_a_long_text_is_cut_after_its_secrets_are_gone(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_the_owner_s_last_word_on_two_crystals_counts(tmp_path: Path) -> None:
         with access.write() as store:
             store.crystals.upsert([older, newer])
         turned = [
-            supersede.run(access, supersede.request(older=one.id, newer=other.id)).turned
+            supersede.answer(access, supersede.bind(older=one.id, newer=other.id)).turned
             for one, other in ((older, newer), (newer, older), (older, newer), (older, newer), (newer, older))
         ]
         assert turned == [False, True, True, False, True]

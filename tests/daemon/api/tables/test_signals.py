@@ -46,7 +46,7 @@ def store(access: LocalAccess) -> Iterator[Store]:
 
 def ask(access: LocalAccess, name: str, **fields: Any) -> Any:
     operation = OPERATIONS[name]
-    return operation.run(access, operation.request(**fields))
+    return operation.answer(access, operation.bind(**fields))
 
 
 def parts(access: LocalAccess, name: str, **fields: Any) -> Iterator[Any]:

@@ -1,0 +1,40 @@
+"""Request: the arguments of one call of an operation, checked; each operation derives its own model from it."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+
+class Request(BaseModel):
+    """The arguments of an operation, one a field; the fields' descriptions are what a caller reads."""
+
+    # Infinity, where JSON may hold anything, is not to arrive as null.
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        ser_json_inf_nan="constants",
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+    )
+    _idempotency_key: str = PrivateAttr(default="")
+
+    @property
+    def idempotency_key(self) -> str:
+        """By which its sender calls it, so that it is known when it is sent again; empty when it has no name."""
+        return self._idempotency_key
+
+    def keyed(self, key: str) -> Self:
+        """Return the same request under this key."""
+        named = self.model_copy()
+        named._idempotency_key = key  # noqa: SLF001 - of its own class
+        return named
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
+
+
+class Nothing(Request):
+    """No arguments."""

@@ -1,0 +1,262 @@
+"""Operations on sessions: functions of `daemon.sessions`, each with what callers may give it.
+
+A tool's parameters are those of its function without the stores and the moment; a part of a list is asked for by
+`limit` and `cursor`, and an item to be stored by the fields of its draft. What bounds a parameter goes by its name.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+
+from annotated_types import Len, MaxLen
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+from daemon import sessions
+from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.operation import Arg, Operation, operation, operations_in
+from daemon.sessions.answers import Forgot, Memories, SessionSummary
+from daemon.upkeep.forget import preview_forget
+from daemon.upkeep.forget_plan import ForgetRequest
+from daemon.workspace.stores import Store, utc_now
+from state.sessions.checks import from_scale
+from state.sessions.page import LIMIT, MOST, Wanted
+from state.sessions.policies import settings_schema
+from state.stores.sessions.rows import Event
+
+ReplyT = TypeVar("ReplyT")
+
+Priority = Literal["low", "medium", "high", "critical"]
+Text = Annotated[str, MaxLen(1_000)]
+Name = Annotated[str, Len(1, 1_000)]
+Tags = Annotated[tuple[Name, ...], MaxLen(100)]
+Table = Annotated[dict[Text, Annotated[str, MaxLen(10_000)]], MaxLen(100)]
+Importance = Annotated[float, BeforeValidator(from_scale), WithJsonSchema({"type": ["number", "string"]})]
+_NONE: dict[str, Any] = {}
+
+
+class Filters(BaseModel):
+    """What a memory must have; of the tags, any one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tags: Tags | None = None
+    priority: Priority | None = None
+    agent_id: Text | None = None
+    source: Text | None = None
+
+
+# Few have a description: an agent reads these with every tool, and their names say it. An id has some 300 characters.
+_KINDS: dict[str, Any] = {
+    "session_id": Annotated[str, Arg(min_length=1, max_length=10_000)],
+    "memory_id": Annotated[str, Arg(min_length=1, max_length=1_000)],
+    "limit": Annotated[int, Arg(ge=1, le=MOST)],
+    "cursor": Annotated[str, Arg("next_cursor before", max_length=10_000)],
+    "memory_ids": Annotated[tuple[Name, ...], Arg("At most 500", max_length=500)],
+    "relation_type": Annotated[Name, Arg("such as references, depends_on")],
+    "target_element_id": Annotated[Name, Arg("What it is related to")],
+    "metadata": Table,
+    "include_expired": bool,
+    "include_promoted": bool,
+    "query": Annotated[str, Arg("Text that the content holds, in any case", max_length=102_400)],
+    "tags": Annotated[Tags, Arg("Any of these")],
+    "priority": Priority | None,
+    "policy": Annotated[
+        Literal["ttl", "budget", "hybrid", "bounded"],
+        Arg("Who leaves: by time, by count, by tokens and importance, or by both limits"),
+    ],
+    "config": Annotated[dict[str, Any], Arg(max_length=100), WithJsonSchema(settings_schema())],
+    "importance": Annotated[Importance, Arg("0 to 1, '7/10' or '★★'", ge=0, le=1)],
+    "prompt": Annotated[str, Arg("Words; empty: everything", max_length=10_000)],
+    "filters": Filters,
+    "instruction": Annotated[
+        str, Arg("oldest, least important, position:N, before:step_N or id:MEMORY_ID", min_length=1, max_length=1_010)
+    ],
+    "mode": Annotated[Literal["soft", "hard"], Arg("soft hides; hard purges for good")],
+    "confirm": Annotated[bool, Arg("hard needs it")],
+    "scope": Annotated[str, Arg("all, recent, important or by_tag:x", max_length=2_000)],
+    "token_limit": Annotated[int, Arg(ge=1, le=10**7)],
+    "strategy": Literal["recent", "important", "balanced"],
+    "max_tokens": Annotated[int | None, Arg("Else the session's limit", ge=1, le=10**9)],
+}
+_DEFAULTS: dict[str, object] = {"metadata": _NONE, "config": _NONE, "filters": Filters()}
+_DRAFT: dict[str, tuple[Any, object]] = {
+    "content": (Annotated[str, Arg(min_length=1, max_length=102_400)], Parameter.empty),
+    "tags": (Tags, ()),
+    "metadata": (Table, _NONE),
+    "agent_id": (Text, ""),
+    "source": (Text, ""),
+    "importance": (Annotated[Importance | None, Arg("0 to 1, '7/10' or '★★'", ge=0, le=1)], None),
+    "step_index": (Annotated[int | None, Arg(ge=0, le=2**53)], None),
+}
+
+
+def tool(
+    name: str,
+    function: Callable[..., ReplyT],
+    *,
+    reads: bool = False,
+    long: bool = False,
+    agents: str = "",
+    limit: int = LIMIT,
+    own: dict[str, tuple[Any, object]] = _NONE,
+) -> Operation[..., ReplyT]:
+    """Return an operation at /sessions/NAME, which calls the function with stores, arguments, and the moment.
+
+    Its summary is the first line of the function's docstring, without errors. One that `reads` has the stores for
+    reading alone. `limit` is the default one; `own` are parameters that it alone has, or has otherwise.
+    """
+    hints, shown = get_type_hints(function), dict[str, tuple[Any, object]]()
+    for one in list(signature(function).parameters.values())[1:]:
+        if one.name == "wanted":
+            shown |= {"limit": (_KINDS["limit"], limit), "cursor": (_KINDS["cursor"], "")}
+        elif one.name == "draft":
+            shown |= _DRAFT
+        elif one.name in _KINDS:
+            shown[one.name] = (_KINDS[one.name], _DEFAULTS.get(one.name, one.default))
+    shown |= own
+
+    def run(access: WorkspaceAccess, **given: Any) -> ReplyT:  # noqa: ANN401 - those of the function
+        if "wanted" in hints:
+            given["wanted"] = Wanted(given.pop("limit"), given.pop("cursor"))
+        if "draft" in hints:
+            given = {"session_id": given.pop("session_id"), "draft": sessions.Draft(**given)}
+        if isinstance(filters := given.get("filters"), Filters):
+            given["filters"] = filters.model_dump(exclude_none=True)
+        with access.read() if reads else access.write() as store:
+            return function(store, **given, **({"now": utc_now()} if "now" in hints else {}))
+
+    kinds = {name: kind for name, (kind, _) in shown.items()}
+    run.__doc__ = (function.__doc__ or "").partition("\n")[0].partition(" Raise ")[0]
+    run.__annotations__ = {"access": WorkspaceAccess, **kinds, "return": hints["return"]}
+    taken = [Parameter(one, Parameter.KEYWORD_ONLY, default=default) for one, (_, default) in shown.items()]
+    run.__signature__ = Signature([Parameter("access", Parameter.POSITIONAL_ONLY), *taken])  # type: ignore[attr-defined]
+    return Operation(name, "POST", f"/sessions/{name}", run, long=long, reads=reads, agents=agents)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionList:
+    """The sessions that were ever opened, the latest first."""
+
+    sessions: tuple[SessionSummary, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What happened: to a session the latest first, to a memory from the beginning."""
+
+    events: tuple[Event, ...]
+
+
+def _forget(
+    store: Store, session_id: str, instruction: str, now: datetime, mode: str = "soft", *, confirm: bool = False
+) -> Forgot:
+    """Forget, and count what forgetting the texts everywhere would erase."""
+
+    def occurrences(store: Store, text: str, now: datetime) -> dict[str, int]:
+        return {trace.place: trace.count for trace in preview_forget(store, ForgetRequest(text), now).traces}
+
+    return sessions.forget(store, session_id, instruction, now, mode, confirm=confirm, traces=occurrences)
+
+
+TOOLS = "sessions"
+add = tool(
+    "working_memory_add",
+    sessions.add,
+    agents=TOOLS,
+    own={"priority": (Annotated[Priority, Arg("Kept for 1, 4, 12 or 24 hours")], Parameter.empty)},
+)
+get = tool("working_memory_get", sessions.get, agents=TOOLS)
+list_memories = tool("working_memory_list", sessions.list_memories, reads=True, agents=TOOLS)
+promote = tool("working_memory_promote", sessions.promote, agents=TOOLS)
+clear = tool("working_memory_clear_session", sessions.clear_session, agents=TOOLS)
+stats = tool("working_memory_stats", sessions.stats, reads=True, agents=TOOLS)
+expire = tool("working_memory_expire", sessions.expire, agents=TOOLS)
+extend_ttl = tool("working_memory_extend_ttl", sessions.extend_ttl, agents=TOOLS)
+export = tool("working_memory_export", sessions.export, reads=True, agents=TOOLS)
+list_pending = tool("working_memory_list_pending", sessions.list_pending, reads=True, agents=TOOLS)
+list_expired = tool("working_memory_list_expired", sessions.list_expired, reads=True, agents=TOOLS)
+list_promoted = tool("working_memory_list_promoted", sessions.list_promoted, reads=True, agents=TOOLS)
+bulk_promote = tool("working_memory_bulk_promote", sessions.bulk_promote, long=True, agents=TOOLS)
+relation_add = tool("working_memory_relation_add", sessions.relation_add, agents=TOOLS)
+search = tool("working_memory_search", sessions.search, reads=True, agents=TOOLS)
+
+SESSION_ITEMS = operations_in(globals())
+
+open_ = tool("session_open", sessions.session_open, agents=TOOLS)
+close = tool("session_close", sessions.close_session, agents=TOOLS)
+memorize = tool(
+    "memory_memorize",
+    sessions.memorize,
+    own={
+        "priority": (Priority, "medium"),
+        "token_count": (Annotated[int | None, Arg("Else it is estimated", ge=1, le=10**9)], None),
+    },
+)
+reassess = tool("memory_reassess", sessions.reassess)
+remember = tool("memory_remember", sessions.remember, reads=True)
+forget = tool("memory_forget", _forget, agents=TOOLS)
+summarize = tool("memory_summarize", sessions.summarize, reads=True)
+capacity = tool("memory_capacity", sessions.capacity, reads=True)
+context = tool("memory_context", sessions.context, reads=True, agents=TOOLS)
+recall = tool(
+    "memory_recall",
+    sessions.recall,
+    agents=TOOLS,
+    limit=10,
+    own={"query": (Annotated[str, Arg("Words of it; empty: the latest", max_length=10_000)], "")},
+)
+restore = tool("memory_restore", sessions.restore)
+preview = tool("session_preview", sessions.preview, reads=True, limit=10)
+sweep = tool("session_sweep", sessions.sweep)
+
+
+@operation("session_events", "/sessions/session_events", reads=True)
+def events(
+    access: WorkspaceAccess,
+    session_id: Annotated[str, Arg(min_length=1, max_length=10_000)],
+    memory_id: Annotated[str | None, Arg(min_length=1, max_length=1_000)] = None,
+    limit: Annotated[int, Arg(ge=1, le=10_000)] = LIMIT,
+    cursor: Annotated[int | None, Arg("key of the last event that is known", ge=0, le=2**53)] = None,
+) -> Events:
+    """What entered and left a session, when and why."""
+    with access.read() as store:
+        return Events(sessions.session_events(store, session_id, limit, cursor, memory_id))
+
+
+@operation("session_list", "/sessions", method="GET", agents=TOOLS)
+def session_list(
+    access: WorkspaceAccess,
+    limit: Annotated[int, Arg(ge=1, le=MOST)] = LIMIT,
+    cursor: Annotated[str, Arg("next_cursor before", max_length=10_000)] = "",
+) -> SessionList:
+    """Return the sessions, the latest first."""
+    with access.read() as store:
+        part = sessions.session_list(store, Wanted(limit, cursor))
+        return SessionList(part.items, part.next_cursor)
+
+
+SESSION_MINDS = tuple(one for one in operations_in(globals()) if one not in SESSION_ITEMS)
+
+
+@operation("session_summary", "/sessions/one", method="GET")
+def session_summary(
+    access: WorkspaceAccess, session_id: Annotated[str, Arg(min_length=1, max_length=10_000)]
+) -> SessionSummary:
+    """Return one session, as the list of sessions has it."""
+    with access.read() as store:
+        return sessions.session_summary(store, session_id)
+
+
+@operation("session_archive", "/sessions/archive", method="GET")
+def session_archive(
+    access: WorkspaceAccess,
+    session_id: Annotated[str, Arg(min_length=1, max_length=10_000)],
+    limit: Annotated[int, Arg(ge=1, le=MOST)] = LIMIT,
+    cursor: Annotated[str, Arg("next_cursor before", max_length=10_000)] = "",
+) -> Memories:
+    """Return what left a session and can be restored, the latest to come first."""
+    with access.read() as store:
+        return sessions.archive(store, session_id, Wanted(limit, cursor))
