@@ -1,9 +1,9 @@
 """The command line: `dreamd COMMAND`.
 
-Each command is a module with `add(parser)` and `run(arguments) -> exit status`; only the one that was asked for is
-imported, and it imports what is heavy when it runs: `note` and `bootstrap` are called at every turn of an agent.
-argparse rather than typer for the same reason (100 ms); an ordinary call of these two is read without either. Results
-go to stdout, everything else to stderr.
+A command is an operation, whose parameters are its arguments (`perform`), or a module with `add(parser)` and
+`run(arguments) -> exit status`. Only the one that was asked for is imported, and it imports what is heavy when it
+runs: `note` and `bootstrap` are called at every turn of an agent. argparse rather than typer for the same reason
+(100 ms); an ordinary call of these two is read without either. Results go to stdout, everything else to stderr.
 """
 
 import sys
@@ -11,6 +11,11 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from state.errors import UsageError
+
+TYPE_CHECKING = False  # `typing` would take a fifth of --help
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable
 
 COMMANDS = {
     "init": "create a workspace, take in an existing MEMORY.md, show how to connect an agent",
@@ -47,6 +52,17 @@ COMMANDS = {
     "models": "the embedding model: which is there; 'install' brings it",
     "config": "the configuration in force, and where each value comes from",
     "doctor": "check everything and say what to do",
+}
+# Commands that are one operation each; the others are modules.
+_OPERATIONS = {
+    "search": "search:memory_search",
+    "why": "search:memory_why",
+    "why-not": "search:memory_why_not",
+    "history": "versions:history",
+    "restore": "versions:restore_version",
+    "supersede": "notes:supersede",
+    "feel": "notes:feel_event",
+    "mood": "notes:current_mood",
 }
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -95,23 +111,43 @@ def _run(words: Sequence[str]) -> int:
         return 0
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}", "'dreamd --help' lists them")
+    if name in _OPERATIONS:
+        return _perform(name, rest)
     module = "import_" if name == "import" else name.replace("-", "_")  # the other one is a word of Python's
     command = import_module(f"daemon.cli.{module}")
     arguments = command.plain(rest) if hasattr(command, "plain") else None
     if arguments is not None:
         return int(command.run(arguments))
-    from daemon.cli.parsing import as_arguments, parser_of
+    from daemon.cli.parsing import parser_of
 
     parser = parser_of(f"dreamd {name}", command.__doc__)
     command.add(parser)
     # Options may stand between arguments, also between those that may be left out.
     arguments = parser.parse_intermixed_args(rest)
+    return _reported(parser, lambda: int(command.run(arguments)))
+
+
+def _perform(name: str, words: Sequence[str]) -> int:
+    from daemon.cli import perform
+    from daemon.cli.parsing import parser_of
+
+    operation = perform.found(_OPERATIONS[name])
+    parser = parser_of(f"dreamd {name}", operation.summary)
+    perform.add(parser, operation)
+    arguments = parser.parse_intermixed_args(words)
+    return _reported(parser, lambda: perform.run(operation, arguments, name))
+
+
+def _reported(parser: "ArgumentParser", work: "Callable[[], int]") -> int:
+    """Do the work; wrong fields of a request are told by the names of the arguments."""
     try:
-        return int(command.run(arguments))
+        return work()
     except UsageError as error:
-        if "fields" in error.details:
-            raise as_arguments(error, parser) from error
-        raise
+        if "fields" not in error.details:
+            raise
+        from daemon.cli.parsing import as_arguments
+
+        raise as_arguments(error, parser) from error
 
 
 def _help() -> str:

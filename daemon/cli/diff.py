@@ -3,7 +3,8 @@
 import argparse
 
 from daemon.cli.parsing import caller_of, takes_workspace
-from daemon.cli.terminal import say, show_json, show_unified
+from daemon.cli.perform import show
+from daemon.cli.terminal import say
 from state.errors import UsageError
 
 
@@ -20,15 +21,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the difference."""
     if len(arguments.versions) > 2 or (arguments.file and arguments.versions):
         raise UsageError("name one version, or two, or --file", "see 'dreamd diff --help'")
-    caller = caller_of(arguments, "diff")
     from daemon.api.operations.versions import diff
 
     *old, new = arguments.versions or [None]
-    difference = caller.ask(diff, old=old[0] if old else None, new=new, file=arguments.file)
-    if arguments.json:
-        show_json({"from": difference.old, "to": difference.new, "diff": difference.diff})
-    elif difference.diff:
-        show_unified(difference.diff)
+    reply = caller_of(arguments, "diff").ask(diff, old=old[0] if old else None, new=new, file=arguments.file)
+    if reply.diff or arguments.json:
+        show(diff, reply, as_json=arguments.json)
     else:
-        say(f"no difference between {difference.old} and {difference.new}")
+        say(f"no difference between {reply.old} and {reply.new}")
     return 0

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daemon.api.text import counted
 from daemon.cli.parsing import caller_of, takes_folder
-from daemon.cli.terminal import counted, out, say, show_json, working
+from daemon.cli.terminal import out, say, show_json, working
 from state.errors import BusyError, NotKeptError, StorageError, UsageError
 from state.stores.disk.syscalls import storage_errors
 

@@ -11,8 +11,9 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from daemon.api.text import counted
 from daemon.cli.parsing import caller_of, takes_workspace
-from daemon.cli.terminal import asked, can_ask, counted, out, say, show_json
+from daemon.cli.terminal import asked, can_ask, out, say, show_json
 from state.errors import UsageError
 
 if TYPE_CHECKING:

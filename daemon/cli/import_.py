@@ -4,9 +4,10 @@ import argparse
 import os
 from pathlib import Path
 
+from daemon.api.text import counted
 from daemon.cli.init import keep, show_next_steps
 from daemon.cli.parsing import config_of, named_folder, takes_workspace
-from daemon.cli.terminal import counted, out, say, show_json, working
+from daemon.cli.terminal import out, say, show_json, working
 from daemon.workspace.adoption import open_workspace
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace

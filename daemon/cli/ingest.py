@@ -92,7 +92,8 @@ def run(arguments: "argparse.Namespace") -> int:
     if not arguments.paths:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
     from daemon.api.operations.notes import ingest
-    from daemon.cli.terminal import counted, out, say, show_json, working
+    from daemon.api.text import counted
+    from daemon.cli.terminal import out, say, show_json, working
 
     with working("reading…") as tell:
         caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))

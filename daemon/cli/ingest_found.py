@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daemon.api.text import counted
 from daemon.cli.ingest import ask_patiently
 from daemon.cli.parsing import caller_of, workspace_of
-from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json, show_table, working
+from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_table, working
 from daemon.config.paths import home
 from daemon.connect.agents.table import agent_of
 from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory

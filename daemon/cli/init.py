@@ -8,8 +8,9 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from daemon.api.text import counted
 from daemon.cli.parsing import config_of, named_folder, takes_folder
-from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json, show_notices
+from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
 from daemon.workspace.adoption import (
     init_global_workspace,
     init_workspace,

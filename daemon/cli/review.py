@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daemon.cli.dream import changes as dream_changes
+from daemon.api.text import change_rows
 from daemon.cli.parsing import caller_of, takes_workspace, workspace_of
 from daemon.cli.terminal import out, say, show_json, show_unified
 from state.errors import DreamdError, NotFoundError, NothingToDoError, RejectedError, UsageError
@@ -220,7 +220,7 @@ def _edit(file: Path) -> None:
 def _told(proposals: "Sequence[Decided]", done: "ChangesDecided | None", *, as_json: bool) -> int:
     """Tell what was decided. Raise RejectedError when nothing could be."""
     if as_json:
-        show_json({"proposals": list(proposals), "changes": done} if done or len(proposals) != 1 else proposals[0])
+        show_json({"proposals": list(proposals), "changes": done})
     for one in () if as_json else proposals:
         committed = f"committed as version {one.version}" if one.version else "declined; its notes are pending"
         out(f"proposal {one.dream} is {committed}")
@@ -258,8 +258,8 @@ def _show(waiting: Waiting, *, as_json: bool) -> None:
 
     for dream in waiting.proposals:
         out(f"proposal {dream.id}, {dream.at:%Y-%m-%d %H:%M}, {dream.reason}, by {dream.author}", "bold")
-        for row, style in dream_changes(dream):
-            out(f"  {row}", style)
+        for row in change_rows(dream):
+            out(f"  {row}")
         show_unified(unified_diff(dream.before, dream.after, "as it was", "proposed"))
         out(f"approve it with 'dreamd review {dream.id} --approve', or --decline it")
     width = shutil.get_terminal_size((100, 24)).columns

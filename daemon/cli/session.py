@@ -3,8 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from daemon.api.text import counted
 from daemon.cli.parsing import caller_of, takes_workspace
-from daemon.cli.terminal import counted, out, say, show_json, show_table
+from daemon.cli.terminal import out, say, show_json, show_table
 from state.errors import UsageError
 from state.sessions.page import MOST
 

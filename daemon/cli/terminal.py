@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import TextIO
 
 from daemon.observability.printable import safe
@@ -96,26 +95,6 @@ def asked(question: str) -> str:
     sys.stderr.write(f"{question} ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().casefold()
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a number of things: no notes, 1 note, 2 notes."""
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s" if number else f"no {noun}s"
-
-
-def ago(moment: datetime, now: datetime) -> str:
-    """Say how long ago, in words: "now", "5 min ago", "3 h ago", "12 d ago"."""
-    span = duration((now - moment).total_seconds())
-    return "now" if span == "0 s" else f"{span} ago"
-
-
-def duration(seconds: float) -> str:
-    """Write a span in its largest unit that fits: s, min, h, d."""
-    seconds = max(0.0, seconds)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size or (seconds >= size and unit == "min"):
-            return f"{int(seconds // size)} {unit}"
-    return f"{int(seconds)} s"
 
 
 def _is_lively(stream: TextIO) -> bool:

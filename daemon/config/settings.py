@@ -217,7 +217,7 @@ class HttpSection(_Section):
     allowed_hosts: Texts = ()
 
 
-Toolset = Literal["memory", "sessions", "working_memory", "session_memory"]
+Toolset = Literal["memory", "sessions"]
 
 
 class McpSection(_Section):

@@ -2,7 +2,7 @@
 
 Made with the SDK's low-level server, because the operations bring their schemas, and because every error has to be a
 reply of ours. Refused: the SDK's decorators (they would read the schemas from signatures, a second table), and
-structured content in errors (some clients validate it against the schema of the good reply, and hide the error).
+structured content (clients pass it to the model beside the text, which says the same).
 """
 
 import asyncio
@@ -28,11 +28,20 @@ from daemon.api.workers import Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.mcp.arguments import meant
-from daemon.mcp.tool import Tool, input_schema, output_schema
-from daemon.mcp.tools import PAGES, TOOLSETS, Page, instructions
+from daemon.mcp.tools import (
+    DESTROYING,
+    FIRST,
+    PAGES,
+    TOOLSETS,
+    Page,
+    arguments_of,
+    input_schema,
+    instructions,
+    text_of,
+)
 from daemon.observability import logs
 from daemon.observability.failures import debugging, failure
-from state.agents import agent_called
+from state.agents import OTHER, agent_called
 from state.codec import LONGEST_NAME, MOST_PROBLEMS, problems_of
 from state.errors import DreamdError, NotFoundError
 
@@ -110,23 +119,22 @@ def server(call: CallOperation, config: Config, workers: Workers, workspace: str
     )
 
 
-def _listed(tool: Tool) -> types.Tool:
+def _listed(tool: AnyOperation) -> types.Tool:
     return types.Tool(
         name=tool.name,
-        description=tool.description,
+        description=tool.summary,
         input_schema=input_schema(tool),
-        output_schema=output_schema(tool),
-        _meta={"anthropic/alwaysLoad": True} if tool.first else None,
+        _meta={"anthropic/alwaysLoad": True} if tool.name in FIRST else None,
         annotations=types.ToolAnnotations(
-            read_only_hint=tool.reads,
-            destructive_hint=None if tool.reads else tool.destroys,
-            idempotent_hint=tool.repeatable,
+            read_only_hint=tool.only_reads,
+            destructive_hint=None if tool.only_reads else tool.name in DESTROYING,
+            idempotent_hint=tool.only_reads,
             open_world_hint=False,
         ),
     )
 
 
-def _tool_named(tools: Mapping[str, Tool], name: str) -> Tool:
+def _tool_named(tools: Mapping[str, AnyOperation], name: str) -> AnyOperation:
     tool = tools.get(name)
     if tool is not None:
         return tool
@@ -137,7 +145,7 @@ def _tool_named(tools: Mapping[str, Tool], name: str) -> Tool:
 
 
 async def _call_tool(
-    tool: Tool, arguments: Mapping[str, Any], runner: _Runner, context: Context
+    tool: AnyOperation, arguments: Mapping[str, Any], runner: _Runner, context: Context
 ) -> types.CallToolResult:
     request = _named(_request(tool, arguments), context)
     steps, reported = anyio.create_memory_object_stream[Step](math.inf)
@@ -149,16 +157,15 @@ async def _call_tool(
 
     def work() -> types.CallToolResult:
         notices: list[str] = []
-        full = runner.call(tool.operation, request, on_step, notices.append)
-        reply, texts = tool.shown(request, full, notices)
-        return types.CallToolResult(content=[_text(text) for text in texts], structured_content=reply)
+        reply = runner.call(tool, request, on_step, notices.append)
+        return types.CallToolResult(content=[_text(text_of(tool, reply, notices))])
 
     result: types.CallToolResult | Exception
     with steps, reported:
         async with anyio.create_task_group() as group:
             group.start_soon(_report, context, reported)
             try:
-                result = await runner.run(tool.operation, request, work)
+                result = await runner.run(tool, request, work)
             except Exception as error:  # noqa: BLE001 - it would rise as a group of one
                 result = error
             steps.close()
@@ -180,7 +187,7 @@ async def _report(context: Context, reported: MemoryObjectReceiveStream[Step]) -
 
 
 async def _read(page: Page, runner: _Runner, context: Context) -> str:
-    request = _named(page.operation.request(**dict(page.fixed)), context)
+    request = _named(page.operation.bind(), context)
 
     def work() -> str:
         return str(runner.call(page.operation, request, lambda _: None, lambda _: None).text)
@@ -188,29 +195,25 @@ async def _read(page: Page, runner: _Runner, context: Context) -> str:
     return await runner.run(page.operation, request, work)
 
 
-def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
+def _request(tool: AnyOperation, arguments: Mapping[str, Any]) -> Request:
     """Return the request that the arguments mean. Raise FieldsError naming the invalid ones."""
-    known = [name for name in tool.operation.request.model_fields if name not in tool.hidden]
+    known = arguments_of(tool)
     if unknown := [name[:LONGEST_NAME] for name in arguments if name not in known]:
         names = f"there are {', '.join(known)}" if known else "there are none"
         raise FieldsError(dict.fromkeys(unknown[:MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
     try:
-        request: Request = tool.operation.request.model_validate_json(
-            json.dumps(meant(arguments, input_schema(tool))), strict=True
-        )
+        return tool.request.model_validate_json(json.dumps(meant(arguments, input_schema(tool))), strict=True)
     except ValidationError as error:
         problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
         raise FieldsError(problems) from None  # the error holds what was sent
-    return request.model_copy(update=dict(tool.fixed)) if tool.fixed else request
 
 
 def _named(request: Request, context: Context) -> Request:
-    """Return the request with the agent that asks, if it has that field: as the handshake or the header says."""
-    if "agent" not in request.given:
-        return request
+    """Return the request with what is not the agent's to say: which one it is, by the handshake, and the window."""
     client = context.session.client_params
     name = client.client_info.name if client else getattr(context.request, "headers", {}).get("user-agent", "")
-    return request.model_copy(update={"agent": agent_called(name) or request.given["agent"]})
+    ours = {"receipt": "MCP", "agent": agent_called(name) or ("" if "receipt" in request.given else OTHER)}
+    return request.model_copy(update={key: value for key, value in ours.items() if key in request.given})
 
 
 def _error(error: Exception) -> dict[str, Any]:

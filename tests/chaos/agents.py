@@ -48,7 +48,7 @@ class Wire:
     def tool(self, tool: str, **arguments: Any) -> Any:
         """The answer of a tool; None when it is an error."""
         result = self.call("tools/call", name=tool, arguments=arguments)
-        return None if result.get("isError") else result.get("structuredContent", {})
+        return None if result.get("isError") else "\n".join(part["text"] for part in result["content"])
 
 
 @contextmanager

@@ -202,7 +202,7 @@ def prepared(origin: Path, folder: Path, rng: random.Random, facts: Sequence[str
     home.configure(
         dream={"context_window": rng.choice((8_000, 200_000))},
         limits={"usd_per_day": 1e6, "tokens_per_day": 10**9},
-        mcp={"toolsets": ["memory", "sessions", "working_memory", "session_memory"]},
+        mcp={"toolsets": ["memory", "sessions"]},
     )
     copy = copy_of(origin, folder / "agent", home.environment())
     trial = Trial(rng, folder, home, copy, tuple(facts))

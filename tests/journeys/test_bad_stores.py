@@ -94,7 +94,7 @@ def test_a_state_db_that_cannot_be_used_is_named_and_a_repair_brings_everything_
     assert dreamd("doctor", here, "--repair").status == 0
     assert set(KNOWN) <= crystals_after_opening(dreamd, here)
     works_again(dreamd, here, PENDING, "written meanwhile")
-    assert [one["number"] for one in dreamd("history", "-w", here, "--json").json] == [2, 1]
+    assert [one["number"] for one in dreamd("history", "-w", here, "--json").json["versions"]] == [2, 1]
 
 
 def crystals_after_opening(dreamd: Caller, root: Path) -> set[str]:

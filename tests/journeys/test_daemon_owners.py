@@ -92,7 +92,7 @@ def test_with_a_daemon_the_command_line_is_a_client_in_everything(home: Home) ->
         did("dream", status=3)
         noted(workspace, ["The cat is called Miez"])
         assert "version 2" in did("dream").out
-        assert [one["number"] for one in json.loads(did("history", "--json").out)] == [2, 1]
+        assert [one["number"] for one in json.loads(did("history", "--json").out)["versions"]] == [2, 1]
         assert "+- The cat is called Miez" in did("diff").out
         assert "The cat is called Miez" in did("why", "cat").out
         did("restore", "1")

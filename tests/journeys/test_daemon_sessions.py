@@ -163,7 +163,7 @@ def test_an_agent_over_stdio_and_the_owner_at_the_command_line_see_one_session(h
     with home.serving() as daemon:
 
         async def body() -> None:
-            switch = json.dumps(["memory", "sessions", "working_memory"])
+            switch = json.dumps(["memory", "sessions"])
             variables = home.environment(DREAMD_MCP__TOOLSETS=switch)
             async with over_stdio("-w", str(workspace.root), **variables) as client:
                 made = await told(

@@ -234,7 +234,7 @@ def test_what_a_colleague_wrote_is_a_strangers_text(tmp_path: Path, dreamd: Call
     project.require_whole()
     hits = project.do("search", "-w", project.root, THEIRS, "--json").json["hits"]
     assert [one["trust"] for one in hits if one["text"] == THEIRS] == ["web"]
-    versions = project.do("history", "-w", project.root, "--json").json
+    versions = project.do("history", "-w", project.root, "--json").json["versions"]
     found = next(one["number"] for one in versions if one["cause"] == "found")
     project.do("restore", "-w", project.root, str(found))
     assert THEIRS in project.lines()

@@ -57,7 +57,7 @@ def test_a_project_that_is_moved_and_renamed_goes_on(dreamd: Caller, here: Path,
         assert dreamd("dream", here).status == 0
         assert knows(dreamd, here)
         assert knows(dreamd, here, f"The project is called {place.name}")
-    assert len(dreamd("history", "-w", here, "--json").json) == 3
+    assert len(dreamd("history", "-w", here, "--json").json["versions"]) == 3
 
 
 def test_git_clean_deletes_no_memory(dreamd: Caller, here: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from tests.support import one_model
 
 _MODULES = (
-    "daemon.cli.bootstrap daemon.cli.diff daemon.cli.doctor daemon.cli.dream daemon.cli.export daemon.cli.feel"
-    " daemon.cli.forget daemon.cli.history daemon.cli.init daemon.cli.ingest daemon.cli.mcp daemon.cli.mood"
-    " daemon.cli.note daemon.cli.restore daemon.cli.review daemon.cli.search daemon.cli.session daemon.cli.status"
-    " daemon.cli.why daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run"
+    "daemon.cli.bootstrap daemon.cli.diff daemon.cli.doctor daemon.cli.dream daemon.cli.export"
+    " daemon.cli.forget daemon.cli.init daemon.cli.ingest daemon.cli.mcp"
+    " daemon.cli.note daemon.cli.perform daemon.cli.review daemon.cli.session daemon.cli.status"
+    " daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run"
     " daemon.mcp.stdio daemon.process.run daemon.dream.checkpoints daemon.api.operations.table daemon.http.app"
     " graphs.dream state.stores.vectors.chroma chromadb.api.rust uvicorn langgraph.checkpoint.sqlite langgraph.graph"
     " daemon.dream.process re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"

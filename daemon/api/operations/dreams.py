@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
+from daemon.api.text import dream_text, status_text
 from daemon.dream.run import Mode, Outcome
 from daemon.workspace.status import Status, status
 from daemon.workspace.stores import utc_now
@@ -21,19 +22,16 @@ class Dreamt:
     outcome: Outcome | None
 
 
-@operation("dream_now", "/dream", long=True)
+@operation("dream_now", "/dream", long=True, agents="memory", text=dream_text)
 def dream_now(
     access: WorkspaceAccess,
     reason: Annotated[Literal["manual", "session-end"], Arg("For the ledger")] = "manual",
     mode: Annotated[
-        Mode | None, Arg("auto writes, propose waits for a review, dry writes nothing; else dream.mode")
+        Mode | None, Arg("auto writes, propose waits for a review, dry writes nothing; else dream.mode", owner=True)
     ] = None,
     wait: Annotated[bool, Arg("False: ask the daemon for the dream and return at once")] = True,
 ) -> Dreamt:
-    """Dream now: fold the notes and crystals that are new into MEMORY.md.
-
-    Needed only when the next session must know at once; the daemon dreams by itself.
-    """
+    """Fold new notes into MEMORY.md now. Seldom needed: it happens by itself. May take minutes."""
     why = _REASONS[reason]
     if not wait and mode is not None:
         raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
@@ -42,7 +40,7 @@ def dream_now(
     return Dreamt(access.dream(why, mode or Mode(access.config.dream.mode)))
 
 
-@operation("dream_status", "/status", method="GET")
+@operation("dream_status", "/status", method="GET", agents="memory", text=status_text)
 def dream_status(access: WorkspaceAccess) -> Status:
-    """Return the last and next dream with their reasons, pending notes, spend, and what is wrong."""
+    """Return last and next dream, pending notes, spend, problems and what to do about them."""
     return status(access.workspace, access.config, utc_now(), access.service(), access.files)

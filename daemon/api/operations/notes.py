@@ -13,6 +13,7 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Request
+from daemon.api.text import mood_text, note_text, superseded_text
 from daemon.dream.progress import Step
 from daemon.ingest.existing_memory import Kind, belonging
 from daemon.ingest.feelings import feel
@@ -48,20 +49,18 @@ class NoteTaken:
     crystal: str
 
 
-@operation("working_memory_note", "/notes")
+@operation("working_memory_note", "/notes", agents="memory", text=note_text)
 def working_memory_note(
     access: WorkspaceAccess,
-    note: Annotated[
-        str, Arg("What to remember, in a sentence that is clear without its context; 16 KiB at most", min_length=1)
-    ],
+    note: Annotated[str, Arg("What to remember, clear without its context; 16 KiB at most", min_length=1)],
     importance: Annotated[float, Arg("0 to 1; 0.7 and more is kept", ge=0, le=1)] = DEFAULT_IMPORTANCE,
     replaces: Annotated[
         str, Arg("The line or memory that this note replaces: id or words", max_length=MAX_REPLACES)
     ] = "",
 ) -> NoteTaken:
-    """Append a note to the working memory.
+    """Remember something beyond this session: decisions, facts, preferences, corrections, open ends.
 
-    It is durable when this returns, and the next search finds it.
+    Call it when you learn it, not at the end. Durable on return; the next search finds it.
     """
     # Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken.
     wish = Note(note, utc_now(), importance, replaces=replaces)
@@ -89,7 +88,7 @@ class Mood:
     at: datetime
 
 
-@operation("feel", "/feelings")
+@operation("feel", "/feelings", text=mood_text)
 def feel_event(
     access: WorkspaceAccess,
     event: Feeling,
@@ -107,7 +106,7 @@ def feel_event(
     return levels
 
 
-@operation("mood", "/mood", method="GET")
+@operation("mood", "/mood", method="GET", text=mood_text)
 def current_mood(access: WorkspaceAccess) -> Mood:
     """Return the hormone levels now."""
     with access.read() as store:
@@ -264,7 +263,7 @@ class Superseded:
     turned: bool
 
 
-@operation("supersede", "/supersessions", remote=False)
+@operation("supersede", "/supersessions", remote=False, text=superseded_text)
 def supersede(
     access: WorkspaceAccess,
     older: Annotated[str, Arg("What holds no longer", min_length=1, max_length=10_000)],

@@ -12,6 +12,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.provenance import LineHistory, why
 from daemon.api.reasons import SearchSignals, signals_of
+from daemon.api.text import bootstrap_text, search_text, why_not_text, why_text
 from daemon.api.why_not import Answer, why_not
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.read import left_behind
@@ -84,7 +85,7 @@ class SearchReply:
     archived: tuple[Archived, ...] = ()
 
 
-@operation("memory_search", "/search", reads=True)
+@operation("memory_search", "/search", reads=True, agents="memory", text=search_text)
 def memory_search(
     access: WorkspaceAccess,
     query: Annotated[str, Arg("A question, or keywords of a pointer", max_length=10_000)],
@@ -98,15 +99,15 @@ def memory_search(
     as_of: Annotated[AwareDatetime | None, Arg("As known then")] = None,
     trust: Annotated[Trust | None, Arg("At least")] = None,
     archived: Annotated[bool, Arg("Also what left sessions and was not kept")] = False,
-    explain: Annotated[bool, Arg("With the reasons why each result stands where it does")] = False,
-    look: Annotated[bool, Arg("Record nothing of it: a person looks, no agent uses what is found")] = False,
+    explain: Annotated[bool, Arg("With the reasons why each result stands where it does", owner=True)] = False,
+    look: Annotated[bool, Arg("Record nothing: a person looks, no agent uses what is found", owner=True)] = False,
     agent: Annotated[
-        str, Arg("Which agent asks: what it does not find becomes its open question", max_length=100)
+        str, Arg("Which agent asks: what it does not find becomes its open question", owner=True, max_length=100)
     ] = "",
 ) -> SearchReply:
-    """Search the long-term memory by meaning and by words.
+    """Search long-term memory by meaning and words.
 
-    Use it before you answer from memory, and with the keywords of a crystal pointer.
+    Use before answering about the past, and with a crystal pointer's keywords.
     """
     filters = Filters(origin, kind, session, speaker, since, min(filter(None, (until, as_of)), default=None), trust)
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
@@ -185,18 +186,19 @@ class BootstrapReply:
     attention: str = ""
 
 
-@operation("memory_bootstrap", "/bootstrap", method="GET")
+@operation("memory_bootstrap", "/bootstrap", method="GET", agents="memory", text=bootstrap_text)
 def memory_bootstrap(
     access: WorkspaceAccess,
     context_window: Annotated[
         int | None, Arg("Tokens of the reading model; else dream.context_window of the configuration", ge=1)
     ] = None,
     receipt: Annotated[
-        Literal["HTTP", "MCP", "none"], Arg("How an agent gets it, for the receipt; none: no agent gets it")
+        Literal["HTTP", "MCP", "none"],
+        Arg("How an agent gets it; none: no agent does", owner=True),
     ] = "HTTP",
-    agent: Annotated[str, Arg("Which agent it is, for the receipt", max_length=100)] = "",
+    agent: Annotated[str, Arg("Which agent it is, for the receipt", owner=True, max_length=100)] = "",
 ) -> BootstrapReply:
-    """Return what to read at the start of a session: MEMORY.md in its budget, then notes no dream has folded in yet."""  # noqa: E501 - one line of prose
+    """Return working memory and the newest notes. Read once, at session start."""
     ready = given(access, context_window)
     if receipt != "none":
         budget = budget_for(_window(access, context_window))
@@ -286,17 +288,17 @@ class WhyReply:
     lines: tuple[LineHistory, ...]
 
 
-@operation("memory_why", "/why", method="GET")
+@operation("memory_why", "/why", method="GET", agents="memory", text=why_text)
 def memory_why(
     access: WorkspaceAccess,
     text: Annotated[str, Arg("Words of the line, or its id such as L12", min_length=1, max_length=10_000)],
 ) -> WhyReply:
-    """Say where a line of MEMORY.md comes from: dream, operation, evidence, file and lines."""
+    """Say where a line of MEMORY.md comes from: dream, operation, evidence. Use when you doubt it."""
     with access.read() as store:
         return WhyReply(why(store, text))
 
 
-@operation("memory_why_not", "/why-not", method="GET")
+@operation("memory_why_not", "/why-not", method="GET", text=why_not_text)
 def memory_why_not(
     access: WorkspaceAccess,
     text: Annotated[str, Arg("Words of it, or the id of its line such as L12", min_length=1, max_length=10_000)],

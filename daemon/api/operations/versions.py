@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
+from daemon.api.text import difference_text, restored_text, versions_text
 from daemon.dream.changes import approve, decline
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store, utc_now
@@ -22,7 +23,7 @@ class Versions:
     versions: tuple[Version, ...]
 
 
-@operation("history", "/versions", method="GET")
+@operation("history", "/versions", method="GET", text=versions_text)
 def history(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg("At most so many, the newest first", ge=1, le=100_000)] = 20,
@@ -49,7 +50,7 @@ class Difference:
     diff: str
 
 
-@operation("diff", "/diff", method="GET")
+@operation("diff", "/diff", method="GET", text=difference_text)
 def diff(
     access: WorkspaceAccess,
     old: Annotated[int | None, Arg("A version; 0: what stood before dreamd", ge=0, le=10**9)] = None,
@@ -91,7 +92,7 @@ class RestoredVersion:
     pending: int
 
 
-@operation("restore", "/restore", long=True)
+@operation("restore", "/restore", long=True, text=restored_text)
 def restore_version(
     access: WorkspaceAccess,
     version: Annotated[int, Arg("Its number", ge=1, le=10**9)],

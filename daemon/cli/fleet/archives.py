@@ -5,8 +5,9 @@ import os
 import time
 from pathlib import Path
 
+from daemon.api.text import counted
 from daemon.cli.fleet.connected import connected, place_of
-from daemon.cli.terminal import counted, out, say, show_json, working
+from daemon.cli.terminal import out, say, show_json, working
 from state.errors import NotFoundError
 
 

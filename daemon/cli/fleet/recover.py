@@ -5,8 +5,9 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from daemon.api.text import counted
 from daemon.cli.parsing import config_of
-from daemon.cli.terminal import counted, out, say, show_json
+from daemon.cli.terminal import out, say, show_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

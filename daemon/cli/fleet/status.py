@@ -3,8 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from daemon.api.text import counted, duration
 from daemon.cli.fleet.connected import database_of
-from daemon.cli.terminal import counted, duration, out, show_json, show_table
+from daemon.cli.terminal import out, show_json, show_table
 
 if TYPE_CHECKING:
     from daemon.fleet.upkeep.status import FleetStatus

@@ -4,8 +4,9 @@ import argparse
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING
 
+from daemon.api.text import counted
 from daemon.cli.fleet.connected import connected, database_of, require_agreed
-from daemon.cli.terminal import counted, out, say, show_json, show_table
+from daemon.cli.terminal import out, say, show_json, show_table
 from state.errors import UsageError
 from state.fleet.tenant import Quotas
 

@@ -4,9 +4,10 @@ import argparse
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from daemon.api.text import ago, counted
 from daemon.cli.fleet.connected import connected, database_of, require_agreed
 from daemon.cli.fleet.tenant import show_receipt
-from daemon.cli.terminal import ago, counted, out, say, show_json, show_table
+from daemon.cli.terminal import out, say, show_json, show_table
 from state.errors import NotFoundError
 
 if TYPE_CHECKING:

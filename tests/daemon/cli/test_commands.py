@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from daemon.api.text import counted, duration
 from daemon.cli import COMMANDS
-from daemon.cli.terminal import counted, duration
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe
 from daemon.workspace.adoption import open_workspace
@@ -55,8 +55,8 @@ def test_no_command_at_all_is_a_usage_error_that_shows_the_help(dreamd: Caller) 
         (("note", "x" * 20_000), 2, "20000 bytes and 16384 fit"),
         (("bootstrap", "--context-window", "0"), 2, "0 tokens is impossible"),
         (("search", "tea", "--limit", "0"), 2, "--limit: input should be greater than or equal to 1"),
-        (("search", "tea", "--kind", "rumour"), 2, "there is no kind 'rumour'; there are fact, preference"),
-        (("search", "tea", "--trust", "all"), 2, "there is no trust 'all'"),
+        (("search", "tea", "--kind", "rumour"), 2, "invalid choice: 'rumour' (choose from 'fact', 'preference'"),
+        (("search", "tea", "--trust", "all"), 2, "invalid choice: 'all' (choose from 'web'"),
         (("search", "tea", "--since", "yesterday"), 2, "'yesterday' is no day or time"),
         (("feel", "hungry"), 2, "invalid choice: 'hungry'"),
         (("diff", "1", "2", "3"), 2, "name one version, or two, or --file"),

@@ -27,7 +27,7 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(dreamd: Caller, here:
     assert all(f"+- {note}" in ended.out for note in NOTES[:5])
     assert files(here) == before
     assert "commit" not in ended.err
-    assert dreamd("history", "-w", here, "--json").json == []
+    assert dreamd("history", "-w", here, "--json").json["versions"] == []
 
 
 def test_a_dream_shows_its_steps_on_stderr_and_what_it_did_on_stdout(dreamd: Caller, here: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_dream_shows_its_steps_on_stderr_and_what_it_did_on_stdout(dreamd: Cal
     assert steps == ["absorb", "embed", "gather", "synthesize", "evict", "commit"]
     assert ended.out.startswith("version 1, ")
     assert f"  + Active Context: {NOTES[0]}" in ended.out
-    assert "extractive (no model configured), 6 notes" in ended.out
+    assert "extractive (no model answered), 6 notes" in ended.out
     assert NOTES[0] in (here / "MEMORY.md").read_text(encoding="utf-8")
 
 
@@ -50,7 +50,7 @@ def test_the_life_of_a_memory(dreamd: Caller, here: Path) -> None:
     assert dreamd("dream", here, "--reason", "session-end").status == 0
     assert dreamd("dream", here).status == 3
 
-    versions = dreamd("history", "-w", here, "--json").json
+    versions = dreamd("history", "-w", here, "--json").json["versions"]
     assert [(one["number"], one["reason"]) for one in versions] == [(2, "session end"), (1, "manual")]
     table = dreamd("history", "-w", here, "--limit", 1).out.splitlines()
     assert table[0].split()[:3] == ["version", "when", "cause"]
@@ -70,9 +70,10 @@ def test_the_life_of_a_memory(dreamd: Caller, here: Path) -> None:
 
     restored = dreamd("restore", 1, "-w", here)
     assert restored.status == 0
-    assert restored.out.startswith("version 1 is back, as version 4")  # what was written by hand is version 3
+    assert restored.out.startswith(
+        "restored, as version 4; 1 note pending\n"
+    )  # what was written by hand is version 3
     assert f"-- {NOTES[1]}" in restored.out
-    assert "1 note pending" in restored.err
     assert NOTES[1] not in (here / "MEMORY.md").read_text()
     assert NOTES[1] in dreamd("bootstrap", here).out
 
@@ -109,7 +110,7 @@ def test_a_proposal_waits_until_it_is_approved_or_rejected(
     assert dreamd("review", proposal["id"][:10], "-w", here).out == shown.out
     assert dreamd("review", "--approve", "--decline", "-w", here).status == 2
 
-    assert dreamd("review", "--reject", "-w", here, "--json").json["verdict"] == "declined"
+    assert dreamd("review", "--reject", "-w", here, "--json").json["proposals"][0]["verdict"] == "declined"
     assert dreamd("review", "-w", here).status == 3
     assert NOTES[0] in dreamd("bootstrap", here).out
 
@@ -152,7 +153,7 @@ def test_a_dream_by_a_model_says_what_it_cost_and_why_says_who_wrote(
     assert "  + The Bond: Ada drinks tea." in ended.out
     assert "1 call, " in ended.out
     assert "$0.0" in ended.out
-    (story,) = dreamd("why", "Ada drinks tea", "-w", here, "--json").json
+    (story,) = dreamd("why", "Ada drinks tea", "-w", here, "--json").json["lines"]
     assert "gpt-4o" in story["writing"]["model"]
     assert story["writing"]["prompts"][0].startswith("dream@")
     last = dreamd("status", here, "--json").json

@@ -48,7 +48,7 @@ def test_a_hit_counts_as_an_access_and_what_its_owner_misses_is_no_question_of_t
 ) -> None:
     dreamd("search", "tea in the morning", "-w", here)
     missed = dreamd("search", "lattice quantum chromodynamics", "-w", here)
-    assert "nothing answers this well" in missed.err
+    assert "Nothing answers this well" in missed.err
     with open_readonly(open_workspace(here), Config()) as store:
         accessed = store.crystals.connection.execute("SELECT text FROM crystals WHERE accesses > 0").fetchall()
         questions = store.questions.open(10)

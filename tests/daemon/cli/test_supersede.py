@@ -27,7 +27,7 @@ def test_a_line_of_memory_md_is_named_by_its_id_or_its_text(dreamd: Caller, here
     for text in (COFFEE, TEA):
         assert dreamd("note", text, "-w", here).status == 0
     assert dreamd("dream", "-w", here).status == 0
-    ids = {text: dreamd("why", text, "-w", here, "--json").json[0]["id"] for text in (COFFEE, TEA)}
+    ids = {text: dreamd("why", text, "-w", here, "--json").json["lines"][0]["id"] for text in (COFFEE, TEA)}
     assert dreamd("supersede", ids[COFFEE].lower(), ids[TEA], "-w", here).status == 0
     assert superseded(dreamd, here) == {COFFEE: TEA}
 

@@ -15,7 +15,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.scratch import Note
 from state.stores.history.inbox import NoteInbox
-from tests.daemon.mcp.agents import asking, in_process, run, shown, told
+from tests.daemon.mcp.agents import asking, in_process, run, shown
 from tests.support.transcripts import turns
 
 FACT = "The harbour crane in Trondheim is serviced by Ada every third Tuesday"
@@ -99,9 +99,9 @@ def test_an_answer_is_known_by_its_mark_wherever_it_stands(tmp_path: Path) -> No
 
     async def talk() -> None:
         async with in_process(asking(workspace)) as client:
-            answers.append(json.dumps(await told(client, "memory_search", query=QUESTION)))
             answers.append(await shown(client, "memory_search", query=QUESTION))
-            answers.append(json.dumps(await told(client, "memory_bootstrap")))
+            answers.append(await shown(client, "memory_bootstrap"))
+            answers.append(json.dumps(answers[0]))
 
     run(talk)
     answers.append(json.dumps([{"type": "text", "text": answers[0]}]))
@@ -120,10 +120,10 @@ def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -
 
         async def asked(answers: list[Any] = answers) -> None:
             async with in_process(asking(workspace)) as client:
-                answers.append(await told(client, "memory_search", query=QUESTION))
+                answers.append(await shown(client, "memory_search", query=QUESTION))
 
         run(asked)
-        assert answers[0]["hits"][0]["text"] == FACT
+        assert answers[0].splitlines()[1] == f"1. {FACT}"
         path = workspace.root / f"{session}.jsonl"
         texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answers[0])))
         with open_exclusive(workspace, Config(), "a test") as store:

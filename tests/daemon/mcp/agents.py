@@ -80,17 +80,21 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 
 async def told(client: Client, tool: str, **arguments: Any) -> Any:
-    """The structured answer of a good call; the client has checked it against the tool's schema."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content
-    return result.structured_content
+    """The answer of a good call of a session's tool, which is JSON."""
+    return json.loads(await shown(client, tool, **arguments))
 
 
 async def shown(client: Client, tool: str, **arguments: Any) -> str:
     """The text of a good call."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
+    assert result.structured_content is None
     return "\n".join(part.text for part in result.content if part.type == "text")
+
+
+def text_of(result: Any) -> str:
+    """The text of a result as it comes over the wire."""
+    return "\n".join(part["text"] for part in result["content"])
 
 
 async def refused(client: Client, tool: str, **arguments: Any) -> Any:

@@ -8,7 +8,7 @@ from daemon.config.settings import Config, McpSection
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import asking, in_process, told
 
-CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions", "working_memory", "session_memory")))
+CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
 
 
 def agent(here: Workspace, mode: str = "auto") -> Any:

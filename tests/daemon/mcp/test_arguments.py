@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.mcp.arguments import meant
-from daemon.mcp.tool import input_schema
-from daemon.mcp.tools import TOOLSETS
+from daemon.mcp.tools import TOOLSETS, input_schema
 
 TOOLS = {tool.name: tool for tools in TOOLSETS.values() for tool in tools}
 JSON = st.recursive(

@@ -17,7 +17,7 @@ from mcp_types import Implementation
 
 from daemon.config.registry import exclude, known, name_of
 from state.stores.history.bootstraps import receipts
-from tests.daemon.mcp.agents import MODES, PORT, ROOT, TEA, Raw, notes, run, shown, told
+from tests.daemon.mcp.agents import MODES, PORT, ROOT, TEA, Raw, notes, run, shown, text_of, told
 from tests.support import forked
 from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import Home, at_home, until
@@ -111,12 +111,12 @@ def test_it_is_ready_at_once_and_a_daemon_that_starts_anew_is_not_noticed(home: 
             agent.greet()
             print(f"ready after {time.monotonic() - began:.3f} s")
             assert not agent.call("working_memory_note", note=TEA).get("isError")
-            large = agent.ask("tools/call", {"name": "feel", "arguments": {"event": "x" * (1 << 20)}})
+            large = agent.ask("tools/call", {"name": "memory_why", "arguments": {"text": "x" * (1 << 20)}})
             assert "1,048,576 bytes" in large["error"]["message"]
             daemon.kill()
             with home.serving() as another:
                 another.until_kept(workspace)
-                assert agent.call("dream_status")["structuredContent"]["pending_notes"] == 1
+                assert "1 note pending" in text_of(agent.call("dream_status"))
                 assert is_thin(agent)
 
 
@@ -154,14 +154,12 @@ def test_without_its_daemon_it_goes_on_alone(home: Home) -> None:
             until(lambda: (answer := agent.line()).get("id") == 7_001 and answer["result"]["isError"])
             may_answer.set()
             assert is_thin(agent)
-            found = agent.call("memory_search", query="tea")["structuredContent"]["hits"]
-            assert TEA in [hit["text"] for hit in found]
+            assert TEA in text_of(agent.call("memory_search", query="tea"))
             assert not agent.call("working_memory_note", note="Nobody listens").get("isError")
-            assert len(agent.ask("tools/list")["result"]["tools"]) == 7
+            assert len(agent.ask("tools/list")["result"]["tools"]) == 6
             with home.serving() as back:  # and the daemon is asked again when it is back
                 back.until_kept(workspace)
-                status = agent.call("dream_status")["structuredContent"]
-                assert status["pending_notes"] == 3
+                assert "3 notes pending" in text_of(agent.call("dream_status"))
             assert agent.end() == 0
             assert "Traceback" not in agent.said()
 
@@ -184,7 +182,7 @@ def test_a_call_that_is_cancelled_is_not_answered_and_the_dream_goes_on(home: Ho
             assert asked.wait(60)
             cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7_001}}
             agent.send(json.dumps(cancelled).encode())
-            assert agent.call("dream_status")["structuredContent"]["version"] == 0
+            assert "version 0," in text_of(agent.call("dream_status"))
             may_answer.set()
             daemon.until(lambda: daemon.status(workspace).last_dream)
             agent.send(request(7_002, "dream_status"))

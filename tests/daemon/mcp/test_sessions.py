@@ -13,7 +13,7 @@ import pytest
 from daemon.config.settings import Config, ModelSection
 from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
-from tests.daemon.mcp.agents import MODES, asking, in_process, refused, run, told
+from tests.daemon.mcp.agents import MODES, asking, in_process, refused, run, shown, told
 from tests.daemon.mcp.sessions import CONFIG, added, agent
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
@@ -57,7 +57,6 @@ def test_an_answer_of_many_memories_is_a_page(here: Workspace) -> None:
             assert (rest["count"], rest["next_cursor"]) == (2, None)
             listed = await told(client, "session_list", limit=1)
             assert ([one["session_id"] for one in listed["sessions"]], listed["next_cursor"]) == (["s"], None)
-            assert (await told(client, "session_sweep", session_id="s"))["sessions"] == 1
 
     run(body)
 
@@ -79,10 +78,10 @@ def test_the_fifteen_answer_in_the_published_shapes(here: Workspace, mode: str) 
             assert (got["access_count"], got["promoted_to_id"], got["relations"]) == (2, None, [])
 
             listed = await told(client, "working_memory_list", session_id="s")
-            assert listed.keys() == {"memories", "count", "next_cursor"}
+            assert listed.keys() == {"memories", "count", "next_cursor", "session_id"}
             assert [one.keys() for one in listed["memories"]] == [LISTED]
             exported = await told(client, "working_memory_export", session_id="s")
-            assert exported.keys() == listed.keys() | {"session_id"}
+            assert exported.keys() == listed.keys()
             assert [one.keys() for one in exported["memories"]] == [LISTED | {"promoted_to_id", "relations"}]
 
             extended = await told(client, "working_memory_extend_ttl", **of)
@@ -118,8 +117,8 @@ def test_promoting_and_what_is_told_of_a_session_answer_in_the_published_shapes(
             more = {"promoted_to_id", "promoted_at", "relations"}
             assert [one.keys() for one in promoted["memories"]] == [LISTED | more]
             assert promoted["memories"][0]["promoted_to_id"] == record["id"]
-            hits = (await told(client, "memory_search", query="meeting notes"))["hits"]
-            assert [(hit["id"], hit["origin"]) for hit in hits] == [(record["crystal_id"], "working")]
+            found = await shown(client, "memory_search", query="meeting notes")
+            assert f"crystal {record['crystal_id'][:12]}" in found
 
             await added(client, "urgent", "critical")
             pending = await told(client, "working_memory_list_pending", session_id="s")
@@ -171,9 +170,6 @@ def test_what_is_left_out_has_its_published_default(here: Workspace) -> None:
                     assert (await told(client, tool, **{"session_id": "s", more: True}))["count"] == 1
             opened = await told(client, "session_open", session_id="new")
             assert (opened["policy"], opened["new"], opened["config"]["promote_score"]) == ("ttl", True, 0.8)
-            kept = await told(client, "memory_memorize", session_id="s", content="said")
-            assert (kept["stored"], kept["memory"]["importance"], kept["memory"]["step_index"]) == (True, 0.5, 0)
-            assert "content" not in kept["memory"]  # the agent has just said it
 
     run(body)
 
@@ -190,8 +186,6 @@ def test_a_full_session_says_what_left_in_few_words_and_it_is_recalled(here: Wor
             found = await told(client, "memory_recall", session_id="s", query="one")
             (memory,) = found["memories"]
             assert (memory["id"], memory["content"], memory["state_reason"]) == (first["id"], "one", "hard_limit")
-            back = await told(client, "memory_restore", session_id="s", memory_id=first["id"])
-            assert (back["memory"]["content"], back["count"]) == ("one", 2)
             closed = await told(client, "session_close", session_id="s")
             assert closed["archived"] == 2
 
@@ -234,13 +228,9 @@ def test_a_full_session_says_what_left_in_few_words_and_it_is_recalled(here: Wor
         ("working_memory_search", {"session_id": "s", "priority": "any"}, {"priority"}),
         ("working_memory_search", {"query": {"$ne": ""}}, {"session_id", "query"}),
         ("session_open", {"session_id": "s", "policy": "lru"}, {"policy"}),
-        ("memory_memorize", {"session_id": "s", "content": "c", "step_index": -1}, {"step_index"}),
-        ("memory_memorize", {"session_id": "s", "content": "c", "importance": 1.01}, {"importance"}),
-        ("memory_remember", {"session_id": "s", "limit": 0}, {"limit"}),
-        ("memory_remember", {"session_id": "s", "filters": {"colour": "red"}}, {"filters.colour"}),
+        ("working_memory_list", {"session_id": "s", "limit": 0}, {"limit"}),
         ("memory_forget", {"session_id": "s", "instruction": "oldest", "mode": "gently"}, {"mode"}),
         ("memory_forget", {"session_id": "s", "instruction": "oldest", "confirm": "true"}, {"confirm"}),
-        ("memory_summarize", {"session_id": "s", "token_limit": 0}, {"token_limit"}),
         ("memory_context", {"session_id": "s", "strategy": "random"}, {"strategy"}),
         ("memory_recall", {"session_id": "s", "limit": 10**6}, {"limit"}),
         ("session_close", {"session_id": "s", "force": True}, {"force"}),
@@ -313,10 +303,10 @@ def test_without_a_daemon_the_tools_work_beside_a_dream_of_the_same_server(here:
 
         async def body() -> None:
             async with in_process(asking(here, config), "auto", config) as client, anyio.create_task_group() as group:
-                await told(client, "working_memory_note", note="Ada prefers tea over coffee")
+                await shown(client, "working_memory_note", note="Ada prefers tea over coffee")
 
                 async def dream() -> None:
-                    assert (await told(client, "dream_now"))["version"] == 1
+                    assert (await shown(client, "dream_now")).startswith("version 1, ")
 
                 group.start_soon(dream)
                 assert await anyio.to_thread.run_sync(asked.wait, 60)

@@ -42,8 +42,7 @@ def test_ids_and_contents_are_data(here: Workspace, session: str) -> None:
             assert (await told(client, "working_memory_list", session_id=f"{session}?"[-9_999:]))["count"] == 0
             await told(client, "working_memory_clear_session", session_id=session)
             await told(client, "memory_recall", session_id=session, query=session)
-            await told(client, "memory_restore", **of)
-            assert (await told(client, "memory_context", session_id=session))["context"] == session
+            assert (await told(client, "memory_context", session_id=session))["context"] == ""
         assert {path for path in here.root.parent.rglob("*") if ".dreamd" not in path.parts} == before
 
     run(body)
@@ -71,7 +70,7 @@ def test_a_line_with_half_a_character_does_not_stop_the_server(here: Workspace) 
 
 def test_over_stdio_a_session_outlives_its_server(here: Workspace, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text("mcp: {toolsets: [memory, sessions, working_memory, session_memory]}\n")
+    config.write_text("mcp: {toolsets: [memory, sessions]}\n")
     words = ("-w", str(here.root), "--config", str(config))
 
     async def body() -> None:

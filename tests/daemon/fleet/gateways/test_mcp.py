@@ -11,7 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 from daemon.fleet.gateways.names import SIGN
 from state.fleet.tenant import Right
 from tests.daemon.fleet.gateways.running import Door, Fleet
-from tests.daemon.mcp.agents import MODES, refused, run, shown, told
+from tests.daemon.mcp.agents import MODES, refused, run, shown
 
 
 @asynccontextmanager
@@ -36,14 +36,14 @@ def test_an_agent_notes_and_finds_over_mcp(home: Fleet, door: Door, mode: str) -
     async def talk() -> None:
         async with agent(door, token, "/mcp/one", mode) as client:
             assert "working_memory_note" in {tool.name for tool in (await client.list_tools()).tools}
-            noted = await told(client, "working_memory_note", note="Ada prefers tea over coffee")
-            assert noted["crystal"] == "pending"
-            found = await told(client, "memory_search", query="tea coffee")
-            assert [hit["text"] for hit in found["hits"]] == ["Ada prefers tea over coffee"]
+            noted = await shown(client, "working_memory_note", note="Ada prefers tea over coffee")
+            assert noted.startswith("noted ")
+            found = await shown(client, "memory_search", query="tea coffee")
+            assert found.splitlines()[1] == "1. Ada prefers tea over coffee"
             assert "Ada prefers tea" in await shown(client, "memory_bootstrap")
             page = (await client.read_resource("memory://bootstrap")).contents[0]
             assert "Ada prefers tea" in str(page)
-            status = await told(client, "dream_status")
+            status = await shown(client, "dream_status")
             assert SIGN not in str(status)
             assert str(home.folder) not in str(status)
         async with agent(door, token, "/mcp/two", mode) as client:
