@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from daemon.api.dream_details import DreamRun
 from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.ledger import acts, dreams
 from daemon.api.operations.request import Nothing, Request
 from daemon.api.operations.versions import RestoredVersion, restore_version
+from daemon.api.tables.dream_details import DreamRun
 from daemon.pages.page import Action, Ask, Done, Page, Replies
 from daemon.pages.undo import TakeBack, take_back, undo_of
 

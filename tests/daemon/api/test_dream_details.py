@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.api.dream_details import DreamDetails, Message
 from daemon.api.operations.ledger import acts, dream_details, dreams
+from daemon.api.tables.dream_details import DreamDetails, Message
 from daemon.config.settings import Config, ModelSection, RetentionSection
 from daemon.dream.answers import messages_of, settle_answers
 from daemon.dream.restore import restore

@@ -18,7 +18,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.vector_index import Embedding
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import GatedHouse, OwnHouse
-from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown, told
+from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown
 from tests.daemon.mcp.serving import served, serving
 
 CALL = {
@@ -71,12 +71,12 @@ def test_each_workspace_has_its_own_address(here: Workspace, there: Workspace, m
                 Client(f"{url}/{name_of(here.root)}", mode=mode) as one,
                 Client(f"{url}/{name_of(there.root)}", mode=mode) as other,
             ):
-                assert len((await one.list_tools()).tools) == 7
-                await told(one, "working_memory_note", note=TEA)
+                assert len((await one.list_tools()).tools) == 6
+                await shown(one, "working_memory_note", note=TEA)
                 assert notes(here) == [TEA]
-                await told(other, "working_memory_note", note=PORT)
-                assert [hit["text"] for hit in (await told(one, "memory_search", query="tea"))["hits"]] == [TEA]
-                assert [hit["text"] for hit in (await told(other, "memory_search", query="tea"))["hits"]] == [PORT]
+                await shown(other, "working_memory_note", note=PORT)
+                assert (await shown(one, "memory_search", query="tea")).splitlines()[1] == f"1. {TEA}"
+                assert (await shown(other, "memory_search", query="tea")).splitlines()[1] == f"1. {PORT}"
                 result = await one.call_tool("dream_now", {}, progress_callback=heard)
                 assert not result.is_error, result.content
                 assert TEA in await shown(one, "memory_bootstrap")
@@ -95,10 +95,10 @@ def test_the_only_workspace_needs_no_name_and_a_restart_is_not_noticed(here: Wor
             port = urlsplit(url).port or 0
             client = Client(url, mode=mode)
             await client.__aenter__()
-            await told(client, "working_memory_note", note=TEA)
+            await shown(client, "working_memory_note", note=TEA)
         try:
             with served(house(here), port):
-                assert (await told(client, "memory_search", query="tea"))["good"]
+                assert TEA in await shown(client, "memory_search", query="tea")
         finally:
             await client.__aexit__(None, None, None)
 
@@ -112,9 +112,9 @@ def test_many_clients_at_once(here: Workspace) -> None:
             async def one(number: int) -> None:
                 async with Client(url) as client:
                     for part in range(4):
-                        await told(client, "working_memory_note", note=f"Lantern {number} in room {part}")
-                    found = await told(client, "memory_search", query=f"lantern {number}", limit=40)
-                    assert sum(f"Lantern {number} " in hit["text"] for hit in found["hits"]) == 4
+                        await shown(client, "working_memory_note", note=f"Lantern {number} in room {part}")
+                    found = await shown(client, "memory_search", query=f"lantern {number}", limit=40)
+                    assert found.count(f". Lantern {number} ") == 4
 
             async with anyio.create_task_group() as group:
                 for number in range(5):
@@ -162,7 +162,7 @@ def test_answers_are_counted(here: Workspace) -> None:
     async def body() -> None:
         with served(counted) as url:
             async with Client(url) as client:
-                await told(client, "working_memory_note", note=TEA)
+                await shown(client, "working_memory_note", note=TEA)
                 await refused(client, "memory_why", text="never said")
 
     run(body)

@@ -30,7 +30,6 @@ from tests.daemon.mcp.agents import (
     refused,
     run,
     shown,
-    told,
 )
 from tests.support.folders import PLACE
 
@@ -79,12 +78,12 @@ def test_a_client_notes_searches_and_dreams(here: Workspace, mode: str) -> None:
     async def body() -> None:
         async with over_stdio("-w", str(here.root), mode=mode) as client:
             print(f"ready after {time.monotonic() - began:.2f} s")
-            assert len((await client.list_tools()).tools) == 7
-            await told(client, "working_memory_note", note=TEA)
+            assert len((await client.list_tools()).tools) == 6
+            await shown(client, "working_memory_note", note=TEA)
             assert notes(here) == [TEA]
-            found = await told(client, "memory_search", query="tea")
-            assert [hit["text"] for hit in found["hits"]] == [TEA]
-            assert (await told(client, "dream_now"))["state"] == "committed"
+            found = await shown(client, "memory_search", query="tea")
+            assert found.splitlines()[1] == f"1. {TEA}"
+            assert (await shown(client, "dream_now")).startswith("version 1, ")
             assert (await refused(client, "dream_now"))["code"] == "NOTHING_TO_DO"
             assert TEA in await shown(client, "memory_bootstrap")
 
@@ -94,10 +93,10 @@ def test_a_client_notes_searches_and_dreams(here: Workspace, mode: str) -> None:
 def test_an_agent_is_told_that_what_its_note_replaces_is_not_there(here: Workspace) -> None:
     async def body() -> None:
         async with over_stdio("-w", str(here.root)) as client:
-            await told(client, "working_memory_note", note=TEA)
-            assert "notices" not in await told(client, "working_memory_note", note=PORT, replaces=TEA)
-            (notice,) = (await told(client, "working_memory_note", note=PORT, replaces="L9"))["notices"]
-            assert notice.startswith("'L9' names no line and no memory")
+            await shown(client, "working_memory_note", note=TEA)
+            assert "notice: " not in await shown(client, "working_memory_note", note=PORT, replaces=TEA)
+            noted = await shown(client, "working_memory_note", note=PORT, replaces="L9")
+            assert noted.splitlines()[1].startswith("notice: 'L9' names no line and no memory")
 
     run(body)
     assert notes(here) == [TEA, PORT, PORT]
@@ -106,7 +105,7 @@ def test_an_agent_is_told_that_what_its_note_replaces_is_not_there(here: Workspa
 def test_the_workspace_may_be_named_by_the_environment(here: Workspace) -> None:
     async def body() -> None:
         async with over_stdio(DREAMD_WORKSPACE=str(here.root)) as client:
-            await told(client, "working_memory_note", note=TEA)
+            await shown(client, "working_memory_note", note=TEA)
 
     run(body)
     assert notes(here) == [TEA]
@@ -122,7 +121,7 @@ def test_without_a_workspace_every_tool_says_what_to_do_until_there_is_one(tmp_p
                 assert error["code"] == "VALIDATION_ERROR"
                 assert f"dreamd init {folder}" in error["error"]
             init_workspace(folder)
-            await told(client, "working_memory_note", note=TEA)
+            await shown(client, "working_memory_note", note=TEA)
 
     run(body)
     assert notes(open_workspace(folder)) == [TEA]
@@ -136,11 +135,11 @@ def test_with_a_bad_configuration_notes_are_taken_and_the_rest_says_what_is_wron
 
     async def body() -> None:
         async with over_stdio("-w", str(here.root), "--config", str(config)) as client:
-            await told(client, "working_memory_note", note=TEA)
+            await shown(client, "working_memory_note", note=TEA)
             error = await refused(client, "memory_search", query="tea")
             assert "there is no key 'dreams'" in error["error"]
             config.write_text("dream: {min_chunks: 2}\n")
-            assert (await told(client, "memory_search", query="tea"))["hits"]
+            assert TEA in await shown(client, "memory_search", query="tea")
 
     run(body)
 
@@ -149,17 +148,17 @@ def test_with_a_bad_configuration_notes_are_taken_and_the_rest_says_what_is_wron
 def test_a_note_is_taken_while_another_process_holds_the_workspace(here: Workspace) -> None:
     async def body() -> None:
         async with over_stdio("-w", str(here.root)) as client:
-            await told(client, "working_memory_note", note=PORT)
-            await told(client, "memory_search", query="port")
+            await shown(client, "working_memory_note", note=PORT)
+            await shown(client, "memory_search", query="port")
             with acquire(here, "somebody else"):
-                await told(client, "working_memory_note", note=TEA)
+                await shown(client, "working_memory_note", note=TEA)
                 found = await shown(client, "memory_search", query="port 8443")
                 assert PORT in found
                 assert "notice: searched as it stands" in found
                 error = await refused(client, "dream_now")
                 assert error["code"] == "BUSY"
                 assert "somebody else" in error["error"]
-            assert (await told(client, "dream_now"))["added"] == 2
+            assert (await shown(client, "dream_now")).count("  + ") == 2
 
     run(body)
 
@@ -172,9 +171,9 @@ def test_a_daemon_that_is_gone_is_not_missed(here: Workspace, short: Path) -> No
 
     async def body() -> None:
         async with over_stdio("-w", str(here.root), DREAMD_SOCKET=str(path)) as client:
-            await told(client, "working_memory_note", note=TEA)
-            assert (await told(client, "memory_search", query="tea"))["good"]
-            assert (await told(client, "dream_now"))["version"] == 1
+            await shown(client, "working_memory_note", note=TEA)
+            assert TEA in await shown(client, "memory_search", query="tea")
+            assert (await shown(client, "dream_now")).startswith("version 1, ")
 
     run(body)
 
@@ -196,11 +195,11 @@ def test_a_daemon_that_goes_in_the_middle_is_asked_once_more(here: Workspace, sh
 
         async def body() -> None:
             async with over_stdio("-w", str(here.root), DREAMD_SOCKET=str(path)) as client:
-                await told(client, "working_memory_note", note=TEA)
-                error = await refused(client, "feel", event="reward")
+                await shown(client, "working_memory_note", note=TEA)
+                error = await refused(client, "dream_now")
                 assert error["code"] == "STORAGE_ERROR"  # it may have been done: not done twice
                 assert "the daemon went" in error["error"]
-                assert (await told(client, "memory_search", query="tea"))["good"]
+                assert TEA in await shown(client, "memory_search", query="tea")
 
         going = threading.Thread(target=hang_up)
         going.start()
@@ -242,7 +241,7 @@ def test_nonsense_on_stdin_is_answered_or_passed_over(here: Workspace) -> None:
             b'{"jsonrpc": "1.0", "id": 1, "method": "x"}',
             b'{"jsonrpc": "2.0", "id": 900001, "method": "tools/call"}',
             b'{"jsonrpc": "2.0", "id": 900002, "method": "tools/call", "params": {"name": 7}}',
-            b'{"jsonrpc": "2.0", "id": 900003, "method": "tools/call", "params": {"name": "feel", "arguments": []}}',
+            b'{"jsonrpc": "2.0", "id": 900003, "method": "tools/call", "params": {"name": "x", "arguments": []}}',
             b'{"jsonrpc": "2.0", "id": 900004, "method": "no/such", "params": {}}',
             b'{"jsonrpc": "2.0", "id": 900005, "method": "resources/read", "params": {"uri": "file:///etc/passwd"}}',
             b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 12345}}',
