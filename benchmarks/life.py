@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.notes import Feel, TakeNote, feel_event, working_memory_note
+from daemon.api.operations.notes import feel_event, working_memory_note
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.adoption import init_workspace
@@ -235,9 +235,9 @@ def _happen(access: LocalAccess, event: Event) -> bool:
     match event.what:
         case "note":
             weight = {"importance": said["importance"]} if "importance" in said else {}
-            access.run(working_memory_note, TakeNote(note=said["note"], **weight))
+            access.run(working_memory_note, working_memory_note.bind(note=said["note"], **weight))
         case "feel":
-            access.run(feel_event, Feel(event=Feeling(said["feel"]), because=said.get("because", "")))
+            access.run(feel_event, feel_event.bind(event=Feeling(said["feel"]), because=said.get("because", "")))
         case "transcript":
             _say(access.workspace, event)
         case "delete":

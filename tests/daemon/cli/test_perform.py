@@ -92,7 +92,7 @@ def test_the_talk_has_every_command_that_is_an_operation() -> None:
 def test_wrong_arguments_are_named_by_every_operation(operation: AnyOperation) -> None:
     with pytest.raises(FieldsError) as refused:
         operation.bind(nonsense=1, **{one.name: object() for one in operation.parameters})
-    named = {name.partition(".")[0] for name in refused.value.details["fields"]}
+    named = {name.partition(".")[0] for name in dict(refused.value.details["fields"])}  # type: ignore[call-overload]
     aliases = {str(one.bounds.get("alias", one.name)) for one in operation.parameters}
     assert named - {one.name for one in operation.parameters} <= {"nonsense", *aliases}
     assert "nonsense" in named
