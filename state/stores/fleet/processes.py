@@ -101,7 +101,6 @@ class Session:
                     name = f"dreamd {self.worker.id}"
                     self._connection = open_session(self._database.url, name, ALIVE_SECONDS)
                 with explained_errors(self._database.url):
-                    self._database.statements += 1
                     row = self._connection.execute(_BEAT, {**self._row, **asdict(condition)}).fetchone()
             except BaseException:
                 self.drop()
