@@ -14,6 +14,7 @@ said instead, that crystal is the denial of the line ("It is not true that: ..."
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from graphs.checks import PROTECTING, same_as_deleted, vetoed
@@ -32,6 +33,8 @@ from state.trust import Trust
 
 AUTHOR = "owner"
 OWNERS_IMPORTANCE = 0.8
+# Of a change that says nothing of its lines, as an earlier dreamd kept some.
+_UNKNOWN = datetime.fromtimestamp(0, UTC)
 NOT_TRUE = "It is not true that: "
 _CHECKS: Mapping[bool, tuple[Check, ...]] = {
     False: PROTECTING,
@@ -133,8 +136,8 @@ def change_of(staged: StagedChange) -> Change:
         return Change(Why.EVICTED, staged.lines)
     if operation.action is Action.MOVE:
         return Change(Why.MOVED, staged.lines, tuple(replace(one, section=operation.section) for one in staged.lines))
-    first = staged.lines[0] if staged.lines else None
-    born, importance = (first.born_at, first.importance) if first else (staged.evidence[0].at, 0.5)
+    born, importance = next(((one.born_at, one.importance) for one in staged.lines), (None, 0.5))
+    born = born or next((one.at for one in staged.evidence), _UNKNOWN)
     line = CurrentLine("", operation.section, operation.text, importance, Trust.AGENT, born)
     return Change(Why.REVISED if staged.lines else Why.ADDED, staged.lines, (line,))
 

@@ -224,6 +224,7 @@ class Sheet(Page):
         gone = tuple(self.touched(operation))
         old = self._old_text_in(operation)
         change = Change(_WHY[operation.action], (*gone, *old), self._come(operation, gone, pieces), _evidence(pieces))
+        shown = self.as_staged(operation, "", applied=True)  # with the lines that leave now
         done = self.change(change)
         if done is None:
             self.refuse(Refusal("shape", "operation", "nothing would change, or MEMORY.md cannot hold it", operation))
@@ -233,7 +234,7 @@ class Sheet(Page):
         self.old_left += len(old)
         self.count_input(operation)
         if operation.lines:
-            self._shown.append(self.as_staged(operation, "", applied=True))
+            self._shown.append(shown)
         self.told.append(Told(operation, ", ".join(line.id for line in done.come) or "done", applied=True))
 
     def _come(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from graphs import talk
+from graphs.review import change_of
 from graphs.sheet import BOUNDS, THIRD, TIDYING, Sheet, Told
 from state.crystals.crystal import Crystal, Origin
 from state.document.approval import Approval, Heard, Policy, SectionRule
@@ -301,3 +302,15 @@ def test_lines_that_the_program_counts_ask_nobody_and_are_not_told() -> None:
     sheet = talk.begun(read(TEXT, skill, policy=never))
     assert texts(render(sheet.document), SKILLS) == [skill.text]
     assert (len(sheet.told), sheet.staged, sheet.refused) == (1, [], [])
+
+
+def test_a_line_of_the_same_dream_that_is_tidied_is_shown_with_what_it_was() -> None:
+    world = read(TEXT, "Anna plays chess.")
+    first = heard(world, add(CONTEXT, "Anna plays chess.", "N1"))
+    born = next(line.id for line in first.standing if line.text == "Anna plays chess.")
+    sheet = heard(world, add(CONTEXT, "Anna plays chess.", "N1"), revise(CONTEXT, born, "Anna plays chess a lot."))
+    (shown,) = sheet.dream("a model", Usage(), 0.0).staged
+    assert [line.text for line in shown.lines] == ["Anna plays chess."]
+    assert change_of(shown).undone.come == shown.lines
+    # One that an earlier dreamd kept without its lines is no reason to fail.
+    assert change_of(replace(shown, lines=(), evidence=())).come
