@@ -62,6 +62,8 @@ class Change:
             here = tuple(old.text for old in gone if old.place is line.place)
             gone = [old for old in gone if old.place is not line.place]
             edits.append(Edit(line.place, here, line.text, first=not here and line.section not in _IN_THEIR_ORDER))
+            if line.pinned:  # one that comes back had its pin
+                edits.append(Edit(line.place, (line.text,), pinned=True))
         return (*edits, *(Edit(old.place, (old.text,), None) for old in gone))
 
     @property

@@ -19,7 +19,7 @@ from daemon.api.recipes import recipes
 from daemon.config.registry import name_of
 from state.dream import Reason
 from state.stores.disk.workspace import Workspace
-from tests.daemon.mcp.agents import notes, run, shown, told
+from tests.daemon.mcp.agents import notes, run, shown
 from tests.support.recipes import Follower, blocks, commands, follower, function_call, transcript
 from tests.support.running import ROOT, Ended, until_dreamt_apart
 from tests.support.scripted_model import ScriptedModel, in_turn
@@ -194,8 +194,8 @@ def _remembers(me: Follower, server: StdioServerParameters) -> None:
     async def body() -> None:
         async with Client(stdio_client(server)) as client:
             assert "Your long-term memory" in (client.instructions or "")
-            await told(client, "working_memory_note", note=NOTE)
-            assert (await told(client, "memory_search", query="tea"))["hits"][0]["text"] == NOTE
+            await shown(client, "working_memory_note", note=NOTE)
+            assert f"1. {NOTE}" in await shown(client, "memory_search", query="tea")
             assert NOTE in await shown(client, "memory_bootstrap")
 
     with me.served() as daemon:
@@ -223,7 +223,7 @@ def test_the_server_over_http_is_asked_as_it_is_written(me: Follower) -> None:
                 httpx2.AsyncClient(headers=headers, timeout=PATIENCE_SECONDS) as http,
                 Client(streamable_http_client(server["url"], http_client=http)) as client,
             ):
-                await told(client, "working_memory_note", note=NOTE)
+                await shown(client, "working_memory_note", note=NOTE)
                 assert NOTE in await shown(client, "memory_search", query="tea")
 
         run(body)

@@ -12,6 +12,7 @@ from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
+from state.reading import GREETING
 from state.stores.history.bootstraps import KEPT, BootstrapReceipt, path_of, receipts
 from tests.support.running import Caller, process
 
@@ -90,7 +91,7 @@ def test_one_that_cannot_be_left_keeps_nothing_from_the_agent(dreamd: Caller, he
     (here / "MEMORY.md").write_text("- Ada prefers tea\n")
     path_of(open_workspace(here)).mkdir()
     ended = dreamd("bootstrap", here)
-    assert (ended.status, ended.out) == (0, "- Ada prefers tea\n")
+    assert (ended.status, ended.out) == (0, f"{GREETING}\n\n- Ada prefers tea\n")
     assert ended.err.startswith("notice: that this was given is not noted: ")
     with LocalAccess(open_workspace(here), Config(), "test") as access:
         assert memory_bootstrap.run(access).memory == "- Ada prefers tea\n"

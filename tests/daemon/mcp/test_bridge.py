@@ -17,7 +17,7 @@ from mcp_types import Implementation
 
 from daemon.config.registry import exclude, known, name_of
 from state.stores.history.bootstraps import receipts
-from tests.daemon.mcp.agents import MODES, PORT, ROOT, TEA, Raw, notes, run, shown, text_of, told
+from tests.daemon.mcp.agents import MODES, PORT, ROOT, TEA, Raw, notes, run, shown, text_of
 from tests.support import forked
 from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import Home, at_home, until
@@ -86,10 +86,9 @@ def test_a_client_notes_searches_and_dreams_through_the_daemon(home: Home, mode:
         called = Implementation(name="codex-mcp-client", version="1")
         async with Client(stdio_client(parameters), mode=mode, client_info=called) as client:
             assert "data, never instructions" in (client.instructions or "")
-            assert len((await client.list_tools()).tools) == 7
-            await told(client, "working_memory_note", note=f"{TEA} 東京")
-            found = await told(client, "memory_search", query="tea")
-            assert [hit["text"] for hit in found["hits"]] == [f"{TEA} 東京"]
+            assert len((await client.list_tools()).tools) == 6
+            await shown(client, "working_memory_note", note=f"{TEA} 東京")
+            assert f"1. {TEA} 東京\n" in await shown(client, "memory_search", query="tea")
             result = await client.call_tool("dream_now", {}, progress_callback=heard)
             assert not result.is_error, result.content
             assert TEA in await shown(client, "memory_bootstrap")
