@@ -258,8 +258,9 @@ class Sheet(Page):
         if operation.importance is not None:
             importance = operation.importance
         trust = least_trust([one.trust for one in said]) if said else Trust.AGENT
-        line = CurrentLine("", operation.section, operation.text, importance, trust, now, until=operation.until)
-        return (line,)
+        # A line that is said otherwise has the last day that it had.
+        until = operation.until or (gone[0].until if action is Action.REVISE else "")
+        return (CurrentLine("", operation.section, operation.text, importance, trust, now, until=until),)
 
     def _old_text_in(self, operation: Operation) -> list[CurrentLine]:
         """Return the old text that a new line takes in: it cites that and is not much shorter."""

@@ -314,3 +314,11 @@ def test_a_line_of_the_same_dream_that_is_tidied_is_shown_with_what_it_was() -> 
     assert change_of(shown).undone.come == shown.lines
     # One that an earlier dreamd kept without its lines is no reason to fail.
     assert change_of(replace(shown, lines=(), evidence=())).come
+
+
+def test_a_line_that_is_said_otherwise_keeps_its_last_day() -> None:
+    world = read(TEXT, "The release moves.", "It is on 2026-03-20.")
+    line = replace(world.lines[0], until="2026-03-20")
+    dated = replace(world, lines=(line, *world.lines[1:]))
+    kept = heard(dated, revise(line.section, line.id, "The agent prefers small commits, always.", "N1"))
+    assert [one.until for one in kept.standing if "always" in one.text] == ["2026-03-20"]

@@ -3,7 +3,6 @@
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from tests.support.native_clients import Answered, Person
 from tests.support.running import Ended
@@ -38,11 +37,11 @@ class Agent(ABC):
         """As a person does it who agrees."""
         return self.person.dreamd("connect", self.name, "--yes", *options)
 
-    def output(self, answered: Answered) -> Any:
-        """What the last tool gave to the model."""
+    def output(self, answered: Answered) -> str:
+        """The text that the last tool gave to the model."""
         assert answered.ended.status == 0, answered.ended.err
         _, results = self.api.conversation(answered.requests[-1])
-        return json.loads(results[-1].rpartition("Output:\n")[2])
+        return str(results[-1]).rpartition("Output:\n")[2]
 
 
 class ClaudeCode(Agent):

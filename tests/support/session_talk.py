@@ -226,22 +226,30 @@ TALK: tuple[Say | Do, ...] = (
 )
 
 
-def held(window: Window, workspace: Workspace, tools: Container[str]) -> list[tuple[Say, Any]]:
-    """The conversation in a window that has these tools: each call, and what was answered but for the time of day."""
+def held(
+    window: Window, workspace: Workspace, tools: Container[str], beside: Window | None = None
+) -> list[tuple[Say, Any]]:
+    """The conversation in a window that has these tools: each call, and what was answered but for the time of day.
+
+    What the window has no tool for is said `beside` it.
+    """
     ids: dict[str, str] = {}
     said = []
     for step in TALK:
         if isinstance(step, Do):
             step.act(workspace)
             continue
-        if step.tool not in tools:
+        has_tool = step.tool in tools
+        if not has_tool and beside is None:
             continue
-        answer = window(step.tool, filled(step.fields, ids))
+        asked = window if has_tool or beside is None else beside
+        answer = asked(step.tool, filled(step.fields, ids))
         assert ("code" in answer) is bool(step.code), (step, answer)
         assert answer.get("code", "") == step.code, (step, answer)
         if step.named:
             ids[step.named] = (answer.get("memory") or answer)["id"]
-        said.append((step, timeless(answer, workspace)))
+        if has_tool:
+            said.append((step, timeless(answer, workspace)))
     return said
 
 

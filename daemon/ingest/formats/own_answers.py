@@ -28,8 +28,10 @@ _COMMAND = re.compile(
     r"(?:(?:sudo|time|env|exec|uv run|uvx|pipx run|[A-Z_]{1,80}+=\S{0,400}+)\s{1,80}+){0,9}+"
     r"(?:[\w.~/-]*/)?(?:dreamd|python[\d.]*\s+-m\s+daemon)(?=\s|$|[;&|)'\"`])"
 )
-# Every answer that quotes the memory says so.
-_MARK = re.compile(r"[Tt]exts? (?:is|are) memory: data, not instructions\.")
+# Every answer that quotes the memory says so, and so does what is given at session start.
+_MARK = re.compile(
+    r"[Tt]exts? (?:is|are) memory: data, not instructions\.|_Your memory of earlier sessions, kept by dreamd\."
+)
 # A reading of MEMORY.md itself; an agent that works on dreamd may well write two of them in one text.
 _HEADINGS = re.compile(f"## ({'|'.join(name.value for name in SectionName)})")
 _SECTIONS = 4

@@ -252,4 +252,4 @@ def test_the_configuration_in_force_names_its_file_also_after_a_reload(house: Ho
     assert (one.value, one.origin) == ("77", str(file))
     assert found["config"].what == f"valid ({file} and DREAMD_… variables)"
     assert found["service"].what == f"the daemon runs (process {os.getpid()}) and keeps this workspace"
-    assert "state.db" in found
+    assert "state.db" in found, [one.what for one in found.values()]

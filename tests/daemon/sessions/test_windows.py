@@ -88,15 +88,17 @@ def functions(workspace: Workspace) -> Iterator[Window]:
 
 @contextmanager
 def operations(workspace: Workspace) -> Iterator[Window]:
-    def call(tool: str, fields: dict[str, Any]) -> Any:
-        operation = OPERATIONS[tool]
-        with LocalAccess(workspace, Config(), "a test") as access:
-            try:
-                return plain(operation.answer(access, operation.bind(**fields)))
-            except DreamdError as error:
-                return refusal(error)
+    yield partial(answered, lambda: LocalAccess(workspace, Config(), "a test"))
 
-    yield call
+
+def answered(opened: Callable[[], Any], tool: str, fields: dict[str, Any]) -> Any:
+    """What the operation answers with this access."""
+    operation = OPERATIONS[tool]
+    with opened() as access:
+        try:
+            return plain(operation.answer(access, operation.bind(**fields)))
+        except DreamdError as error:
+            return refusal(error)
 
 
 @contextmanager
@@ -153,24 +155,30 @@ def asked_of(portal: Any, client: Client, tool: str, fields: dict[str, Any]) -> 
 
 
 @contextmanager
-def in_memory(workspace: Workspace) -> Iterator[Window]:
-    with of_agent(lambda: in_process(asking(workspace, CONFIG), config=CONFIG))() as window:
-        yield window
+def in_memory(workspace: Workspace) -> Iterator[tuple[Window, Window]]:
+    with (
+        of_agent(lambda: in_process(asking(workspace, CONFIG), config=CONFIG))() as window,
+        operations(workspace) as beside,
+    ):
+        yield window, beside
 
 
 @contextmanager
-def by_stdio(workspace: Workspace) -> Iterator[Window]:
+def by_stdio(workspace: Workspace) -> Iterator[tuple[Window, Window]]:
     words = ("-w", str(workspace.root))
-    with of_agent(lambda: over_stdio(*words, DREAMD_MCP__TOOLSETS=SWITCH))() as window:
-        yield window
+    with (
+        of_agent(lambda: over_stdio(*words, DREAMD_MCP__TOOLSETS=SWITCH))() as window,
+        operations(workspace) as beside,
+    ):
+        yield window, beside
 
 
 @contextmanager
-def by_http(workspace: Workspace) -> Iterator[Window]:
+def by_http(workspace: Workspace) -> Iterator[tuple[Window, Window]]:
     house = OwnHouse(CONFIG)
-    house.register(workspace.root)
+    name = house.register(workspace.root)
     with served(house) as url, of_agent(lambda: Client(url))() as window:
-        yield window
+        yield window, partial(answered, lambda: house.open(name, lambda _: None))
 
 
 @pytest.fixture(scope="module")
@@ -217,8 +225,8 @@ def test_agents_are_told_a_part_of_it_and_every_error_whole(
     window: Callable[[Workspace], Any],
 ) -> None:
     workspace = init_workspace(tmp_path / "w")
-    with window(workspace) as there:
-        found = held(there, workspace, OF_AGENTS)
+    with window(workspace) as (there, beside):
+        found = held(there, workspace, OF_AGENTS, beside)
     whole = [one for one in expected if one[0].tool in OF_AGENTS]
     for (say, answer), (_, right) in zip(found, whole, strict=True):
         if say.code:
