@@ -20,6 +20,7 @@ from daemon.dream.run import Mode
 from daemon.service.daemon import Daemon
 from daemon.service.jobs import MOST_UNREAD, Jobs, unread_problems
 from daemon.service.keeper import Keeper
+from daemon.upkeep.examine import Finding
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import utc_now
@@ -246,10 +247,17 @@ def test_the_configuration_in_force_names_its_file_also_after_a_reload(house: Ho
     file.write_text("dream: {min_chunks: 77}\nembeddings: {download: false}\n")
     house.config = load(file, {"HOME": "/nonexistent"})
     house.service.reload()
+    found = dict[str, Finding]()
+
+    def is_looked_into() -> bool:
+        """While the daemon has the stores itself, the doctor says to ask again."""
+        with house.service.open(name, lambda _: None) as access:
+            found.update({one.about: one for one in doctor.run(access).findings})
+        return "state.db" in found
+
+    until(is_looked_into)
     with house.service.open(name, lambda _: None) as access:
         (one,) = configuration.run(access, key="dream.min_chunks").entries
-        found = {one.about: one for one in doctor.run(access).findings}
     assert (one.value, one.origin) == ("77", str(file))
     assert found["config"].what == f"valid ({file} and DREAMD_… variables)"
     assert found["service"].what == f"the daemon runs (process {os.getpid()}) and keeps this workspace"
-    assert "state.db" in found, [one.what for one in found.values()]
