@@ -81,8 +81,8 @@ async def main(workspace: str, question: str) -> None:
         env=dict(os.environ),
     )
     async with Client(stdio_client(server)) as memory:
-        woken = (await memory.call_tool("memory_bootstrap", {})).structured_content
-        prompt = f"{memory.instructions}\n\n# Your memory\n\n{woken['text']}"
+        woken = (await memory.call_tool("memory_bootstrap", {})).content[0].text
+        prompt = f"{memory.instructions}\n\n# Your memory\n\n{woken}"
         messages = [{"role": "system", "content": prompt}, {"role": "user", "content": question}]
         told = await (await agent(memory)).ainvoke({"messages": messages})
         print(told["messages"][-1]["content"])
