@@ -87,6 +87,7 @@ _HASHED = late_pattern(
 )
 # What is drawn by a browser, and what one calls itself.
 _DRAWN_FORM = late_pattern(r"Mozilla/\d|[Mm]-?\d[\d.]*[ ,]?-?\d[\d.]*[ ,]?[A-Za-z]-?\d")
+_DAY = late_pattern(r"20\d\d-[01]\d-[0-3]\d")
 _IDENTIFIER = late_pattern(r"[^\W\d]\w*(?:\.\w+)+")
 _IDEOGRAPHIC = late_pattern(rf"[{_IDEOGRAPH}]")
 _OPENS = frozenset({Noun.PIN, Noun.CODE})
@@ -246,6 +247,8 @@ def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
     if key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
+    if _DAY.fullmatch(value) and not _is_led(text, one.start):
+        return False  # "rotates the host key on Tuesday 2026-03-24"
     if one.form == "word" and not _is_word(text, value, one):  # first, for this rules most words out
         return False
     if one.form not in {"phrase", "wide"} and _is_of_another(text, value, one):
