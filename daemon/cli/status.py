@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from daemon.api.daemon import DaemonStatus
     from daemon.workspace.status import Status
 
+_STYLES = {"problem": "red", "refused": "yellow"}
 # A stopped daemon would not answer in thirty seconds either.
 _STATUS_SECONDS = 2.0
 
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         show_json(overview) if arguments.json else _show_daemon(overview)
         return 0
     value = _status(workspace, arguments)
-    show_json(value) if arguments.json else out(status_text(value))
+    show_json(value) if arguments.json else _show(value)
     return 0
 
 
@@ -91,4 +92,9 @@ def _show_daemon(overview: "DaemonStatus") -> None:
         out(f"{'starting':<12} {counted(waiting, 'workspace')} of {len(daemon.workspaces)} yet to be taken up")
     for value in overview.workspaces:
         out("")
-        out(status_text(value))
+        _show(value)
+
+
+def _show(value: "Status") -> None:
+    for row in status_text(value).split("\n"):
+        out(row, _STYLES.get(row.partition(" ")[0], ""))

@@ -13,6 +13,7 @@ from daemon.config.settings import Config
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
+from state.reading import GREETING
 from state.scratch import HEADER, decode, parse_notes
 from tests.support.keeping import (
     KNOWN,
@@ -161,7 +162,7 @@ def test_a_huge_memory_is_taken_in_and_left_as_it_was(dreamd: Caller, tmp_path: 
     assert ended.status == 0
     assert ended.json["seed_crystals"] > 500
     assert document.read_text() == (document.parent / "MEMORY.md.seed-backup").read_text() == huge
-    assert len(dreamd("bootstrap", document.parent).out) <= 8_000
+    assert len(dreamd("bootstrap", document.parent).out) <= 8_000 + len(f"{GREETING}\n\n")
     assert dreamd("status", document.parent, "--json").json["characters"] == len(huge)
 
 

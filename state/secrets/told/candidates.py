@@ -245,10 +245,9 @@ def _is_led(text: str, start: int) -> bool:
 
 def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
-    if key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
+    is_mere_day = _DAY.fullmatch(value) and not _is_led(text, one.start)  # "rotates the key on Tuesday 2026-03-24"
+    if is_mere_day or key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
-    if _DAY.fullmatch(value) and not _is_led(text, one.start):
-        return False  # "rotates the host key on Tuesday 2026-03-24"
     if one.form == "word" and not _is_word(text, value, one):  # first, for this rules most words out
         return False
     if one.form not in {"phrase", "wide"} and _is_of_another(text, value, one):
