@@ -262,10 +262,11 @@ class Disk:
         with storage_errors(path):
             if target.is_dir():
                 return
-            if target.exists():
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-            with suppress(FileExistsError):
+            try:
                 self.system.mkdir(target, mode)
+            except FileExistsError:  # another process was quicker, unless it is no folder
+                if not target.is_dir():
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from None
             self._sync_folder(target.parent)
 
     def sync(self, path: Path) -> None:
