@@ -91,12 +91,12 @@ class Bootstrap:
 
 
 def digest_of(memory: str) -> str:
-    """A short digest that tells one MEMORY.md from another, no proof of it: eight hexadecimal signs."""
+    """Return a short digest that tells one MEMORY.md from another, no proof of it: eight hexadecimal signs."""
     return f"{zlib.crc32(memory.encode(errors='replace')):08x}"
 
 
 def budget_for(context_window: int) -> int:
-    """Characters that MEMORY.md may have for a model with a context of so many tokens."""
+    """Return how many characters MEMORY.md may have for a model with a context of so many tokens."""
     return next((characters for window, characters in BUDGETS if context_window >= window), LEAST_BUDGET)
 
 
@@ -113,7 +113,7 @@ def bootstrap(
     attention: str = "",
     most_bytes: int | None = None,
 ) -> Bootstrap:
-    """What fits: MEMORY.md as it is given, cut at a line, and the pending notes, newest first; without secrets.
+    """Return what fits: MEMORY.md as it is given, cut at a line, and pending notes, newest first; without secrets.
 
     `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. `most_bytes`:
     the same of UTF-8. A model reads it, and what no dream has seen, or the owner wrote by hand, nobody has redacted.
@@ -167,7 +167,7 @@ class _Sources:
 
 
 def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
-    """What has room in so many characters. The greeting takes none of those of MEMORY.md."""
+    """Return what has room in so many characters. The greeting takes none of those of MEMORY.md."""
     whole, budget = sources.whole, sources.budget
     most = None if host is None else host - len(GREETING) - len(_BETWEEN)
     room = budget if most is None else min(budget, most)
@@ -205,12 +205,12 @@ def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
 
 
 def room_taken(ready: Bootstrap) -> int:
-    """Characters of the budget that stand beside MEMORY.md."""
+    """Count the characters of the budget that stand beside MEMORY.md."""
     return sum(len(_BETWEEN) + len(part) for part in (ready.everywhere, ready.attention) if part)
 
 
 def rows_given(memory: str, cut: Cut, budget: int) -> int:
-    """How many rows of this MEMORY.md were given from the top, those too that none is given, where it was cut so.
+    """Count the rows of this MEMORY.md that were given from the top, those too that none is given, where it was cut.
 
     A receipt of an earlier dreamd says nothing of rows: its budget tells then.
     """
@@ -238,7 +238,7 @@ class _Shared:
 
 
 def _of_everywhere(sources: _Sources, project: str, room: int) -> _Shared:
-    """The lines of The Bond and of The Phenotype, as they stand, from the top until one has no room."""
+    """Return the lines of The Bond and of The Phenotype, as they stand, from the top until one has no room."""
     if not sources.everywhere.strip():
         return _Shared()
     # A session start without a global workspace does not wait for it.
@@ -279,7 +279,7 @@ class _Given:
 
 
 def _newest(notes: Iterable[Note]) -> tuple[list[Note], int]:
-    """The newest notes, the newest first, no more than may be shown; and how many there are."""
+    """Return the newest notes, the newest first, no more than may be shown; and how many there are."""
     count = 0
 
     def numbered() -> Iterator[tuple[datetime, int, Note]]:
@@ -293,7 +293,7 @@ def _newest(notes: Iterable[Note]) -> tuple[list[Note], int]:
 
 
 def _of_notes(sources: _Sources, room: int, beside: int) -> _Given:
-    """The newest notes for which there is room; `beside` is the room that they would have without a host's limit."""
+    """Return the newest notes that have room; `beside` is the room that they would have without a host's limit."""
     rows: list[str] = []
     withheld = kept_out = used = 0
     for note in sources.newest:
@@ -313,7 +313,7 @@ def _of_notes(sources: _Sources, room: int, beside: int) -> _Given:
 
 
 def _cut(memory: str, room: int) -> tuple[str, bool]:
-    """What of it has room, whole rows from the top, and whether anything is left out; the mark has its room then."""
+    """Return the whole rows from the top that have room, and whether any is left out; the mark has its room then."""
     if len(memory.rstrip("\n")) < max(1, room):
         return memory, False
     left = room - len(TRUNCATED) - 3  # the blank row and the last line end
@@ -324,14 +324,14 @@ def _cut(memory: str, room: int) -> tuple[str, bool]:
 
 
 def _marked(kept: str, room: int) -> str:
-    """What was kept, and below it that there is more."""
+    """Return what was kept, and below it that there is more."""
     if not kept:
         return f"{TRUNCATED}\n" if len(TRUNCATED) < room else ""
     return f"{kept}\n\n{TRUNCATED}\n"
 
 
 def _rows(text: str) -> int:
-    """How many rows are neither blank nor headings."""
+    """Count the rows that are neither blank nor headings."""
     return sum(map(_counts, text.split("\n")))
 
 
@@ -347,7 +347,7 @@ def _row(note: Note) -> str:
 
 
 def _shown(text: str) -> str:
-    """A pending note as a dream would write it."""
+    """Write a pending note as a dream would."""
     from state.text.line import as_line  # without pending notes a session start does not wait for it
 
     return as_line(text, NOTE_CHARACTERS)

@@ -80,7 +80,7 @@ class PendingCount:
     more: bool = False
 
     def __str__(self) -> str:
-        """The number of notes, `1,000+` where more were not counted."""
+        """Write the number of notes, `1,000+` where more were not counted."""
         return f"{self.notes:,}{'+' if self.more else ''}"
 
 
@@ -93,7 +93,7 @@ class Bite:
     size: Callable[[Note], int]
 
     def counter(self) -> Callable[[Note], bool]:
-        """Takes one note after the other, and says of each whether it is among them; the first one always is."""
+        """Return what says of one note after the other whether it is among them; the first one always is."""
         taken = room = 0
 
         def holds(note: Note) -> bool:
@@ -106,12 +106,12 @@ class Bite:
 
 
 def bite_of(notes: Iterable[Note], bite: Bite) -> list[Note]:
-    """The first of these notes, as many as the bite holds."""
+    """Return the first of these notes, as many as the bite holds."""
     return list(takewhile(bite.counter(), notes))
 
 
 def plain_text(text: str) -> str:
-    r"""The text as a note can hold it; applying it twice changes nothing.
+    r"""Return the text as a note can hold it; applying it twice changes nothing.
 
     White space at both ends goes, `\r\n` and `\r` are newlines, a line of white space only is empty. NUL and
     lone surrogates, which neither UTF-8 nor SQLite can hold, are written as the escapes `\x00` and `\udcff`.
@@ -136,7 +136,7 @@ def normal_note(note: Note) -> Note:
 
 
 def admitted(note: Note) -> Note:
-    """The note as it may be taken into a log: in its normal form.
+    """Return the note as it may be taken into a log: in its normal form.
 
     Raises UsageError for one that is empty, longer than 16 KiB, of an importance outside [0, 1], or whose `replaces`
     is longer than 1,000 characters.
@@ -157,7 +157,7 @@ def admitted(note: Note) -> Note:
 
 
 def render_note(note: Note) -> str:
-    """The note as one entry that ends in a newline; `parse_notes` gives back `normal_note(note)`."""
+    """Write the note as one entry that ends in a newline; `parse_notes` gives back `normal_note(note)`."""
     normal = normal_note(note)
     stamp = normal.at.isoformat(timespec="seconds").replace("+00:00", "Z")
     marks = [f"- [{stamp}]", f"(importance: {normal.importance:g})"]
@@ -175,7 +175,7 @@ def render_note(note: Note) -> str:
 
 
 def decode(raw: bytes) -> str:
-    r"""The bytes of a log as text: UTF-8, and what is none stays readable as `\xe9`.
+    r"""Read the bytes of a log as text: UTF-8, and what is none stays readable as `\xe9`.
 
     NUL bytes are left out: a loss of power leaves them in a file that was appended to.
     """
@@ -283,7 +283,7 @@ class _Entry:
 
 
 def _quoted(value: str) -> str:
-    """The value as it stands in its mark: in quotes, where it would not read back without them."""
+    """Write the value as it stands in its mark: in quotes, where it would not read back without them."""
     bare = _REPLACES.fullmatch(f"(replaces: {value})")
     if bare and bare[2] == value:
         return value

@@ -349,7 +349,7 @@ def _change_rows(change: "Change", come: Sequence["CurrentLine"], gone: Sequence
 def _how(dream: "Dream") -> str:
     usage = dream.usage
     if not usage.calls:
-        return f"{dream.author} (no model answered), {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
+        return f"{dream.author} (without a model), {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
     price = f"${usage.usd:.4f}" if usage.usd else "price not known"
     author = dream.author if dream.author == usage.model else f"{dream.author} after {usage.model}"
     paid = f"{counted(usage.calls, 'call')}, {usage.tokens:,} tokens, {price}"

@@ -131,7 +131,7 @@ def _perform(name: str, words: Sequence[str]) -> int:
     from daemon.cli import perform
     from daemon.cli.parsing import parser_of
 
-    operation = perform.found(_OPERATIONS[name])
+    operation = perform.operation_at(_OPERATIONS[name])
     parser = parser_of(f"dreamd {name}", operation.summary)
     perform.add(parser, operation)
     arguments = parser.parse_intermixed_args(words)

@@ -52,7 +52,7 @@ def show(operation: "AnyOperation", reply: object, *, as_json: bool) -> None:
     out(text.lstrip("\n"))
 
 
-def found(name: str) -> "AnyOperation":
+def operation_at(name: str) -> "AnyOperation":
     """Return the operation at this place."""
     module, _, attribute = name.partition(":")
     operation: AnyOperation = getattr(import_module(f"daemon.api.operations.{module}"), attribute)

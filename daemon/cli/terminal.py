@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from daemon.api.text import table
 from daemon.observability.printable import safe
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -48,16 +49,14 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, header_style="bold")
+        shown = Table(box=None, pad_edge=False, header_style="bold")
         for header in headers:
-            table.add_column(header)
+            shown.add_column(header)
         for row in rows:
-            table.add_row(*(Text(safe(cell)) for cell in row))
-        Console(file=sys.stdout, highlight=False).print(table)
+            shown.add_row(*(Text(safe(cell)) for cell in row))
+        Console(file=sys.stdout, highlight=False).print(shown)
         return
-    widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
-    for row in (headers, *rows):
-        out("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    out(table(headers, rows))
 
 
 def show_unified(text: str) -> None:

@@ -59,7 +59,7 @@ def current_values(pairs: Iterable[tuple[int, int]], said: Mapping[int, str]) ->
 
 
 def _following(start: int, after: Mapping[int, set[int]]) -> set[int]:
-    """The row and all that follow it."""
+    """Return the row and all that follow it."""
     reached, waiting = {start}, [start]
     while waiting:
         new = after.get(waiting.pop(), set()) - reached

@@ -24,7 +24,7 @@ _PLACEHOLDER = re.compile(
 
 
 def rows_of(text: str) -> list[str]:
-    """The rows with their newlines; nothing but a line feed ends a row."""
+    """Return the rows with their newlines; nothing but a line feed ends a row."""
     return re.findall(r"[^\n]*\n|[^\n]+$", text)
 
 
@@ -42,13 +42,13 @@ def heading_of(row: str) -> tuple[int, str] | None:
 
 
 def marker_of(row: str) -> str | None:
-    """The bullet or number of a list item; None for another row."""
+    """Return the bullet or number of a list item; None for another row."""
     match = _ITEM.match(row.rstrip("\r\n"))
     return match[1] if match else None
 
 
 def without_marker(row: str) -> str:
-    """A list item's row without its bullet; others as they are."""
+    """Return a list item's row without its bullet; others as they are."""
     match = _ITEM.match(row)
     return row[match.end() :] if match else row
 
@@ -81,7 +81,7 @@ def is_filler(row: str) -> bool:
 
 
 def part_starts(rows: Sequence[str]) -> list[int]:
-    """The places of the headings of level one and two, those in fences and comments apart."""
+    """Return the places of the headings of level one and two, those in fences and comments apart."""
     starts, at, spans = [], 0, _Spans(rows)
     while at < len(rows):
         heading = heading_of(rows[at])
@@ -92,7 +92,7 @@ def part_starts(rows: Sequence[str]) -> list[int]:
 
 
 def units(rows: Sequence[str], alone: Collection[str] = ()) -> list[str]:
-    """The units of these rows, in order; joined they are the rows. A row that says one of `alone` is a unit."""
+    """Return the units of these rows, in order; joined they are the rows. A row that is one of `alone` is a unit."""
     found, at, spans = [], 0, _Spans(rows)
     while at < len(rows):
         end = spans.end(at)
@@ -116,7 +116,7 @@ class _Spans:
         self._unclosed: dict[str, int] = {}  # with so many marks or more, nothing further down closes
 
     def end(self, at: int) -> int | None:
-        """The place behind the fence or comment that starts here; None when none does or it is never closed."""
+        """Return the place behind the fence or comment that starts here; None when none does or it stays open."""
         bare = self._rows[at].strip()
         if bare.startswith("<!--"):
             return None if "-->" in bare else self._search(at, "<!--", 1)
@@ -134,7 +134,7 @@ class _Spans:
 
 
 def _fence(row: str) -> tuple[str, int] | None:
-    """The sort of fence (its mark, and whether it stands in an item) and the number of marks."""
+    """Return the sort of fence (its mark, and whether it stands in an item) and the number of marks."""
     if "`" not in row and "~" not in row:
         return None
     match = _FENCE.fullmatch(row.rstrip("\r\n"))

@@ -67,7 +67,7 @@ class InboxRow:
     at: datetime
 
     def note(self) -> Note:
-        """The note that it is, with its own time or that of its arrival.
+        """Return the note that it is, with its own time or that of its arrival.
 
         Raises ValueError, KeyError, TypeError or AttributeError for a body that is none.
         """

@@ -45,7 +45,7 @@ class Period:
 
 
 def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
-    """What a text names, as dates or relative to now ("yesterday", "last month"; a week is its seven days)."""
+    """Return what a text names, as dates or relative to now ("yesterday", "last month"; a week is seven days)."""
     found = [period for _, period in _named(text)]
     spoken = [(there.start(), row) for row in _ROWS if (there := _phrases(row).search(text))]
     relative = _relative(now) if spoken else {}
@@ -85,7 +85,7 @@ def _calendar_day(year: int, period: Period) -> date | None:
 
 
 def _relative(now: datetime) -> dict[str, list[Period]]:
-    """What the rows of `Times` mean that speak of a time in relation to now."""
+    """Return what the rows of `Times` mean that speak of a time in relation to now."""
     monday, last_month = now - timedelta(days=now.weekday()), now.replace(day=1) - timedelta(days=1)
     return {
         "today": [_day(now)],
@@ -107,7 +107,7 @@ def _phrases(row: str) -> re.Pattern[str]:
 
 @cache
 def _months() -> dict[str, int]:
-    """The number of each month's name, however it is inflected."""
+    """Return the number of each month's name, however it is inflected."""
     known = (enumerate(table_of(language, Times).months, 1) for language in languages())
     return {form: number for months in known for number, forms in months for form in forms}
 
@@ -136,7 +136,7 @@ def _dates() -> re.Pattern[str]:
 
 
 def _any_of(names: Sequence[str]) -> str:
-    """An expression of the first name that fits; each first letter stands once, for Python tries one way by one."""
+    """Return an expression of the first name that fits; each first letter stands once: Python tries way by way."""
     rest: dict[str, list[str]] = {}
     for name in names:
         rest.setdefault(name[0], []).append(name[1:])

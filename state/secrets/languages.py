@@ -70,13 +70,13 @@ class Vocabulary:
 
 
 def key_of(noun: str) -> str:
-    """A noun without what may stand between its words: api-key, api_key and API key are one."""
+    """Return a noun without what may stand between its words: api-key, api_key and API key are one."""
     key = noun.lower()
     return key if key.isalnum() else _JOINTS.sub("", key)
 
 
 def _spellings(word: str) -> tuple[str, ...]:
-    """A word in small letters, and as it is typed in haste or in the name of a setting: without its accents."""
+    """Return a word in small letters, and as it is typed in haste or in a setting's name: without its accents."""
     word = word.lower()
     if not _ACCENTED.search(word):
         return (word,)
@@ -86,7 +86,7 @@ def _spellings(word: str) -> tuple[str, ...]:
 
 @functools.cache
 def vocabulary() -> Vocabulary:
-    """The words of all files, read once."""
+    """Return the words of all files, read once."""
     languages = [rows_of(file) for file in sorted(_FOLDER.glob("*.json"))]
     nouns: dict[str, Noun] = {}
     spelled: dict[str, None] = {}

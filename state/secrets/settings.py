@@ -119,7 +119,7 @@ def _behind_names(text: str) -> Iterator[re.Match[str]]:
 
 
 def noun_of(name: str) -> Noun | None:
-    """What a name says of its value: the last words of it, in any language of the vocabulary."""
+    """Return what a name says of its value: the last words of it, in any language of the vocabulary."""
     words = _WORDS.findall(name)
     nouns = vocabulary().nouns
     for count in (3, 2, 1):

@@ -114,12 +114,12 @@ class Attention:
 
 
 def resting(now: datetime, baselines: Baselines = BASELINES) -> Hormones:
-    """The levels of a workspace in which nothing has happened."""
+    """Return the levels of a workspace in which nothing has happened."""
     return Hormones(*baselines.levels, at=now)
 
 
 def decayed(hormones: Hormones, now: datetime, baselines: Baselines = BASELINES) -> Hormones:
-    """The levels now. A clock that was set back counts as no time passed."""
+    """Return the levels now. A clock that was set back counts as no time passed."""
     minutes = max(0.0, (now - hormones.at).total_seconds() / 60.0)
     dopamine, cortisol, oxytocin = (
         base + (level - base) * math.pow(2.0, -minutes / half_life)
@@ -131,7 +131,7 @@ def decayed(hormones: Hormones, now: datetime, baselines: Baselines = BASELINES)
 def felt(
     hormones: Hormones, feelings: Sequence[Feeling], now: datetime, baselines: Baselines = BASELINES
 ) -> Hormones:
-    """The levels now, after these events: each added and clamped to [0, 1]."""
+    """Return the levels now, after these events: each added and clamped to [0, 1]."""
     dopamine, cortisol, oxytocin = (
         min(1.0, max(0.0, level + sum(_RAISES[feeling][i] for feeling in feelings)))
         for i, level in enumerate(decayed(hormones, now, baselines).levels)
@@ -140,7 +140,7 @@ def felt(
 
 
 def mood(hormones: Hormones) -> str:
-    """The levels in words, joined by commas; "calm" when none is above .3. Pass levels that are decayed to now."""
+    """Say the levels in words, joined by commas; "calm" when none is above .3. Pass levels decayed to now."""
     words = []
     for level, (high, raised) in zip(hormones.levels, _MOODS, strict=True):
         if level > 0.6:
@@ -186,7 +186,7 @@ def spikes(
 
 
 def spike_note(hormone: Hormone, level: float, feelings: Sequence[Feeling], excerpt: str = "") -> str:
-    """The text of the automatic note about a spike (without its [AUTO]); one line.
+    """Write the text of the automatic note about a spike (without its [AUTO]); one line.
 
     It names the events that raised the hormone, and quotes the text that they were read from.
     """

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from daemon.api.operations.dreams import dream_now
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.model_characters import good
-from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.scripted_model import Reply, Script, ScriptedModel
 from tests.support.serving import Daemon, Home, at_home, noted, repairs, until
 
 NEVER = {"interval_minutes": 10_000, "idle_minutes": 10_000}
@@ -26,6 +27,16 @@ def home() -> Iterator[Home]:
 
 def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
     return Reply(good(request, number), wait_seconds=600 if number == 1 else 0)
+
+
+@contextmanager
+def a_model(home: Home, script: Script) -> Iterator[tuple[Workspace, ScriptedModel]]:
+    """A workspace whose dreams ask this model, and begin when somebody says so."""
+    home.configure(dream=NEVER)
+    workspace = home.workspace()
+    with ScriptedModel(script) as model:
+        home.asks(model)
+        yield workspace, model
 
 
 def processes(daemon: Daemon) -> list[int]:
@@ -43,10 +54,7 @@ def is_there(number: int) -> bool:
 
 @pytest.mark.full
 def test_a_process_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> None:
-    home.configure(dream=NEVER)
-    workspace = home.workspace()
-    with ScriptedModel(late_the_first_time) as model:
-        home.asks(model)
+    with a_model(home, late_the_first_time) as (workspace, model):
         with home.serving() as daemon:
             notes = noted(workspace, repairs(3))
             assert daemon.ask(workspace, dream_now, wait=False).outcome is None
@@ -69,10 +77,7 @@ def test_a_process_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> N
 
 def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
     """And the dream goes on at the next start."""
-    home.configure(dream=NEVER)
-    workspace = home.workspace()
-    with ScriptedModel(late_the_first_time) as model:
-        home.asks(model)
+    with a_model(home, late_the_first_time) as (workspace, model):
         with home.serving() as daemon:
             notes = noted(workspace, repairs(3))
             daemon.ask(workspace, dream_now, wait=False)
@@ -91,18 +96,14 @@ def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
 
 @pytest.mark.full
 def test_each_dream_with_a_model_has_a_process_that_ends_with_it(home: Home) -> None:
-    home.configure(dream=NEVER)
-    workspace = home.workspace()
-    with ScriptedModel(good) as model:
-        home.asks(model)
-        with home.serving() as daemon:
-            for number in (1, 2):
-                noted(workspace, repairs(3, f" and barn {number}"))
-                assert daemon.ask(workspace, dream_now).outcome is not None
-                assert len(processes(daemon)) == number
-                until(lambda: not any(map(is_there, processes(daemon))))
-            assert daemon.events("dream_process_died") == []
-            daemon.terminated()
+    with a_model(home, good) as (workspace, _), home.serving() as daemon:
+        for number in (1, 2):
+            noted(workspace, repairs(3, f" and barn {number}"))
+            assert daemon.ask(workspace, dream_now).outcome is not None
+            assert len(processes(daemon)) == number
+            until(lambda: not any(map(is_there, processes(daemon))))
+        assert daemon.events("dream_process_died") == []
+        daemon.terminated()
 
 
 @pytest.mark.full

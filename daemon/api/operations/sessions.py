@@ -221,7 +221,7 @@ def events(
     limit: Annotated[int, Arg(ge=1, le=10_000)] = LIMIT,
     cursor: Annotated[int | None, Arg("key of the last event that is known", ge=0, le=2**53)] = None,
 ) -> Events:
-    """What entered and left a session, when and why."""
+    """Return what entered and left a session, when and why."""
     with access.read() as store:
         return Events(sessions.session_events(store, session_id, limit, cursor, memory_id))
 

@@ -122,7 +122,7 @@ class Candidate:
 def candidates(
     text: str, found: Sequence[Mention], places: Sequence[tuple[int, int]] | None = None
 ) -> Iterator[Candidate]:
-    """The candidates in the reach of the nouns, in order; where `places` are given, only those that begin in one."""
+    """Yield the candidates in the reach of the nouns, in order; with `places`, only those that begin in one."""
     nouns = [one for one in found if one.noun is not Noun.THING]
     things = [one for one in found if one.noun is Noun.THING]
     tells = vocabulary().tells

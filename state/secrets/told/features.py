@@ -68,7 +68,7 @@ _DISTANCES = (1, 3, 8, 16, 32, 64, 100)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What stands around a candidate.
+    """Return what stands around a candidate.
 
     `tie`: how it is tied to the noun before; `kind`: of that noun; `best`: of the strongest noun near;
     `code`: how much of a program its line is; `flags`: what counts together with its look.
@@ -158,14 +158,14 @@ def _bucket(number: int, bounds: tuple[int, ...]) -> int:
 
 
 def features(text: str, one: Candidate) -> list[str]:
-    """The names of all that is noticed of a candidate: of itself, of what is around it, and of both together."""
+    """Return the names of all that is noticed of a candidate: of itself, of what is around it, and of both."""
     surroundings = around(text, one)
     seen = look(text[one.start : min(one.end, one.start + 128)], one.form)
     return [*surroundings.names, *crossed(seen, surroundings)]
 
 
 def crossed(seen: tuple[str, ...], place: "Surroundings") -> list[str]:
-    """A look, and what it is together with the surroundings."""
+    """Return a look, and what it is together with the surroundings."""
     level, tie, best, code = seen[0], place.tie, place.best, place.code
     names = [*seen, f"{tie} & {level}", f"{best} & {tie}", f"{place.kind} & {tie}", f"{place.kind} & {level}"]
     names.append(f"{best} & {tie} & {level}" if tie in _CLOSE else f"{best} & {level}")
@@ -176,14 +176,14 @@ def crossed(seen: tuple[str, ...], place: "Surroundings") -> list[str]:
 
 
 def _best(one: Candidate) -> str:
-    """The strongest of the nouns before a candidate."""
+    """Return the strongest of the nouns before a candidate."""
     kinds = {mention.noun for mention in (one.before, *one.earlier) if mention}
     found = next((noun for noun in _STRONGEST if noun in kinds), None)
     return _NAMES[found] if found else "thing" if one.thing else "none"
 
 
 def around(text: str, one: Candidate) -> Surroundings:
-    """What stands around a candidate."""
+    """Return what stands around a candidate."""
     lead, names = _lead(text, one.start)
     tie = "none"
     if one.thing:
@@ -208,7 +208,7 @@ def around(text: str, one: Candidate) -> Surroundings:
 
 
 def _lead(text: str, start: int) -> tuple[str, list[str]]:
-    """The mark, or the class of the word, directly before a candidate."""
+    """Return the mark, or the class of the word, directly before a candidate."""
     bare = text[max(0, start - 60) : start].rstrip(_STRIPPED)
     names = ["crossed"] if bare.endswith("\n") else []
     bare = bare.rstrip()
@@ -290,7 +290,7 @@ def _is_answer(text: str, between: str, one: Candidate) -> bool:
 
 
 def _pair(between: str) -> str:
-    """What keeps a name and its password apart, where nothing but the name stands between the noun and that."""
+    """Return what keeps a name and its password apart, where only the name stands between the noun and that."""
     if len(between) > 100:
         return ""
     last = between.rstrip(_BEHIND_JOINTS)

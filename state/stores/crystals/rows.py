@@ -30,7 +30,7 @@ def is_of_another(crystal: Crystal, row: sqlite3.Row) -> bool:
 
 
 def joined_trust(known: Crystal, again: Crystal) -> Trust:
-    """The trust of a text that is met again. Of a text that somebody said it is the highest: an echo lowers nobody's.
+    """Return the trust of a text that is met again: of what somebody said the highest, for an echo lowers nobody's.
 
     What was derived has the least of what it was derived from, each time.
     """

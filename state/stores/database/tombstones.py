@@ -64,7 +64,7 @@ class TombstoneStore:
         return done
 
     def found(self, text: str) -> tuple[Span, ...]:
-        """The places of blocked texts in this text, in characters."""
+        """Return the places of blocked texts in this text, in characters."""
         return self.tombstones().found(text)
 
     def any(self) -> bool:
@@ -92,14 +92,14 @@ class TombstoneStore:
         return self._cached[1]
 
     def without_forgotten(self, text: str) -> str:
-        """The text without its blocked sentences, counted as withheld if it has any; "" when nothing remains."""
+        """Return the text without its blocked sentences, which count as withheld; "" when nothing remains."""
         left = self.tombstones().without(text)
         if left != text:
             self.count()
         return left
 
     def crystals_without(self, crystals: Iterable[Crystal]) -> list[Crystal]:
-        """These crystals without blocked sentences, counted likewise; those of which nothing remains are left out."""
+        """Return these crystals without blocked sentences, counted likewise; without those that are empty then."""
         found, blocked = list(crystals), self.tombstones()
         if not blocked:
             return found
@@ -131,7 +131,7 @@ class TombstoneStore:
         return lately
 
     def _made_salt(self) -> str:
-        """The salt, created if missing; in the caller's transaction, which is about to change the tombstones."""
+        """Return the salt, created if missing; in the caller's transaction, which changes the tombstones next."""
         salt = self._meta.get(SALT)
         if salt is None:
             salt = secrets.token_hex(32)
@@ -160,7 +160,7 @@ class TombstoneStore:
 
 
 def tombstones_in(database: Path) -> Known:
-    """The tombstones in this state.db, read without its lock; none when it cannot be read."""
+    """Return the tombstones in this state.db, read without its lock; none when it cannot be read."""
     if database.exists():
         with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
             return TombstoneStore(connection).tombstones()
@@ -168,7 +168,7 @@ def tombstones_in(database: Path) -> Known:
 
 
 def _digests_of(salt: str, text: str) -> set[str]:
-    """The digests of all that is kept of a text."""
+    """Return the digests of all that is kept of a text."""
     words = letters_of(text).words()
     rows: Iterable[Row] = rows_of(salt, Target(words)) if words else ()
     return {digest for digest, _, _ in rows} | set(old_rows.digests_of(salt, text))

@@ -90,7 +90,7 @@ class Disk:
         self.system = system or System()
 
     def target(self, path: Path) -> Path:
-        """The path with every link followed. Raises StorageError when it leaves the folder, or `leads_elsewhere`."""
+        """Follow every link of the path. Raise StorageError when it leaves the folder, or `leads_elsewhere`."""
         below = self.state if self.state is not None and path.is_relative_to(self.state) else self.root
         real, root = Path(os.path.realpath(path)), Path(os.path.realpath(below))
         if not real.is_relative_to(root):
@@ -100,12 +100,12 @@ class Disk:
         return real
 
     def read_bytes(self, path: Path, longest: int = LONGEST_FILE) -> bytes:
-        """The whole file. Raises NotFoundError when it does not exist."""
+        """Read the whole file. Raise NotFoundError when it does not exist."""
         with storage_errors(path), opened(self.target(path)) as file:
             return read_whole(file, path, longest)
 
     def read_optional(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
-        """The whole file, or None when it does not exist."""
+        """Read the whole file; None when it does not exist."""
         with suppress(NotFoundError):
             return self.read_bytes(path, longest)
         return None
@@ -180,7 +180,7 @@ class Disk:
             self.system.rename_new(source, target)  # a file system without hard links
 
     def displaced(self, path: Path) -> bytes | None:
-        """What an unsettled `exchange` left beside the file, else None.
+        """Return what an unsettled `exchange` left beside the file, else None.
 
         After a crash these are either the old bytes, or the new ones (the swap had not
         happened): the caller compares them with what it was about to write.
@@ -379,7 +379,7 @@ class Disk:
 
     @contextmanager
     def _synced(self, target: Path, content: bytes, mode: int) -> Iterator[Path]:
-        """A synced temporary file beside the target, removed again unless it was renamed."""
+        """Make a synced temporary file beside the target, removed again unless it was renamed."""
         temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
         fd = self.system.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:

@@ -153,7 +153,7 @@ def take_over(workspace: Workspace, fd: int, fence: int) -> Lock:
 
 
 def holder(workspace: Workspace) -> Holder | None:
-    """The holder that the lock file names; None when it names none, or cannot be read."""
+    """Return the holder that the lock file names; None when it names none, or cannot be read."""
     try:
         with opened(workspace.lock) as file:
             record = json.loads(file.read(_LONGEST_RECORD))
@@ -172,7 +172,7 @@ def holder(workspace: Workspace) -> Holder | None:
 
 
 def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
-    """A locked descriptor of the file that is named `lock` now, or None when another process has it."""
+    """Return a locked descriptor of the file that is named `lock` now; None when another process has it."""
     path = disk.target(workspace.lock)
     while True:
         with storage_errors(path):
@@ -277,7 +277,7 @@ def _flock(fd: int) -> bool:
 
 
 def present_holder(workspace: Workspace) -> Holder | None:
-    """The holder of the workspace now; None as well when the lock file names processes that have ended."""
+    """Return the holder of the workspace now; None as well when the lock file names processes that have ended."""
     who = holder(workspace)
     is_gone = who is not None and who.host == os.uname().nodename and _states(who) == ("", "")
     return None if is_gone else who

@@ -81,16 +81,16 @@ class Ledger:
             Run.table.add(self._connection, run)
 
     def unfinished(self) -> Run | None:
-        """The latest run that has begun and not ended: it was killed, or still runs."""
+        """Return the latest run that has begun and not ended: it was killed, or still runs."""
         rows = self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1")
         return rows[0] if rows else None
 
     def runs(self, limit: int) -> list[Run]:
-        """The last runs, the newest first."""
+        """Return the last runs, the newest first."""
         return self._runs("ORDER BY started_at DESC, id DESC LIMIT ?", limit)
 
     def runs_after(self, limit: int, last: str = "", outcome: str = "") -> list[Run]:
-        """The runs that began before this one (an id; "": the latest), the newest first; of one outcome, if named.
+        """Return the runs that began before this one (an id; "": all), the newest first; of one outcome, if named.
 
         Raises UsageError for an id that is not in the ledger any more.
         """
@@ -105,7 +105,7 @@ class Ledger:
         return self._runs(f"WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?", *values, limit)
 
     def run(self, dream: str) -> Run:
-        """The run of this id, or the only one whose id begins so. Raises NotFoundError."""
+        """Return the run of this id, or the only one whose id begins so. Raise NotFoundError."""
         found = self._runs("WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 2", dream)
         if not found or (len(found) > 1 and found[0].id != dream):
             what = "more than one dream begins" if found else "no dream in the ledger begins"
@@ -113,7 +113,7 @@ class Ledger:
         return found[0]
 
     def last_dream(self) -> Run | None:
-        """The last run that was more than a skip."""
+        """Return the last run that was more than a skip."""
         rows = self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1")
         return rows[0] if rows else None
 
@@ -130,7 +130,7 @@ class Ledger:
         return RejectionRow.table.read(Refusal, self._connection, "WHERE dream = ? ORDER BY key", dream)
 
     def versions_with_refusals(self) -> list[int]:
-        """The last versions in whose dreams the guards refused something, the latest first; twenty at most."""
+        """Return the last versions in whose dreams the guards refused something, the latest first; twenty at most."""
         rows = self._connection.execute(
             "SELECT version FROM dreams d WHERE version IS NOT NULL"
             " AND EXISTS (SELECT 1 FROM rejections WHERE dream = d.id) ORDER BY started_at DESC LIMIT 20"
@@ -155,7 +155,7 @@ class Ledger:
         return {dream: (model, Spend(*spent)) for dream, model, *spent in rows}
 
     def replay(self, dream: str, digest: str) -> str | None:
-        """The stored answer to this request of this dream, if there is a usable one."""
+        """Return the stored answer to this request of this dream, if there is a usable one."""
         query = (
             "SELECT reply FROM calls WHERE dream = ? AND digest = ? AND usable AND reply <> '' ORDER BY key LIMIT 1"
         )
@@ -163,7 +163,7 @@ class Ledger:
         return row["reply"] if row else None
 
     def spent(self, *, dream: str | None = None, since: datetime | None = None) -> Spend:
-        """What was paid: by one dream, or by all since a moment."""
+        """Return what was paid: by one dream, or by all since a moment."""
         conditions = [("dream = ?", dream)] if dream is not None else []
         conditions += [("at >= ?", to_text(since))] if since is not None else []
         where = " AND ".join(condition for condition, _ in conditions) or "1"
@@ -179,18 +179,18 @@ class Ledger:
         Proposal.table.add(self._connection, proposal, "INSERT OR REPLACE")
 
     def proposals(self) -> list[Proposal]:
-        """The proposals that wait, the oldest first."""
+        """Return the proposals that wait, the oldest first."""
         return Proposal.table.read(Proposal, self._connection, "WHERE verdict = 'waiting' ORDER BY at")
 
     def proposal(self, dream: str) -> Proposal:
-        """The waiting proposal of this dream (the beginning of its id is enough). Raises NotFoundError."""
+        """Return the waiting proposal of this dream (the beginning of its id is enough). Raise NotFoundError."""
         found = [one for one in self.proposals() if one.dream.startswith(dream)]
         if len(found) != 1:
             raise NotFoundError(f"no waiting proposal {dream!r}", "'dreamd review' lists them")
         return found[0]
 
     def proposed(self, dream: str) -> str | None:
-        """The record of the proposal that this dream made, decided or not; None when there is none (any more)."""
+        """Return the record of the proposal that this dream made, decided or not; None if there is none any more."""
         row = self._connection.execute("SELECT record FROM proposals WHERE dream = ?", (dream,)).fetchone()
         return row["record"] if row else None
 

@@ -28,7 +28,7 @@ class Phrases:
 
 
 def either(phrases: Words) -> str:
-    """A regular expression for any of the phrases, tried together where they begin with the same letter."""
+    """Return a regular expression for any of the phrases, tried together where they begin with one letter."""
     begun: dict[str, list[str]] = {}
     for phrase in phrases:
         plain = phrase[0].isalpha() and phrase[1:2] not in tuple("?*+{|")

@@ -39,7 +39,7 @@ def test_a_dream_shows_its_steps_on_stderr_and_what_it_did_on_stdout(dreamd: Cal
     assert steps == ["absorb", "embed", "gather", "synthesize", "evict", "commit"]
     assert ended.out.startswith("version 1, ")
     assert f"  + Active Context: {NOTES[0]}" in ended.out
-    assert "extractive (no model answered), 6 notes" in ended.out
+    assert "extractive (without a model), 6 notes" in ended.out
     assert NOTES[0] in (here / "MEMORY.md").read_text(encoding="utf-8")
 
 

@@ -67,7 +67,7 @@ def test_a_command_prints_the_reply_that_every_window_has(
     for note in NOTES:
         assert dreamd("note", "-w", here, note).status == 0
     assert dreamd("dream", here).status == 0
-    operation = perform.found(_OPERATIONS[command])
+    operation = perform.operation_at(_OPERATIONS[command])
     with LocalAccess(open_workspace(here), Config(), "a test") as access:
         reply = operation.answer(access, operation.bind(**fields))
     printed = dreamd(command, *words, "-w", here)
