@@ -97,7 +97,7 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
         by_hand = line.id in snapshot.handwritten
         stays = (by_hand, is_open, line.section in is_kept, line.id not in sheet.began)
         weight = round(line.importance * snapshot.felt.weight(line.text), 2)
-        return (*stays, not is_past(line, today), weight, line.born_at, len(line.id), line.id)
+        return (*stays, not line.is_past(today), weight, line.born_at, len(line.id), line.id)
 
     order = sorted(
         (
@@ -108,14 +108,9 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
         key=rank,
     )
     # What a dream writes stays before all else, until it has pushed a third of the memory out.
-    old = [line for line in order if line.id in sheet.began and not is_past(line, today)]
+    old = [line for line in order if line.id in sheet.began and not line.is_past(today)]
     late = old[max(0, sheet.spare) :]
     return [*(line for line in order if line not in late), *late]
-
-
-def is_past(line: CurrentLine, today: str) -> bool:
-    """Whether the last day on which a line holds is over."""
-    return bool(line.until) and line.until < today
 
 
 def length_of(line: CurrentLine) -> int:
@@ -164,7 +159,7 @@ def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool
             continue
         pointer = _pointer(sheet, line, operation, keywords)
         while _are_too_many(sheet, pointers := [*_pointers(sheet), pointer]):
-            if (least := _least(sheet, pointers)) is pointer or is_past(line, today):
+            if (least := _least(sheet, pointers)) is pointer or line.is_past(today):
                 break
             sheet.change(Change(Why.EVICTED, (least,)))
         sheet.change(_led_away(line, None if _are_too_many(sheet, pointers) else pointer))

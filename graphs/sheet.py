@@ -23,11 +23,13 @@ from state.document.operations import Action, Operation, Refusal, Why
 from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Snapshot, StagedChange, Usage
 from state.signals.hormones import mood, valence
 from state.text.line import LINE_CHARACTERS, as_line, without_count
-from state.text.words import normalise
+from state.text.words import content_terms, normalise, numbers
 from state.trust import Trust, least_trust
 
 # Text from before the first dream leaves gradually.
 MAX_OLD_LINES = 20
+# A line that keeps so much of another's words, and all of its numbers, still says what that said.
+MOST_OF_A_LINE = 2 / 3
 # A line takes in old lines of which it has this share of the characters.
 LEAST_TAKEN_IN = 0.25
 INSIGHT_IMPORTANCE = 0.6
@@ -191,15 +193,28 @@ class Sheet(Page):
         """Return the lines that it changes, as far as they stand."""
         return [self.lines[name] for name in operation.lines if name in self.lines]
 
-    def gone(self) -> list[CurrentLine]:
-        """Return the lines of before this dream that have left or were reworded; one that only moved is none."""
-        changes = (change for change in self.changes if change.why is not Why.MOVED)
-        return [line for change in changes for line in change.gone if line.id in self.began]
+    def _of_before(self) -> tuple[dict[str, list[str]], int]:
+        """Return the texts of before this dream that each line still says, by its id, and how many none says.
+
+        A line whose last day is over does not count.
+        """
+        today, lost = self.snapshot.now.date().isoformat(), 0
+        said = {
+            line.id: [line.text]
+            for line in self.snapshot.lines
+            if line.section not in WRITTEN_BY_CODE and not line.is_past(today)
+        }
+        for change in self.changes:
+            texts = [text for line in change.gone for text in said.pop(line.id, ())]
+            kept = {line.id: [text for text in texts if _says_most(text, line.text)] for line in change.come}
+            said |= kept
+            lost += len(texts) - len({text for one in kept.values() for text in one})
+        return said, lost
 
     @property
     def spare(self) -> int:
-        """How many more lines of before may change without asking: a third of them, or a few."""
-        return max(BOUNDS.changed, self._size // 3) - len(self.gone())
+        """How many more lines of before may leave, or lose most of what they say, without asking."""
+        return max(BOUNDS.changed, self._size // 3) - self._of_before()[1]
 
     def _made_safe(self, operation: Operation, *, by_model: bool, asks: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
@@ -258,8 +273,9 @@ class Sheet(Page):
         if operation.importance is not None:
             importance = operation.importance
         trust = least_trust([one.trust for one in said]) if said else Trust.AGENT
-        # A line that is said otherwise has the last day that it had.
-        until = operation.until or (gone[0].until if action is Action.REVISE else "")
+        # What is said otherwise holds as long as it did.
+        ends = [line.until for line in gone]
+        until = operation.until or (max(ends) if ends and all(ends) else "")
         return (CurrentLine("", operation.section, operation.text, importance, trust, now, until=until),)
 
     def _old_text_in(self, operation: Operation) -> list[CurrentLine]:
@@ -345,8 +361,7 @@ class Sheet(Page):
         heard = sorted({piece.heard for piece in pieces if piece.heard})
         if heard and self.snapshot.policy.heard is Heard.ASK:
             return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
-        mine = [name for name in operation.lines if name in self.began]
-        if mine and operation.action is not Action.MOVE and len(mine) > self.spare:
+        if operation.action is not Action.MOVE and self._lost_by(operation) > max(0, self.spare):
             return THIRD
         if operation.lines and not pieces and operation.action in (Action.REVISE, Action.MERGE):
             tidied = sum(
@@ -354,9 +369,17 @@ class Sheet(Page):
                 for change in self.changes
                 if change.why in (Why.REVISED, Why.MERGED) and not change.evidence
             )
-            if tidied + len(operation.lines) > max(BOUNDS.tidied, self._size // 10):
+            is_shorter = len(operation.text) < sum(len(line.text) for line in self.touched(operation))
+            is_for_room = is_shorter and self.length > self.snapshot.budget  # it saves lines from leaving
+            if not is_for_room and tidied + len(operation.lines) > max(BOUNDS.tidied, self._size // 10):
                 return TIDYING
         return ""
+
+    def _lost_by(self, operation: Operation) -> int:
+        """How many of the texts of before this operation would leave unsaid."""
+        said, _ = self._of_before()
+        texts = (text for name in operation.lines for text in said.get(name, ()))
+        return sum(operation.action in _TAKES_AWAY or not _says_most(text, operation.text) for text in texts)
 
     def _is_same(self, operation: Operation, earlier: EarlierChange) -> bool:
         """Whether an operation is the earlier one again: the same of the same lines, on nothing new."""
@@ -432,6 +455,12 @@ class Sheet(Page):
         rows = tuple(row for row, crystal in snapshot.taken if crystal not in left)
         passed = [piece.crystal for piece in snapshot.evidence if piece.crystal and piece.crystal not in left]
         return rows, tuple(dict.fromkeys((*snapshot.seeds, *passed)))
+
+
+def _says_most(before: str, after: str) -> bool:
+    words = content_terms(before)
+    kept = len(words & content_terms(after)) >= MOST_OF_A_LINE * len(words)
+    return kept and set(numbers(before)) <= set(numbers(after))
 
 
 def _evidence(pieces: Iterable[Evidence]) -> tuple[str, ...]:

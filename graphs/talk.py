@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 
 from graphs.checks import OF_MODEL
 from graphs.extractive import complete, counted_operations
-from graphs.room import leaving, length_of
+from graphs.room import AROUND_A_LINE, POINTER_CHARACTERS, leaving, length_of
 from graphs.sheet import Sheet, Told
 from prompts import Prompt, load, quoted, render
 from prompts.replies import read_reply
@@ -76,6 +76,9 @@ def opening(snapshot: Snapshot) -> list[Message]:
             "felt": _felt(snapshot),
             "budget": f"{snapshot.budget:,}",
             "used": f"{sheet.length:,}",
+            "around": AROUND_A_LINE,
+            "pointer": POINTER_CHARACTERS,
+            "spare": sheet.spare,
             "sections": sections,
             "rules": [redaction.of(text) for text in snapshot.genome],
             "inputs": [
@@ -172,11 +175,17 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
         rows += refused[:_TOLD]
     if waits := [f"- {_words(one)}: {one.words}" for one in sheet.told if one.waits]:
         rows += ["These wait; do not say them again:", *waits[-_TOLD:]]
-    rows.append(f"The file has {sheet.length:,} of {sheet.snapshot.budget:,} characters.")
+    rows.append(
+        f"The file has {sheet.length:,} of {sheet.snapshot.budget:,} characters; of the lines of before, "
+        f"{max(0, sheet.spare)} more may leave."
+    )
     if over > 0:
         rows.append(f"That is {over:,} too many. If you choose nothing, these leave, in this order:")
-        texts = ((line.id, sheet.snapshot.redaction.of(line.text)) for line in _next_to_leave(sheet))
-        rows += [f"- {name}: {quoted(text[:80])}" for name, text in texts]
+        rows += [
+            f"- {line.id}{'' if line.id in sheet.began else ' (new)'}: "
+            f"{quoted(sheet.snapshot.redaction.of(line.text)[:80])}"
+            for line in _next_to_leave(sheet)
+        ]
     rows.append("Answer with the operations that mend this, and nothing else: the same JSON object.")
     return {"role": "user", "content": sheet.snapshot.forgotten.masked("\n".join(rows))}
 
@@ -193,17 +202,13 @@ def _next_to_leave(sheet: Sheet) -> list[CurrentLine]:
 
 
 def _label(line: CurrentLine, snapshot: Snapshot, waits: int | None) -> str:
-    known = [_age(line.born_at, snapshot.now), f"importance {line.importance:.1f}"]
+    known = [f"of {line.born_at:%Y-%m-%d}", f"importance {line.importance:.1f}"]
     known += ["by the owner" if line.id in snapshot.handwritten else f"from {line.trust}"]
     known += [f"until {line.until}"] if _is_date(line.until) else []
+    known += ["over"] if line.is_past(snapshot.now.date().isoformat()) else []
     known += ["pinned"] if line.pinned else []
     known += [f"change {waits} of it waits for the owner"] if waits is not None else []
     return ", ".join(known)
-
-
-def _age(at: datetime, now: datetime) -> str:
-    days = max(0, (now - at).days)
-    return "new today" if not days else "1 day old" if days == 1 else f"{days} days old"
 
 
 def _is_date(text: str) -> bool:

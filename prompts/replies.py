@@ -28,6 +28,7 @@ MAX_KEYS = 5
 MAX_STARTS = 20
 
 _TEXTS = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.LEARN))
+_LEAVES = frozenset((Action.EVICT, Action.CLOSE))
 _DECODER = json.JSONDecoder()
 _ID = re.compile(r"[A-Z]\d{1,9}")
 _ELEMENT = re.compile(r'\{\s*"(?:op|text)"\s*:')
@@ -129,7 +130,7 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
     section = _section(said.section)
     if said.section and section is None:
         raise ValueError(f"there is no section {said.section[:60]!r}")
-    if section is None and lines and action is not Action.MOVE:
+    if lines and (section is None or action in _LEAVES) and action is not Action.MOVE:
         section = sections.get(lines[0])
     if section is None and action is Action.LEARN:
         section = SectionName.CONTEXT

@@ -28,7 +28,7 @@ from state.document.seed import split_seed
 from state.dream import Evidence, Kind, PointerLine, Reason, Snapshot
 from state.errors import DreamdError, NotFoundError
 from state.signals import economics
-from state.signals.curiosity import rank_questions
+from state.signals.curiosity import question_key, rank_questions
 from state.signals.felt import Felt
 from state.signals.hormones import Feeling, Hormones
 from state.stores.crystals.skills import Skills
@@ -74,7 +74,7 @@ def snapshot(
     old_sections = _old_text(store, read.text, now)
     feed, feed_problems = _feed(store, now)
     old_pieces = (_old_piece(store, line) for line in _offered(store, old_sections))
-    evidence = (*_evidence(store, notes, now, newest), *numbered(Kind.FEED, feed), *old_pieces)
+    evidence = (*_evidence(store, read.lines, notes, now, newest), *numbered(Kind.FEED, feed), *old_pieces)
     named = named_by_notes(store, read.lines)
     replaced = set(chain.from_iterable(named.values()))
     # A note that a later one replaces is consumed, and becomes no line.
@@ -208,20 +208,24 @@ def _felt(store: Store, hormones: Hormones, now: datetime) -> Felt:
     return Felt(tuple((Feeling(one.event), one.cause) for one in reversed(events)), height)
 
 
-def _evidence(store: Store, notes: Sequence[Crystal], now: datetime, newest: int) -> tuple[Evidence, ...]:
+def _evidence(
+    store: Store, lines: Sequence[CurrentLine], notes: Sequence[Crystal], now: datetime, newest: int
+) -> tuple[Evidence, ...]:
     """Give ids to the notes, new crystals, questions, skills and open session items that a dream takes in.
 
     What a page or a tool said is no input: it stays a crystal that a search shows, and nothing can launder it.
     """
     as_notes = {crystal.id for crystal in notes}
     fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes), newest)
-    news = [one for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
+    latest = [one for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
+    rows = store.crystals.keys({one.id for one in latest})
+    news = sorted(latest, key=lambda one: (one.created_at, rows[one.id]))  # as it was said
     # A restore gives notes of before there were rows of them back.
     written = [*notes, *(one for one in news if one.origin is Origin.SCRATCH)]
     every = (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),
         *numbered(Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
-        *numbered(Kind.GAP, _gaps(store, now)),
+        *numbered(Kind.GAP, _gaps(store, lines, now)),
         *numbered(Kind.SKILL, _skills(store, now)),
         *numbered(Kind.WORKING, _working(store, now)),
     )
@@ -233,11 +237,15 @@ def _old_piece(store: Store, line: CurrentLine) -> Evidence:
     return Evidence(line.id, Kind.OLD_TEXT, redacted(store, line.text), line.importance, line.trust, line.born_at)
 
 
-def _gaps(store: Store, now: datetime) -> list[Evidence]:
+def _gaps(store: Store, lines: Sequence[CurrentLine], now: datetime) -> list[Evidence]:
+    """Return the questions that were asked since the last dream, and that no line asks."""
+    since, said = store.lineage.last_dream_at(), [question_key(line.text) for line in lines]
+    fresh = [gap for gap in store.questions.open(MAX_GAP_SOURCES) if gap.last_at > since]
     return [
         Evidence("", Kind.GAP, gap.question, min(0.9, 0.4 + 0.1 * gap.times), Trust.AGENT, gap.last_at)
-        for gap in rank_questions(store.questions.open(MAX_GAP_SOURCES), now)[:MAX_GAPS]
-    ]
+        for gap in rank_questions(fresh, now)
+        if not any(question_key(gap.question) in text for text in said)
+    ][:MAX_GAPS]
 
 
 def _skills(store: Store, now: datetime) -> list[Evidence]:

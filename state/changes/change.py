@@ -35,6 +35,10 @@ class CurrentLine:
         """The section in which edits find it; None above the title."""
         return None if self.above else self.section
 
+    def is_past(self, today: str) -> bool:
+        """Return whether the last day on which it holds is over."""
+        return bool(self.until) and self.until < today
+
 
 # What the program counts and points to keeps the order in which it comes.
 _IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}

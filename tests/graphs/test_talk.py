@@ -34,15 +34,15 @@ def replied(read: Snapshot, *answers: str) -> str | None:
 # The opening
 
 
-def test_each_line_is_shown_with_its_age_its_weight_whose_it_is_and_its_marks() -> None:
+def test_each_line_is_shown_with_its_day_its_weight_whose_it_is_and_its_marks() -> None:
     read = snapshot(TEXT, handwritten=("L1",), earlier=(EarlierChange(7, revise(BOND, "L3", "x"), Decision.WAITING),))
-    lines = [replace(one, until="2026-03-20") if one.id == "L3" else one for one in read.lines]
-    user = opened(replace(read, lines=tuple(replace(one, born_at=NOW) if one.id == "L4" else one for one in lines)))
+    until = {"L3": "2026-03-20", "L4": "2026-03-11"}
+    user = opened(replace(read, lines=tuple(replace(one, until=until.get(one.id, "")) for one in read.lines)))
     for row in (
-        'L1 (9 days old, importance 0.5, by the owner): "Anna prefers short answers."',
-        "L2 (9 days old, importance 0.5, from agent, pinned): ",
-        "L3 (9 days old, importance 0.5, from agent, until 2026-03-20, change 7 of it waits for the owner): ",
-        "L4 (new today, importance 0.5, from agent): ",
+        'L1 (of 2026-03-02, importance 0.5, by the owner): "Anna prefers short answers."',
+        "L2 (of 2026-03-02, importance 0.5, from agent, pinned): ",
+        "L3 (of 2026-03-02, importance 0.5, from agent, until 2026-03-20, change 7 of it waits for the owner): ",
+        "L4 (of 2026-03-02, importance 0.5, from agent, until 2026-03-11, over): ",
     ):
         assert row in user
 
