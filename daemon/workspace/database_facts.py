@@ -8,7 +8,8 @@ from daemon.config.settings import day_start
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import StorageError
-from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated
+from state.stores.database.connection import explained, open_unmigrated
+from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.database.tables import Run
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace

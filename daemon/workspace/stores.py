@@ -20,7 +20,6 @@ from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.crystals.vectors import NAME, carry_over
-from state.stores.database import former_entries
 from state.stores.database.connection import (
     compact,
     from_text,
@@ -269,11 +268,13 @@ def recover(store: Store) -> None:
     with suppress(DocumentError, StorageError):  # whoever needs its text says what is wrong with it
         if store.memory.recover():
             store.notice(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
+    from state.stores.database.migration import ENTRIES_FILE, ENTRIES_WRITTEN
+
     meta = Meta(store.crystals.connection)
-    if count := meta.get(former_entries.WRITTEN):
-        where = store.workspace.state / former_entries.FILE
+    if count := meta.get(ENTRIES_WRITTEN):
+        where = store.workspace.state / ENTRIES_FILE
         store.notice(f"{count} entries that programs kept here are now in {where}: docs/agents.md, LangGraph's store")
-        meta.remove(former_entries.WRITTEN)
+        meta.remove(ENTRIES_WRITTEN)
     from daemon.workspace.agent_files import write_agent_files  # which are about stores
     from daemon.workspace.former_blocks import remove_blocks
 

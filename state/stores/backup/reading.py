@@ -6,6 +6,7 @@ and every row that is taken must be one that dreamd can read.
 """
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -14,8 +15,9 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
+from state.errors import StorageError
+from state.stores.backup import archive
 from state.stores.backup.archive import (
-    TABLES,
     ArchiveError,
     content_of,
     digest_of,
@@ -24,21 +26,25 @@ from state.stores.backup.archive import (
     write_file,
 )
 from state.stores.database.connection import (
-    SCHEMA_VERSION,
     explained,
     from_text,
-    make_schema,
+    normalised,
     open_database,
+    things,
     unlike_schema,
 )
 from state.stores.database.copies import is_damage
+from state.stores.database.migration import FORMER, make_schema
+from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.database.table import is_moment, layouts_of
+from state.stores.database.tables import TABLES
 from state.stores.disk.disk import LONGEST_FILE, opened
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.erasing.intent import UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
 
+_COLUMN = re.compile("[a-z_]+")
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
 _MAX_FILES = 100_000  # some ten years of a dream every hour
@@ -71,7 +77,7 @@ def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
 @contextmanager
 def open_archive(path: Path) -> Iterator[tuple[sqlite3.Connection, datetime]]:
     """Open an archive and yield it with its time, once all of it was read and is whole."""
-    with open_foreign(path, TABLES) as source:
+    with open_foreign(path, archive.TABLES) as source:
         found = source.execute("SELECT at, sha256 FROM manifest LIMIT 2").fetchall()
         if len(found) != 1:
             raise refused("its manifest is no row")
@@ -117,8 +123,7 @@ def open_foreign(path: Path, more: Mapping[str, str]) -> Iterator[sqlite3.Connec
                 raise ArchiveError(newer, "upgrade, then import it")
             if version < 1:
                 raise refused("it has no schema of dreamd's")
-            if unlike_schema(source, version, more):
-                raise refused(f"its tables are not those of schema {version}")
+            _require_tables(source, version, more)
             for (result,) in source.execute("PRAGMA quick_check(1)"):
                 if result != "ok":
                     raise refused(f"it is damaged: {result}")
@@ -129,6 +134,17 @@ def open_foreign(path: Path, more: Mapping[str, str]) -> Iterator[sqlite3.Connec
         if not is_damage(error):
             raise explained(error, path) from error
         raise refused(str(error)) from error
+
+
+def _require_tables(source: sqlite3.Connection, version: int, more: Mapping[str, str]) -> None:
+    """Return if these are the tables of the current schema and `more`; of an older schema rows are read by name."""
+    wrong = bool(unlike_schema(source, more))
+    if version < SCHEMA_VERSION:
+        found = things(source)
+        wrong = "crystals" not in layouts_of(source)
+        wrong |= any(found.get(name) != normalised(statement) for name, statement in more.items())
+    if wrong:
+        raise refused(f"its tables are not those of schema {version}")
 
 
 def _require_form(path: Path) -> None:
@@ -146,26 +162,42 @@ def _require_form(path: Path) -> None:
 
 def rebuild(source: sqlite3.Connection, target: Path) -> int:
     """Make state.db of the rows of a foreign one, and migrate it; return how many transcripts are left out."""
-    version = int(source.execute("PRAGMA user_version").fetchone()[0])
     with making(target) as made:
-        make_schema(made, version)
         made.execute("BEGIN")
-        for table in layouts_of(made).values():
-            columns = ", ".join(table.columns)
-            places = ", ".join("?" for _ in table.columns)
-            rows = source.execute(f"SELECT {columns} FROM {table.name}")
-            made.executemany(f"INSERT INTO {table.name} ({columns}) VALUES ({places})", rows)
+        _take_rows(source, made)
         made.execute("COMMIT")
-        for fault in faults(made):
+    try:
+        connection = open_database(target)
+    except StorageError as error:  # rows that fit into no table
+        if not isinstance(error.__cause__, sqlite3.IntegrityError):
+            raise
+        raise refused(str(error.__cause__)) from error
+    with closing(connection):
+        for fault in faults(connection):
             raise refused(fault)
-        each_full_text(made, "rebuild")
-    with closing(open_database(target)) as connection:
+        each_full_text(connection, "rebuild")
         if is_unfinished(connection):
             raise refused(f"{UNFINISHED} where it comes from")
         files = [str(row[0]) for row in connection.execute("SELECT file FROM watermarks")]
         foreign = [(file,) for file in files if not _is_inside(file)]
         connection.executemany("DELETE FROM watermarks WHERE file = ?", foreign)
         return len(foreign)
+
+
+def _take_rows(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
+    """Copy the rows of dreamd's tables; those of an older schema into bare tables, which a migration reads."""
+    version = int(source.execute("PRAGMA user_version").fetchone()[0])
+    if is_current := version == SCHEMA_VERSION:
+        make_schema(made)
+    for table in layouts_of(source).values():
+        if table.name in TABLES or (table.name in FORMER and not is_current):
+            columns = ", ".join(f'"{name}"' for name in table.columns if _COLUMN.fullmatch(name))
+            if not is_current:
+                made.execute(f"CREATE TABLE {table.name} ({columns})")
+            places = ", ".join("?" * (columns.count(",") + 1))
+            rows = source.execute(f"SELECT {columns} FROM {table.name}")
+            made.executemany(f"INSERT INTO {table.name} ({columns}) VALUES ({places})", rows)
+    made.execute(f"PRAGMA user_version = {version}")
 
 
 @contextmanager

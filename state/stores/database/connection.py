@@ -2,7 +2,7 @@
 
 SQLite in WAL mode with `synchronous=FULL`: what a call has committed survives the loss of power. Times are kept
 as ISO 8601 text in UTC with microseconds, so that they sort as text. The schema carries a version
-(`PRAGMA user_version`); each step of `MIGRATIONS` brings a database from one version to the next.
+(`PRAGMA user_version`); `migration` brings a database of an older one to this one.
 """
 
 import errno
@@ -18,29 +18,8 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from state.crystals.crystal import faded_at
 from state.errors import StorageError
-from state.stores.database.former_entries import ENTRIES, NO_ENTRIES, write_entries
-from state.stores.database.schema import (
-    ACCOUNTS,
-    COMPARISONS,
-    DIGESTS,
-    FILING,
-    HEARD,
-    INDEX,
-    LOOKUPS,
-    MEMORIES,
-    NAMED,
-    NO_RECALLS,
-    NOTES,
-    RECALLS,
-    REVIEWS,
-    SUPERSESSIONS,
-    TEXTS,
-    UNTIL,
-    WORDS,
-)
-from state.stores.database.session_schema import COLD_WORDS, COUNTS, EVENTS_STAY, FORGETTING, ITEM_ROWS, SESSIONS
+from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
@@ -52,31 +31,6 @@ _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 # The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
-MIGRATIONS: tuple[str, ...] = (
-    MEMORIES,
-    COMPARISONS,
-    SESSIONS,
-    FORGETTING,
-    LOOKUPS,
-    SUPERSESSIONS + RECALLS + REVIEWS,
-    COUNTS,
-    FILING,
-    ACCOUNTS,
-    ENTRIES,
-    HEARD,
-    NAMED,
-    INDEX,
-    TEXTS,
-    NOTES,
-    ITEM_ROWS,
-    DIGESTS,
-    UNTIL,
-    NO_ENTRIES,
-    NO_RECALLS,
-)
-SCHEMA_VERSION = len(MIGRATIONS)
-# What a new database has beside the declared tables.
-_UNDECLARED = (WORDS, COLD_WORDS, EVENTS_STAY)
 _MOST_THINGS = 1_000
 _COMMENT = re.compile(r"--[^\n]*")
 _PUNCTUATION = re.compile(r"\s*([(),])\s*")
@@ -113,12 +67,13 @@ def open_database(path: Path) -> sqlite3.Connection:
             _use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("PRAGMA foreign_keys = ON")
             if path.name == DATABASE and 0 < version < SCHEMA_VERSION:
                 from state.stores.database.copies import make_copy
 
                 make_copy(path, Disk(path.parent))
-            _migrate(connection, version)
+            if version < SCHEMA_VERSION:
+                _bring_up(connection)
+            connection.execute("PRAGMA foreign_keys = ON")
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise explained(error, path) from error
         stack.pop_all()
@@ -197,7 +152,7 @@ def memory_database() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")
-    _migrate(connection, 0)
+    _bring_up(connection)
     return connection
 
 
@@ -287,14 +242,13 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     return int(version)
 
 
-def unlike_schema(connection: sqlite3.Connection, version: int, more: Mapping[str, str] | None = None) -> list[str]:
-    """Return the names of tables, indexes and the like that differ from this version's; all of them for no version.
+def unlike_schema(connection: sqlite3.Connection, more: Mapping[str, str] | None = None) -> list[str]:
+    """Return the names of tables, indexes and the like that differ from the current schema's.
 
     `more` are the statements of further tables, by name, that are to be there.
     """
     found = things(connection)
-    ours = made_by(version) if 1 <= version <= SCHEMA_VERSION else {}
-    made = {**ours, **{name: normalised(statement) for name, statement in (more or {}).items()}}
+    made = {**_made(), **{name: normalised(statement) for name, statement in (more or {}).items()}}
     # How the tables below a word index are written down is up to the SQLite that made them.
     return sorted(name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name)))
 
@@ -324,72 +278,23 @@ def normalised(statement: str) -> str:
 
 
 @cache
-def made_by(version: int) -> Mapping[str, str]:
-    """Return what `things` returns for a new database of this schema version."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        make_schema(connection, version)
+def _made() -> Mapping[str, str]:
+    """Return what `things` returns for a new database."""
+    with closing(memory_database()) as connection:
         return things(connection)
 
 
-def make_schema(connection: sqlite3.Connection, version: int) -> None:
-    """Give an empty database the schema that this version had. Raises ValueError for one that there never was."""
-    if not 1 <= version <= SCHEMA_VERSION:
-        raise ValueError(f"there is no schema {version}")
-    _migrate(connection, 0, version)
-
-
-def _migrate(connection: sqlite3.Connection, version: int, wanted: int = SCHEMA_VERSION) -> None:
-    if not version and wanted == SCHEMA_VERSION:
-        version = _make(connection)
-    if version < wanted:
-        from state.text.words import normalise  # who opens a current database needs no words
-
-        connection.create_function("faded_at", 5, _faded_at, deterministic=True)
-        connection.create_function("normalised", 1, normalise, deterministic=True)
-    for number in range(version, wanted):
-        with transaction(connection):
-            # Another process may have migrated while this one waited for the write lock.
-            if int(connection.execute("PRAGMA user_version").fetchone()[0]) > number:
-                continue
-            if MIGRATIONS[number] is NO_ENTRIES:
-                write_entries(connection)
-            for statement in _statements(MIGRATIONS[number]):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number + 1}")
-
-
-def _make(connection: sqlite3.Connection) -> int:
-    """Give a new database the current schema, unless another process was faster; return the version it has."""
-    from state.stores.database.tables import TABLES  # who opens an existing database need not know them all
+def _bring_up(connection: sqlite3.Connection) -> None:
+    """Give the database the current schema, unless another process was faster."""
+    # Who opens a current database need not know all tables.
+    from state.stores.database.migration import make_schema, migrate
 
     with transaction(connection):
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if not version:
-            for table in TABLES.values():
-                for statement in table.ddl():
-                    connection.execute(statement)
-            for statement in _statements("".join(_UNDECLARED)):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    return version or SCHEMA_VERSION
-
-
-def _faded_at(
-    importance: float, accesses: int, valence: float, created_at: str, accessed_at: str | None
-) -> str | None:
-    since = from_text(accessed_at or created_at)
-    moment = faded_at(importance, accesses, valence, since)
-    return to_text(moment) if moment else None
-
-
-def _statements(script: str) -> Iterator[str]:
-    # executescript() would commit the transaction that makes a migration all or nothing.
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+            make_schema(connection)
+        elif version < SCHEMA_VERSION:
+            migrate(connection, version)
 
 
 @contextmanager

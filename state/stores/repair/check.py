@@ -12,8 +12,9 @@ from state.crystals.crystal import Origin, crystal_digest
 from state.errors import DreamdError, StorageError
 from state.forgetting.cutting import Cut
 from state.sessions.policies import policy_of
-from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated, things, unlike_schema
+from state.stores.database.connection import explained, open_unmigrated, things, unlike_schema
 from state.stores.database.copies import is_damage
+from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.database.table import Column, Kind, Layout, Rule, Value, is_moment, layouts_of
 from state.stores.database.tables import REST, content_of
 from state.stores.sessions.rows import SPAN
@@ -52,7 +53,7 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if "crystals" not in found:
         yield "is another program's database"
         return
-    if version > SCHEMA_VERSION and unlike_schema(connection, SCHEMA_VERSION):
+    if version > SCHEMA_VERSION and unlike_schema(connection):
         raise StorageError(
             f"state.db was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})", "upgrade"
         )
@@ -60,7 +61,9 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if not 1 <= version <= SCHEMA_VERSION:
         yield f"{WRONG_SCHEMA} {version}"
         return
-    if wrong := unlike_schema(connection, version):
+    if version < SCHEMA_VERSION:
+        return  # its rows are read when they are brought into the tables of this one
+    if wrong := unlike_schema(connection):
         yield f"its schema is not ours: {', '.join(wrong[:_MOST])}"
         return
     yield from _faults_of_rows(connection)
@@ -93,7 +96,7 @@ def _is_meta(row: Mapping[str, Value]) -> bool:
 def _is_crystal(row: Mapping[str, Value]) -> bool:
     if row["origin"] is None:  # a damaged page may hold it all the same
         return False
-    origin, text, digest = Origin(str(row["origin"])), str(row["text"]), str(row.get("digest", row["id"]))
+    origin, text, digest = Origin(str(row["origin"])), str(row["text"]), str(row["digest"])
     own = {crystal_digest(origin, text), crystal_digest(origin, text, str(row["speaker"]))}
     return digest in own or digest.startswith(REST)
 

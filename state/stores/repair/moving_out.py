@@ -18,6 +18,7 @@ from pathlib import Path
 
 from state.errors import StorageError
 from state.stores.database.connection import open_unmigrated, unlike_schema
+from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.disk import Disk, below
 from state.stores.disk.lock import acquire
 from state.stores.disk.places import Place, write_id, write_place
@@ -92,7 +93,9 @@ def _require_plain(old: Workspace) -> None:
     with suppress(sqlite3.Error):  # damaged: told, and repaired, where it will lie
         if old.database.exists():
             with open_unmigrated(old.database) as connection:
-                wrong = unlike_schema(connection, int(connection.execute("PRAGMA user_version").fetchone()[0]))
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+                # Of an older one nothing but the rows of its tables is taken.
+                wrong = unlike_schema(connection) if version == SCHEMA_VERSION else []
             if wrong:  # the folder was open to others: a trigger does more than it was asked for
                 what = f"{old.database}: its schema is not ours ({', '.join(wrong)!r:.60})"
                 raise StorageError(what, "move it away, and the rest moves out of the folder")

@@ -26,6 +26,7 @@ from state.errors import NothingToDoError, StorageError
 from state.scratch import Note
 from state.stores.database.connection import open_database
 from state.stores.database.copies import KEPT, copies_of, found_damaged
+from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
 from tests.support.breaking import DAMAGE, WORDS_ONLY, Chance, assert_works, content
@@ -33,6 +34,7 @@ from tests.support.faults import Fault, FaultySystem, Unsynced
 from tests.support.forgettable import SECRET, little
 from tests.support.long_variants import variants
 from tests.support.notes import pending_notes
+from tests.support.older import OLDER, older_schema
 from tests.support.running import Caller
 
 _PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
@@ -277,17 +279,15 @@ def test_dreams_go_on_when_the_owner_deleted_much_since_the_copy(
 
 
 def test_a_migration_copies_first(tmp_path: Path) -> None:
-    from state.stores.database.connection import SCHEMA_VERSION, make_schema
-
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        make_schema(connection, SCHEMA_VERSION - 1)
+        older_schema(connection, OLDER[-1])
         connection.execute("INSERT INTO meta VALUES ('name', 'of old')")
     with closing(open_database(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
     (copy,) = copies_of(path)
     with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION - 1
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == OLDER[-1]
         assert connection.execute("SELECT value FROM meta").fetchall() == [("of old",)]
     with closing(open_database(path)):
         assert copies_of(path) == [copy]

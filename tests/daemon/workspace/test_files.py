@@ -17,8 +17,8 @@ from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.errors import StorageError
 from state.scratch import Note
 from state.stores.database.connection import open_database
-from state.stores.database.former_entries import WRITTEN
 from state.stores.database.meta import Meta
+from state.stores.database.migration import ENTRIES_WRITTEN
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Ledger
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_told_each_time_and_read_when_it_can(workspace: W
 
 def test_an_owner_is_told_once_where_the_entries_of_programs_are(workspace: Workspace) -> None:
     with open_exclusive(workspace, Config(), "test") as store:
-        Meta(store.crystals.connection).put(WRITTEN, "2")
+        Meta(store.crystals.connection).put(ENTRIES_WRITTEN, "2")
     for told in (1, 0):
         with open_exclusive(workspace, Config(), "test") as store:
             assert sum(str(workspace.state / "entries.json") in one for one in store.notices) == told

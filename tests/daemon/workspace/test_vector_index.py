@@ -30,9 +30,10 @@ from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import LATEST
 from state.stores.crystals.vectors import MODEL, carry_over, index_state, put_index_state
-from state.stores.database.connection import make_schema, open_database, to_text
+from state.stores.database.connection import open_database, to_text
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.in_memory import BagOfWords
+from tests.support.older import older_schema
 
 WIDTH = 16
 COUNT = 1_200
@@ -199,7 +200,7 @@ def _of_schema_12(workspace: Workspace, count: int) -> None:
     """A state.db as an earlier dreamd left it: with the vectors, and files of them in another folder."""
     texts = [f"House {number} was repaired" for number in range(count)]
     with closing(sqlite3.connect(workspace.database, isolation_level=None)) as connection:
-        make_schema(connection, 12)
+        older_schema(connection, 12)
         connection.execute("INSERT INTO meta VALUES (?, ?)", (MODEL, EMBEDDER.name))
         for key, (text, vector) in enumerate(zip(texts, EMBEDDER.embed(texts), strict=True), 1):
             connection.execute(

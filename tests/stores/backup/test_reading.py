@@ -20,13 +20,14 @@ from state.crystals.crystal import Origin, crystal_digest
 from state.errors import DreamdError, UsageError
 from state.stores.backup.archive import TABLES, ArchiveError, digest_of, place
 from state.stores.backup.reading import open_foreign, rebuild, unpack
-from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, open_database, to_text
-from state.stores.database.schema import DIGESTS
+from state.stores.database.connection import open_database, to_text, unlike_schema
+from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import contained, init_workspace
 from tests.support.archives import Importer, changed, unsealed
 from tests.support.lived import everything
 from tests.support.long_variants import examples
+from tests.support.older import OLDER, older_schema
 from tests.support.working import AT
 
 HALF_FORGOTTEN = '{"targets": [["tea"]], "cut": "sentences", "crystals": [], "keywords": [], "rows": []}'
@@ -85,7 +86,7 @@ def test_a_view_or_a_virtual_table_in_the_place_of_a_table_is_never_asked(
 def test_other_versions_and_another_programs_database_are_refused(
     archive: Path, importer: Importer, tmp_path: Path
 ) -> None:
-    for version, said in ((99, "schema 99"), (0, "no schema"), (-7, "no schema"), (1, "not those of schema 1")):
+    for version, said in ((99, "schema 99"), (0, "no schema"), (-7, "no schema")):
         importer.refuses(changed(archive, tmp_path / "x.db", f"PRAGMA user_version = {version}"), said)
     assert "upgrade" in importer.refuses(changed(archive, tmp_path / "x.db", "PRAGMA user_version = 99"))
     other = tmp_path / "other.db"
@@ -332,30 +333,51 @@ def test_what_was_read_outside_the_workspace_is_nobodys_here(archive: Path, tmp_
     assert b"/etc/passwd" not in database.read_bytes()
 
 
-@pytest.mark.full
-def test_every_older_schema_is_brought_to_this_one(importer: Importer, tmp_path: Path) -> None:
-    for version in range(1, SCHEMA_VERSION + 1):
-        old = tmp_path / f"{version}.db"
-        with closing(sqlite3.connect(old)) as connection:
-            connection.create_function("faded_at", 5, lambda *_: None, deterministic=True)
-            connection.create_function("normalised", 1, str, deterministic=True)
-            for script in (*MIGRATIONS[:version], *TABLES.values()):
-                connection.executescript(script)
-            connection.execute(
-                "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
-                " VALUES (?, 'the harbour wall', 'scratch', 'general', 0.7, 'agent', 'activated', ?)",
-                (crystal_digest(Origin.SCRATCH, "the harbour wall"), to_text(AT)),
-            )
-            if version > MIGRATIONS.index(DIGESTS):
-                connection.execute("UPDATE crystals SET digest = id")
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'to_embed'").fetchone():
-                connection.execute("INSERT INTO to_embed (crystal) SELECT key FROM crystals")
-            connection.execute(f"PRAGMA user_version = {version}")
-            connection.execute("INSERT INTO manifest VALUES (?, '', ?)", (to_text(AT), digest_of(connection)))
-            connection.commit()
-        there = importer.folder / str(version)
-        assert import_archive(old, there).crystals == 1
-        with closing(open_database(open_workspace(there).database)) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
-            found = connection.execute("SELECT rowid FROM words WHERE words MATCH 'harbour'").fetchall()
-            assert len(found) == 1
+@pytest.mark.parametrize("version", OLDER)
+def test_every_older_schema_is_brought_to_this_one(importer: Importer, tmp_path: Path, version: int) -> None:
+    old = tmp_path / "old.db"
+    with closing(sqlite3.connect(old, isolation_level=None)) as connection:
+        older_schema(connection, version)
+        for statement in TABLES.values():
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
+            " VALUES (?, 'the harbour wall', 'scratch', 'general', 0.7, 'agent', 'activated', ?)",
+            (crystal_digest(Origin.SCRATCH, "the harbour wall"), to_text(AT)),
+        )
+        if version > 16:
+            connection.execute("UPDATE crystals SET digest = id")
+        # Nothing of what a foreign file says is ever carried out.
+        connection.execute("CREATE TRIGGER hostile AFTER UPDATE ON crystals BEGIN DELETE FROM crystals; END")
+        connection.execute("INSERT INTO manifest VALUES (?, '', ?)", (to_text(AT), digest_of(connection)))
+    there = importer.folder / "there"
+    assert import_archive(old, there).crystals == 1
+    with closing(open_database(open_workspace(there).database)) as connection:
+        assert unlike_schema(connection) == []
+        assert len(connection.execute("SELECT rowid FROM words WHERE words MATCH 'harbour'").fetchall()) == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("INSERT INTO crystals (text) VALUES ('a text with nothing else')", "NOT NULL"),
+        ("DROP TABLE crystals", "its tables are not those of schema 10"),
+        ("DROP TABLE lines; CREATE VIEW lines AS SELECT * FROM crystals", ""),
+        ("INSERT INTO skills VALUES (7, x'00', 'y', 'z', 3)", "skills hold what they cannot hold"),
+    ],
+)
+def test_an_older_archive_of_other_rows_is_refused(
+    importer: Importer, tmp_path: Path, statement: str, said: str
+) -> None:
+    old = tmp_path / "old.db"
+    with closing(sqlite3.connect(old, isolation_level=None)) as connection:
+        older_schema(connection, 10)
+        bare = (
+            "CREATE TABLE bare AS SELECT * FROM crystals; DROP TABLE crystals; ALTER TABLE bare RENAME TO crystals;"
+        )
+        connection.executescript(f"{bare} {'; '.join(TABLES.values())}; {statement}")
+        connection.execute("INSERT INTO manifest VALUES (?, '', ?)", (to_text(AT), digest_of(connection)))
+    if said:
+        importer.refuses(old, said)
+    else:
+        assert import_archive(old, importer.folder / "there").crystals == 0

@@ -23,6 +23,7 @@ from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 from tests.state.sessions.items import item
 from tests.support.in_memory import trial
+from tests.support.older import older_schema
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 SECRET = "the vault code is 4711"
@@ -227,9 +228,7 @@ def test_a_database_that_is_none_or_is_not_there_hides_nothing(tmp_path: Path) -
 
 def _version_3(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.create_function("faded_at", 5, lambda *_: "2027-01-01T00:00:00.000000+00:00")
-        for number in (1, 2, 3):
-            connection.executescript((HERE / f"version_{number}.sql").read_text(encoding="utf-8"))
+        older_schema(connection, 3)
         connection.execute(
             "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
             " VALUES ('00', 'an old memory', 'scratch', 'fact', .5, 'agent', 'generated', ?)",
@@ -240,7 +239,6 @@ def _version_3(path: Path) -> None:
         # As that version buried "never again" with this salt.
         digest = "fce29c459fdc8383d995c48359fe7911ffa112c4bad1608a12f34026643f25a0"
         connection.execute("INSERT INTO forgotten VALUES (?, ?)", (digest, to_text(AT)))
-        connection.execute("PRAGMA user_version = 3")
 
 
 def test_a_database_of_version_3_forgets_on_and_more(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.stores import utc_now
 from state.scratch import HEADER, Note, parse_notes, render_note
-from state.stores.database.connection import make_schema
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.committing import opened
 from tests.support.long_variants import examples, fewer
 from tests.support.notes import AT, consumed, pending_notes, shown_notes
+from tests.support.older import older_schema
 from tests.support.stepping import killed
 
 LATE = "- late, by a plain append\n"
@@ -61,7 +61,7 @@ def lived(folder: Path) -> Workspace:
     segment(workspace, 4, "", entry("six waits"))
     workspace.scratch.write_text(f"{HEADER}\n\n{entry('seven is new')}- eight, by hand\n")
     with closing(sqlite3.connect(workspace.database)) as connection:
-        make_schema(connection, 10)
+        older_schema(connection, 10)
     return workspace
 
 
