@@ -17,7 +17,6 @@ from daemon.config.settings import Config, ModelSection
 from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
-from daemon.dream.snapshot import MAX_WORKING
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.upkeep.forget import forget
@@ -27,7 +26,7 @@ from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Origin
 from state.dream import Reason
-from state.errors import NotFoundError, NothingToDoError
+from state.errors import NothingToDoError
 from state.scratch import Note
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
@@ -127,18 +126,6 @@ def test_a_pass_hands_it_over_as_well_and_it_is_found_before_any_dream(store: St
     assert consolidate(store, utc_now()).working == 0
 
 
-def test_a_promoted_memory_is_a_crystal_with_provenance_and_is_dreamt_once(store: Store) -> None:
-    id_ = said(store, "The ferry to Bergen leaves at six", "chat", importance=0.8)
-    record = sessions.promote(store, "chat", id_, utc_now())
-    said(store, "The ferry to Bergen leaves at six", "other", importance=0.8)
-    sessions.close_session(store, "other", utc_now())
-    sessions.close_session(store, "chat", utc_now())
-    outcome = dreamt(store)
-    assert outcome.dream.dreamt == (record.crystal_id,)
-    assert [place.session for place in store.crystals.sources(record.crystal_id)] == ["chat", "other"]
-    assert document(store).count("The ferry to Bergen leaves at six") == 1
-
-
 def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) -> None:
     with ScriptedModel(good) as model, asking(tmp_path / "w", model) as store:
         said(store, "I am looking for the lost key", "open", importance=0.9)
@@ -169,17 +156,6 @@ def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) ->
         assert sessions.export(store, "open").count == 4  # the dream took nothing from it
 
 
-def test_of_many_that_are_open_the_most_important_reach_the_model(tmp_path: Path) -> None:
-    with ScriptedModel(good) as model, asking(tmp_path / "w", model) as store:
-        for number in range(30):
-            said(store, f"Thought {number:02}", f"s{number % 3}", importance=number / 30)
-        noted(store, "The cat is called Miez")
-        dreamt(store)
-        rows = [row for row in prompt_of(model.requests[0]).split("\n") if row.startswith("W")]
-        assert len(rows) == MAX_WORKING
-        assert [row.split()[-1] for row in rows[:2]] == ['29"', '28"']
-
-
 def test_what_is_promoted_expired_or_hidden_is_not_on_the_mind(store: Store) -> None:
     sessions.promote(store, "s", said(store, "promoted"), utc_now())
     said(store, "hidden", "h")
@@ -204,14 +180,6 @@ def test_an_operation_may_rest_on_what_is_open(tmp_path: Path) -> None:
         assert "Ada is looking for the lost key" in document(store)
 
 
-def test_without_a_model_nothing_that_is_open_is_written_down(store: Store) -> None:
-    said(store, "I decided that the key is lost for good", importance=0.95)
-    noted(store, "The cat is called Miez")
-    dreamt(store)
-    assert "Miez" in document(store)
-    assert "lost for good" not in document(store)
-
-
 def test_going_back_to_a_version_makes_it_input_again(store: Store) -> None:
     noted(store, "The cat is called Miez")
     dreamt(store)
@@ -224,16 +192,6 @@ def test_going_back_to_a_version_makes_it_input_again(store: Store) -> None:
     assert new_input(store) == 1
     dreamt(store)
     assert "The archive moves to Bergen" in document(store)
-
-
-def test_what_was_put_back_into_its_session_and_left_again_is_one_memory(store: Store) -> None:
-    id_ = said(store, "The archive moves to Bergen", importance=0.8)
-    sessions.clear_session(store, "s", utc_now())
-    dreamt(store)
-    sessions.restore(store, "s", id_, utc_now())
-    sessions.clear_session(store, "s", utc_now())
-    assert sessions.hand_over(store, utc_now()) == 0
-    assert new_input(store) == 0
 
 
 @pytest.mark.parametrize("text", ["The safe's number is on the back of the clock", f"The token {SECRET} is old"])
@@ -269,18 +227,6 @@ def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: St
     assert sessions.waiting_count(store) == 100  # beyond that they are not counted
     assert sessions.hand_over(store, utc_now()) == 1
     assert found(store, "but this")[0][0] == "but this"
-
-
-def test_a_note_that_was_forgotten_alone_is_nothing_to_dream_of(store: Store) -> None:
-    noted(store, "The cat is called Miez")
-    dreamt(store)
-    said(store, "never again")
-    sessions.forget(store, "s", "oldest", utc_now(), "hard", confirm=True)
-    noted(store, "never again")
-    with pytest.raises(NothingToDoError):
-        dreamt(store)
-    assert "never again" not in document(store)
-    assert store.crystals.count() == 1
 
 
 def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> None:
@@ -342,36 +288,6 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
         assert [event.reason for event in sessions.session_events(store, "s") if event.action == "purged"] == ["id"]
         forget(store, ForgetRequest(text), utc_now())
         assert text not in document(store)
-
-
-@pytest.mark.parametrize("leaving", [sessions.clear_session, sessions.close_session])
-def test_what_has_left_is_forgotten_hard_by_its_id(store: Store, leaving: Any) -> None:
-    id_ = said(store, "The safe's number is on the back of the clock", importance=0.9)
-    leaving(store, "s", utc_now())
-    sessions.hand_over(store, utc_now())
-    assert store.crystals.count() == 1
-    with pytest.raises(NotFoundError, match="memory_recall"):
-        sessions.forget(store, "s", f"id:{id_}", utc_now())  # softly is for the set
-    assert sessions.forget(store, "s", f"id:{id_}", utc_now(), "hard", confirm=True).forgotten == (id_,)
-    assert sessions.recall(store, "s", "", utc_now()).count == 0
-    assert store.crystals.count() == 0
-    with pytest.raises(NotFoundError):
-        sessions.restore(store, "s", id_, utc_now())
-
-
-def test_what_nobody_needed_stays_in_the_archive_and_is_found_there_when_it_is_asked_for(store: Store) -> None:
-    said(store, "The kettle hums in the kitchen", priority="low")
-    said(store, "The kettle is due for descaling", priority="high")
-    used = said(store, "The kettle was read of often")
-    for _ in range(4):
-        sessions.get(store, "s", used, utc_now())
-    hidden = said(store, "The kettle is forgotten", priority="critical")
-    sessions.forget(store, "s", f"id:{hidden}", utc_now())
-    sessions.close_session(store, "s", utc_now())
-    assert sessions.waiting_count(store) == sessions.hand_over(store, utc_now()) == 2
-    hits = {hit.crystal.text for hit in store.searcher().search("kettle", utc_now()).hits}
-    assert hits == {"The kettle is due for descaling", "The kettle was read of often"}
-    assert sessions.recall(store, "s", "kettle", utc_now()).count == 4
 
 
 def test_a_search_asks_the_archive_only_when_it_is_told_to(tmp_path: Path) -> None:

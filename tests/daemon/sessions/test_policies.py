@@ -134,23 +134,6 @@ def test_bounded_a_new_item_may_be_its_own_victim_and_is_not_lost(store: Store) 
     ]
 
 
-def test_the_step_of_a_session_is_the_highest_that_it_was_given(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "bounded")
-    sessions.memorize(store, "s", sessions.Draft("a", step_index=7), AT)
-    sessions.memorize(store, "s", sessions.Draft("c", step_index=3), AT)
-    assert sessions.stats(store, "s", AT).step == 7
-
-
-def test_the_step_of_a_bounded_session_goes_on_by_itself(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "bounded", {"step_ttl": 3, "max_items": 5})
-    for number in range(6):
-        made = sessions.memorize(store, "s", sessions.Draft(f"thought {number}", importance=0.5), AT)
-    assert (made.memory.step_index, sessions.stats(store, "s", AT).step) == (6, 6)
-    assert [(one.content, one.reason) for one in made.evicted] == [("thought 0", "capacity_exceeded_expired")]
-    sessions.session_open(store, "t", AT)
-    assert sessions.memorize(store, "t", sessions.Draft("of no step"), AT).memory.step_index == 0
-
-
 def test_the_importance_of_a_memory_can_be_changed(store: Store) -> None:
     sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 10})
     ids = [add(store, text, importance=0.5, token_count=4) for text in ("first", "second")]
@@ -160,19 +143,6 @@ def test_the_importance_of_a_memory_can_be_changed(store: Store) -> None:
     assert ("reassessed", "") in deeds(store)
     with pytest.raises(UsageError, match=r"importance: 1\.5: input should be less than or equal to 1"):
         sessions.reassess(store, "s", ids[0], 1.5, AT)
-
-
-def test_forgetting_softly_hides_and_still_counts(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "bounded", {"max_items": 3})
-    for text, importance in (("a", 0.9), ("b", 0.5), ("c", 0.2)):
-        sessions.memorize(store, "s", sessions.Draft(text, importance=importance), AT)
-    done = sessions.forget(store, "s", "oldest", AT)
-    assert (done.mode, len(done.forgotten), done.count) == ("soft", 1, 3)
-    assert contents(sessions.remember(store, "s", AT)) == ["b", "c"]
-    assert sessions.summarize(store, "s", AT).summary == "[1] b\n[2] c"
-    assert sessions.context(store, "s", AT, "important").context == "b\n\nc"
-    made = sessions.memorize(store, "s", sessions.Draft("d"), AT)
-    assert [(one.content, one.reason) for one in made.evicted] == [("a", "forgotten")]  # protected or not
 
 
 @pytest.mark.parametrize(
@@ -208,38 +178,3 @@ def test_a_policy_without_a_time_to_live_neither_expires_nor_extends(store: Stor
         with pytest.raises(UsageError, match="hybrid"):
             change(store, "s", id_, AT)
     assert sessions.get(store, "s", id_, AT + 10_000 * HOUR).expires_at is None
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("policy", ["ttl", "budget", "hybrid", "bounded"])
-def test_a_restored_item_says_what_it_said_and_is_found_again(store: Store, policy: str) -> None:
-    sessions.session_open(store, "s", AT, policy)
-    content = "Zeile eins\n\ttab „Anführung“ 東京都 🦓 \x00 Ende "
-    id_ = add(store, content, tags=["t"], metadata={"k": "v"}, agent_id="a", source="tool", importance=0.42)
-    before = everything(store)[0]
-    sessions.clear_session(store, "s", AT + MINUTE)
-    assert contents(sessions.recall(store, "s", "東京", AT)) == [content]
-    if policy == "hybrid":
-        assert held(store) == [content]
-    back = sessions.restore(store, "s", id_, AT + 30 * HOUR)
-    assert (back.restored, back.count, back.memory.content) == (True, 1, content)
-    after = everything(store)[0]
-    for name in (
-        "id",
-        "seq",
-        "content",
-        "tags",
-        "metadata",
-        "agent_id",
-        "source",
-        "importance",
-        "created_at",
-        "access_count",
-    ):
-        assert getattr(after, name) == getattr(before, name)
-    assert contents(sessions.search(store, "s", AT + 30 * HOUR, "ANFÜHRUNG")) == [content]
-    if policy == "ttl":
-        assert after.expires_at == AT + 34 * HOUR  # it lives as a new one does
-    unchanged = written(store)
-    assert sessions.restore(store, "s", id_, AT + 31 * HOUR).restored
-    assert written(store) == unchanged

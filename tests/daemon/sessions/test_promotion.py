@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -20,9 +19,7 @@ from tests.support.working import (
     add,
     contents,
     deeds,
-    everything,
     unredacted,
-    working,
     written,
 )
 
@@ -59,14 +56,6 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     (listed,) = sessions.list_promoted(store, "user").memories
     assert (listed.promoted_to_id, listed.promoted_at) == (record.id, AT + HOUR)
     assert [hit.crystal.text for hit in store.searcher().search("important info", AT).hits] == ["Important info"]
-
-
-def test_promoting_again_gives_the_same_record_and_writes_nothing(store: Store) -> None:
-    id_ = add(store, "once")
-    record = sessions.promote(store, "s", id_, AT)
-    before = written(store)
-    assert sessions.promote(store, "s", id_, AT + HOUR) == record
-    assert written(store) == before
 
 
 def test_one_content_of_two_sessions_is_one_crystal_met_twice(store: Store) -> None:
@@ -144,43 +133,6 @@ def test_a_secret_is_replaced_before_it_is_stored(store: Store) -> None:
     assert sessions.promote(store, "s", id_, AT).content == item.content
 
 
-def test_a_relation_may_hold_a_secret_too(store: Store) -> None:
-    id_ = add(store, "harmless")
-    with unredacted(store):
-        sessions.relation_add(store, "s", id_, "uses", "vault", AT, {"key": SECRET})
-    with pytest.raises(UsageError, match="secret"):
-        sessions.promote(store, "s", id_, AT)
-
-
-def test_an_eligible_secret_goes_to_the_cold_archive_when_its_time_is_over(store: Store) -> None:
-    with unredacted(store):
-        add(store, f"the token {SECRET}", priority="critical")
-    done = sessions.maintain(store, AT + 24 * HOUR)
-    assert (done.promoted, done.refused, done.archived) == (0, 1, 1)
-    (item,) = everything(store)
-    assert item.state_reason.startswith("it holds a secret (")
-    assert sessions.recall(store, "s", "token", AT + 24 * HOUR).count == 1
-    assert store.crystals.count() == 0
-
-
-def test_at_the_soft_limit_a_secret_goes_to_the_cold_archive_instead(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 3, "hard_limit": 9, "batch_size": 2})
-    with unredacted(store):
-        add(store, f"the token {SECRET}"), add(store, "plain")
-    made = sessions.add(store, "s", sessions.Draft("third", "low"), AT)
-    assert [(one.action, one.reason.split(" (")[0]) for one in made.evicted] == [
-        ("archive", "it holds a secret"),
-        ("promote", "soft_limit"),
-    ]
-    assert contents(sessions.recall(store, "s", "token", AT)) == [f"the token {SECRET}"]
-    assert [hit.crystal.text for hit in store.searcher().search("plain", AT).hits] == ["plain"]
-
-
-def test_without_redaction_nothing_is_a_secret(tmp_path: Path) -> None:
-    with working(tmp_path / "w", redact=False) as store:
-        assert sessions.promote(store, "s", add(store, SECRET), AT).content == SECRET
-
-
 @pytest.mark.parametrize(
     ("source", "trust"),
     [
@@ -223,19 +175,6 @@ def test_an_automatic_promotion_that_fails_is_tried_at_the_next_look_and_done_on
     assert [action for action, _ in deeds(store)] == ["opened", "added", "promoted", "left"]
 
 
-def test_one_crystal_that_cannot_be_written_does_not_keep_the_others(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 4, "hard_limit": 9})
-    for text in ("one", "bad", "two"):
-        add(store, text)
-    with crystals_failing(store, "NEW.text = 'bad'"):
-        add(store, "three")
-        assert store.crystals.count() == 3
-        assert contents(sessions.export(store, "s"))[0] == "bad"
-    assert sessions.sweep(store, "s", AT).promoted == 0  # there is room
-    add(store, "four"), add(store, "five"), add(store, "six")
-    assert store.crystals.count() == 7
-
-
 def soft_limited(store: Store) -> str:
     """The id of a memory that left at the soft limit, as a crystal: with a tag, metadata and a relation."""
     sessions.session_open(store, "s", AT, "budget", {"soft_limit": 2, "hard_limit": 9, "batch_size": 1})
@@ -264,32 +203,3 @@ def test_what_a_soft_limit_promoted_is_read_as_it_was(store: Store) -> None:
             (id_, ("travel",), {"k": "v"}, 1)
         ]
     assert contents(sessions.list_memories(store, "s", AT, include_promoted=True)) == ["next"]  # it is not in the set
-
-
-def test_what_a_soft_limit_promoted_is_found_by_its_tags_and_can_come_back(store: Store) -> None:
-    id_ = soft_limited(store)
-    assert [hit.crystal.context for hit in store.searcher().search("travel", AT).hits] == ["travel"]
-    sessions.clear_session(store, "s", AT)  # else it would be the oldest of a full set, and leave again
-    assert sessions.restore(store, "s", id_, AT).memory.tags == ("travel",)
-    assert held_of(store) == [id_]
-
-
-def held_of(store: Store) -> list[str]:
-    return [one.id for one in sessions.list_memories(store, "s", AT, include_promoted=True).memories]
-
-
-def test_a_relation_that_is_added_after_the_promotion_is_on_the_record(store: Store) -> None:
-    kept, left = add(store, "kept", session="t"), soft_limited(store)
-    for session, id_ in (("t", kept), ("s", left)):
-        sessions.promote(store, session, id_, AT)
-        sessions.relation_add(store, session, id_, "after", "it", AT)
-        relations = sessions.promote(store, session, id_, AT).relations
-        assert ("after", "it") in [(one.relation_type, one.target_element_id) for one in relations]
-
-
-def test_the_importance_at_the_promotion_is_of_the_sessions_own_lifetime(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "ttl", {"ttl_seconds": {"medium": 600}})
-    id_ = add(store, "half over")
-    scored = sessions.get(store, "s", id_, AT + 5 * MINUTE).importance_score
-    record = sessions.promote(store, "s", id_, AT + 5 * MINUTE)
-    assert record.metadata["importance_at_promotion"] == f"{scored:g}"

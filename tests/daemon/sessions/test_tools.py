@@ -10,7 +10,7 @@ from daemon.sessions import answers as values
 from daemon.workspace.stores import Store
 from state.errors import ExpiredError, NotFoundError, UsageError
 from state.sessions.page import Wanted
-from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, undreamt, written
+from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, undreamt, written
 
 LIFE = {"low": 1, "medium": 4, "high": 12, "critical": 24}
 MICROSECOND = timedelta(microseconds=1)
@@ -46,13 +46,6 @@ def test_the_priority_says_how_long_it_lives_to_the_microsecond(store: Store, pr
     with pytest.raises(ExpiredError, match="expired"):
         sessions.get(store, "s", id_, end)
     assert sessions.get(store, "s", id_, end - MICROSECOND).access_count == 2  # the refused one was not counted
-
-
-def test_of_one_second_the_second_and_third_that_begin_alike_are_numbered(store: Store) -> None:
-    name = "working_memory_s-the same beginning o_20241222-150000"
-    ids = [add(store, f"the same beginning of {n}") for n in range(4)]
-    assert ids == [name, f"{name}-2", f"{name}-3", f"{name}-4"]
-    assert add(store, "the same beginning of 5", now=AT + SECOND) == name.replace("150000", "150001")
 
 
 @pytest.mark.parametrize(
@@ -96,25 +89,6 @@ def test_get_counts_and_scores_and_nothing_else_does(store: Store) -> None:
     assert sessions.get(store, "s", other, AT).access_count == 2
 
 
-@pytest.mark.parametrize(("priority", "enough"), [("low", 10), ("medium", 15), ("high", 20)])
-def test_an_access_more_than_the_priority_asks_for_makes_it_a_crystal(
-    store: Store, priority: str, enough: int
-) -> None:
-    # The score must not reach .8 before: the item is old, and short.
-    id_ = add(store, "used", priority=priority)
-    now = AT + LIFE[priority] * HOUR * 0.4
-    if priority == "high":
-        now = AT + 5.9 * HOUR
-    for count in range(2, enough):
-        got = sessions.get(store, "s", id_, now)
-        assert (got.access_count, got.promoted_to_id) == (count, None)
-    assert sessions.list_pending(store, "s", now).count == 0
-    got = sessions.get(store, "s", id_, now)
-    assert got.promoted_to_id == f"memory_promoted_{id_}_{now:%Y%m%d-%H%M%S}"
-    assert (got.promoted_at, got.promotion_reason) == (now, "auto")
-    assert ("promoted", "access_count") in deeds(store)
-
-
 def test_a_new_critical_memory_is_pending_and_is_promoted_at_its_first_get(store: Store) -> None:
     id_ = add(store, "the database password rotates on Fridays", priority="critical")
     assert contents(sessions.list_pending(store, "s", AT)) == ["the database password rotates on Fridays"]
@@ -136,18 +110,6 @@ def test_list_goes_by_age_and_hides_what_is_expired_or_promoted(store: Store) ->
     shown = sessions.list_memories(store, "s", late, include_expired=True, include_promoted=True)
     assert contents(shown) == ["a", "b", "promoted", "short", "later"]
     assert shown.count == 5
-
-
-def test_active_and_expired_make_up_the_total_and_promoted_and_pending_are_among_them(store: Store) -> None:
-    add(store, "expires", priority="low")
-    sessions.promote(store, "s", add(store, "promoted"), AT)
-    add(store, "pending", priority="critical")
-    sessions.get(store, "s", add(store, "read", priority="high"), AT)
-    found = sessions.stats(store, "s", AT + HOUR)
-    assert (found.total_count, found.active_count, found.expired_count) == (4, 3, 1)
-    assert (found.promoted_count, found.pending_promotion) == (1, 1)
-    assert found.by_priority == {"low": 1, "medium": 1, "high": 1, "critical": 1}
-    assert found.avg_access_count == 1.25
 
 
 def test_expire_waits_for_the_cleanup_and_extend_revives_until_then(store: Store) -> None:
@@ -183,18 +145,6 @@ def test_what_was_cleaned_is_in_the_cold_archive_and_cannot_be_extended(store: S
     assert contents(sessions.recall(store, "s", "zebra", AT + HOUR)) == ["a note about zebras"]
 
 
-def test_a_cleared_session_is_empty_and_can_be_used_at_once(store: Store) -> None:
-    sessions.promote(store, "s", add(store, "kept for good"), AT)
-    add(store, "left")
-    done = sessions.clear_session(store, "s", AT)
-    assert (done.success, done.message, done.archived) == (True, "Session cleared: s", 2)
-    assert sessions.stats(store, "s", AT).total_count == 0
-    assert store.crystals.count() == 1
-    assert sorted(contents(sessions.recall(store, "s", "", AT))) == ["kept for good", "left"]
-    add(store, "new")
-    assert contents(sessions.list_memories(store, "s", AT)) == ["new"]
-
-
 def test_search_ignores_case_and_its_relevance_is_the_published_sum(store: Store) -> None:
     early = add(store, "Meeting NOTES from the standup", priority="high", tags=["standup"])
     add(store, "what the meeting notes said", priority="low", tags=["Standup"])
@@ -212,14 +162,6 @@ def test_search_ignores_case_and_its_relevance_is_the_published_sum(store: Store
     assert tagged.memories[0].relevance_score == pytest.approx(0.6 + 0.04 + 0.2 * first.importance_score, abs=1e-6)
     assert contents(sessions.search(store, "s", AT, "notes", priority="low")) == ["what the meeting notes said"]
     assert sessions.search(store, "s", AT, "notes", tags=["nobody's"]).count == 0
-
-
-def test_search_hides_expired_and_promoted_unless_asked(store: Store) -> None:
-    add(store, "one", priority="low")
-    sessions.promote(store, "s", add(store, "two"), AT)
-    assert contents(sessions.search(store, "s", AT + HOUR)) == []
-    assert contents(sessions.search(store, "s", AT + HOUR, include_expired=True)) == ["one"]
-    assert contents(sessions.search(store, "s", AT + HOUR, include_promoted=True)) == ["two"]
 
 
 def test_an_id_of_another_session_is_not_found(store: Store) -> None:
@@ -286,15 +228,6 @@ def test_closing_hands_over_what_was_open_and_an_item_opens_it_again(store: Stor
     assert (summary.policy, summary.closed_at, summary.count) == ("budget", None, 1)
     with pytest.raises(NotFoundError):
         sessions.close_session(store, "never", AT)
-
-
-def test_the_list_says_what_fits_and_when_something_happened_last(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "bounded", {"max_items": 3, "max_tokens": 100})
-    (summary,) = sessions.session_list(store).items
-    assert (summary.max_items, summary.max_tokens, summary.last_active_at) == (3, 100, AT)
-    add(store, "one", now=AT + MINUTE)
-    (summary,) = sessions.session_list(store).items
-    assert (summary.count, summary.last_active_at) == (1, AT + MINUTE)
 
 
 def test_nothing_is_written_when_something_is_refused(store: Store) -> None:

@@ -3,7 +3,6 @@
 import multiprocessing
 from contextlib import closing
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -12,7 +11,6 @@ from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import Store, open_owned
 from daemon.workspace.vector_index import Embedding, Index
-from state.errors import DreamdError
 from state.sessions.item import State
 from state.stores.vectors.embedder import Unavailable
 from tests.support.working import AT, everything, working
@@ -74,27 +72,3 @@ def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) ->
             case "bounded":
                 assert len(held) <= 20
                 assert tokens <= 100
-
-
-def test_eight_threads_in_a_hundred_sessions(tmp_path: Path) -> None:
-    root = init_workspace(tmp_path / "w").root
-    refused: list[DreamdError] = []
-
-    def work(thread: int) -> None:
-        with closing(opened(root)) as store:
-            for number in range(100):
-                try:
-                    sessions.add(store, f"session {number}", sessions.Draft(f"{thread} {number}", "low"), AT)
-                except DreamdError as error:
-                    refused.append(error)
-
-    threads = [Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert refused == []
-    with working(root) as store:
-        found = sessions.session_list(store).items
-        assert [one.count for one in found] == [8] * 100
-        assert all(sessions.export(store, one.session_id).count == 8 for one in found)

@@ -3,16 +3,14 @@
 import json
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from state.errors import NotFoundError, UnsupportedInstructionError, UsageError
+from state.errors import UsageError
 from state.sessions.checks import checked_text
 from state.sessions.item import WEIGHTS, Item, after, promoted_id, score, tokens_of, working_id
-from state.sessions.page import Wanted, page
 from state.sessions.policies import POLICIES, Bounded, policy_of, settings_of
-from state.sessions.selection import context_of, is_about, meant, relevance, standing, summary_of
+from state.sessions.selection import context_of, is_about, relevance, standing, summary_of
 from state.text.chunks import tokens
 from state.text.words import content_terms
 from tests.state.sessions.items import START, item, seqs
@@ -69,13 +67,6 @@ def test_content_is_taken_as_it_is_or_refused(text: str) -> None:
         assert text.encode()
 
 
-@given(TEXTS)
-def test_an_instruction_is_understood_or_refused(text: str) -> None:
-    with pytest.raises((UnsupportedInstructionError, NotFoundError)) as refused:
-        meant(text, [], "soft")
-    assert str(refused.value).isprintable()
-
-
 @given(st.sampled_from(list(POLICIES)), st.dictionaries(KEYS, ANYTHING, max_size=4))
 @example("ttl", {"ttl_seconds": {"\x1f": None}})
 @example("ttl", {"ttl_seconds": {"\u2028" * 200: None}})
@@ -106,13 +97,6 @@ def test_a_score_is_between_0_and_1_and_six_places_long(
         assert scored == round(scored, 6)
 
 
-@given(st.integers(1, 30), st.integers(0, 30), st.floats(0, 1e6), st.floats(0, 1e6))
-def test_a_score_falls_with_age_and_rises_with_use(accesses: int, more: int, one: float, other: float) -> None:
-    first, last = sorted((one, other))
-    assert score(accesses, first, "low", 9) >= score(accesses, last, "low", 9)
-    assert score(accesses + more, first, "low", 9) >= score(accesses, first, "low", 9)
-
-
 @given(MOMENTS, st.floats(-1e15, 1e15))
 def test_moments_stay_on_the_calendar(moment: datetime, seconds: float) -> None:
     moved = after(moment, seconds)
@@ -124,19 +108,6 @@ def test_what_holds_the_query_is_relevant_and_nothing_else(contents: list[str], 
     found = {one.seq: relevant for one in held(contents) if (relevant := relevance(one, query)) is not None}
     assert set(found) == {seq for seq, text in enumerate(contents) if query.casefold() in text.casefold()}
     assert all(0 <= relevant <= 1 for relevant in found.values())
-
-
-@given(st.lists(st.text(max_size=3), max_size=9, unique=True), st.integers(1, 4))
-def test_the_pages_of_a_list_together_are_the_list(ids: list[str], limit: int) -> None:
-    ids, read, cursor = [id_ for id_ in ids if id_], list[str](), ""
-    while True:
-        part = page(ids, Wanted(limit, cursor), str, str)
-        assert len(part.items) <= limit
-        read += part.items
-        if part.next_cursor is None:
-            break
-        cursor = part.next_cursor
-    assert read == ids
 
 
 WORDS = st.sampled_from(
