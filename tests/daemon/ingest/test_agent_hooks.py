@@ -14,7 +14,7 @@ import pytest
 
 from daemon.config.paths import program
 from daemon.config.settings import SourcesSection
-from daemon.ingest.agent_hooks import Hook, link, parse_hook
+from daemon.ingest.agent_hooks import link, parse_hook
 from daemon.workspace.adoption import dream_log, init_workspace
 from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
@@ -35,22 +35,6 @@ def chat(tmp_path: Path) -> Path:
     path.parent.mkdir()
     path.write_text("Ada: I prefer tea\n")
     return path
-
-
-def test_of_all_that_a_hook_is_told_event_and_transcript_count() -> None:
-    said = {"session_id": "x", "hook_event_name": "SessionEnd", "transcript_path": "/a/b.jsonl", "reason": "other"}
-    hook = parse_hook(json.dumps(said).encode())
-    assert hook == Hook("SessionEnd", Path("/a/b.jsonl"))
-    assert hook.ends_session
-    compact = parse_hook(b'{"hook_event_name": "PreCompact", "transcript_path": null}')
-    assert compact == Hook("PreCompact", None)
-    assert not compact.ends_session
-
-
-def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/ada")
-    said = b'{"hook_event_name": "Stop", "transcript_path": "~/.claude/x.jsonl"}'
-    assert parse_hook(said).transcript == Path("/home/ada/.claude/x.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -103,11 +87,6 @@ def test_a_transcript_that_is_where_dreams_look_already_needs_no_link(here: Work
 def test_a_link_that_nothing_would_find_is_told(here: Workspace, chat: Path, globs: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match=r"sources\.transcripts does not find .* add 'transcripts/\*\*/\*' to it"):
         link(here, chat, globs)
-
-
-def test_a_folder_is_no_transcript(here: Workspace, chat: Path) -> None:
-    with pytest.raises(UsageError, match="is no file"):
-        link(here, chat.parent, GLOBS)
 
 
 @pytest.mark.parametrize(
@@ -199,9 +178,3 @@ def test_a_hook_loads_little(here: Workspace, chat: Path) -> None:
         [sys.executable, "-c", script, here.root], input=said.encode(), capture_output=True, check=True
     )
     assert not {"pydantic", "yaml", "argparse", "rich", "subprocess", "sqlite3"} & {*ended.stdout.decode().split()}
-
-
-def test_without_a_path_and_without_a_hook_there_is_nothing_to_read(here: Workspace) -> None:
-    ended = process("ingest", DREAMD_WORKSPACE=str(here.root))
-    assert (ended.status, ended.out) == (2, "")
-    assert "name the files or folders" in ended.err

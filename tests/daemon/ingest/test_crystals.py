@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from daemon.ingest.formats.turn import Turn
 from daemon.ingest.turn_crystals import crystals_of
 from state.crystals.crystal import Kind, Origin, Source
-from state.secrets.policy import Redaction
 from state.trust import Trust
 
 TURN = Turn(
@@ -29,19 +28,9 @@ def test_a_crystal_keeps_speaker_date_session_position_and_source() -> None:
     assert str(crystal.source) == "a.jsonl:4@dddddddddddd"
 
 
-def test_the_same_turn_read_twice_is_the_same_crystal() -> None:
-    first, second = crystals_of([TURN, replace(TURN, position=9, session="s2")])
-    assert first.digest == second.digest
-
-
 def test_a_block_of_a_document_has_its_headings_as_context() -> None:
     (crystal,) = crystals_of([replace(TURN, speaker="", heading="Project > Setup")])
     assert crystal.context == "Project > Setup, 8 May 2023"
-
-
-def test_names_keep_their_capitals() -> None:
-    (crystal,) = crystals_of([replace(TURN, speaker="WebFetch", trust=Trust.WEB)])
-    assert crystal.context == "WebFetch, 8 May 2023"
 
 
 def test_a_secret_is_gone_before_the_text_is_cut() -> None:
@@ -52,13 +41,3 @@ def test_a_secret_is_gone_before_the_text_is_cut() -> None:
     assert not any("x9Qx9Q" in crystal.text for crystal in crystals)
     assert any("[redacted: password]" in crystal.text for crystal in crystals)
     assert {crystal.position for crystal in crystals} == {3}
-
-
-def test_a_tool_call_weighs_little() -> None:
-    (crystal,) = crystals_of([replace(TURN, text="Bash: remember that I prefer tabs", trust=Trust.AGENT, call=True)])
-    assert (crystal.kind, crystal.importance) == (Kind.EPISODE, 0.2)
-
-
-def test_an_allowed_string_stays() -> None:
-    (crystal,) = crystals_of([replace(TURN, text="the demo password is hunter2")], Redaction(allow=("hunter2",)))
-    assert crystal.text == "the demo password is hunter2"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.ingest.existing_memory import ExistingMemory, Kind, belonging, existing_memory, slug
+from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory, slug
 from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
 from tests.support.existing_memory import Home, git
@@ -35,10 +35,6 @@ def names(home: Home, **environment: str) -> list[tuple[str, list[str]]]:
         (one.kind.value, [str(path.relative_to(home.path)) for path in one.files])
         for one in found(home, **environment)
     ]
-
-
-def test_an_empty_home_has_nothing(home: Home) -> None:
-    assert found(home) == ()
 
 
 def test_each_kind_is_found_and_what_is_another_projects_is_not(home: Home) -> None:
@@ -78,13 +74,6 @@ def test_the_user_alone_says_where_claude_keeps_its_memory(home: Home) -> None:
     assert names(home) == [("memory", ["notes/MEMORY.md"])]
 
 
-@pytest.mark.parametrize("settings", ["", "no json", "[]", '{"autoMemoryDirectory": 7}', "[" * 100_000])
-def test_settings_that_cannot_be_read_say_nothing(home: Home, settings: str) -> None:
-    home.write(".claude/settings.json", settings)
-    home.write(str(home.claude_memory() / "MEMORY.md"), "- x\n")
-    assert [kind for kind, _ in names(home)] == ["memory"]
-
-
 def test_a_link_from_one_file_of_instructions_to_another_is_that_one(home: Home) -> None:
     home.write("my_shop/AGENTS.md", "The linter is called ruff here\n")
     (home.project / "CLAUDE.md").symlink_to("AGENTS.md")
@@ -110,14 +99,6 @@ def test_worktrees_share_what_was_said_in_each(home: Home) -> None:
         (Kind.MEMORY, "MEMORY.md"),
         (Kind.SESSIONS, "fix.jsonl"),
     ]
-
-
-def test_what_was_said_in_a_workspace_inside_is_not_this_ones(home: Home) -> None:
-    home.claude_session("inner", home.project / "inner", "a")
-    assert len(found(home)) == 1
-    (home.project / "inner").mkdir()
-    init_workspace(home.project / "inner", home.environment)
-    assert found(home) == ()
 
 
 def test_the_global_workspace_has_what_this_user_wrote_for_all_projects(home: Home) -> None:
@@ -168,14 +149,3 @@ def test_a_slug_has_a_hyphen_for_each_unit_that_is_no_letter_or_digit(name: str)
     made = slug(Path("/") / "a" / f"x{name}") if name else "-a-x"
     assert len(made) == len(f"/a/x{name}".encode("utf-16-le")) // 2
     assert all(sign == "-" or (sign.isascii() and sign.isalnum()) for sign in made)
-
-
-def test_a_slug_is_as_claude_code_has_it() -> None:
-    assert slug(Path("/home/chris/2_project-files/m2.x")) == "-home-chris-2-project-files-m2-x"
-
-
-def test_a_folder_belongs_to_its_nearest_workspace(home: Home) -> None:
-    belongs = belonging(workspace(home), home.environment)
-    assert belongs(str(home.project))
-    assert belongs(str(home.project / "gone" / "since"))
-    assert not any(map(belongs, ("", "relative", "/", str(home.path), "/\0", f"{home.project}2")))

@@ -2,9 +2,7 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -68,19 +66,6 @@ def test_another_store_and_another_process_know_what_was_read(store: Store, tmp_
     assert absorb_notes(store, utc_now()) == 0  # what was forgotten does not come back from the log
 
 
-def test_only_what_was_appended_is_looked_at(store: Store) -> None:
-    for number in range(50):
-        _note(store, f"note {number}")
-    absorb_notes(store, utc_now())
-    _note(store, "note 50")
-    asked: list[str] = []
-    store.crystals.connection.set_trace_callback(asked.append)
-    assert absorb_notes(store, utc_now()) == 1
-    store.crystals.connection.set_trace_callback(None)
-    known = next(one for one in asked if one.startswith("SELECT * FROM crystals WHERE id IN"))
-    assert len(re.findall(r"[0-9a-f]{32}", known)) == 1
-
-
 def test_a_note_that_grows_and_a_note_that_is_changed_are_read_again(store: Store) -> None:
     scratch = store.workspace.scratch
     _note(store, "first")
@@ -142,21 +127,6 @@ def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
     assert felt == 1
 
 
-def test_two_threads_may_write_the_log_anew_at_once(store: Store) -> None:
-    def write(number: int) -> None:
-        with owned_twice(store) as own:
-            for turn in range(10):
-                own.notes.inbox.append(Note(f"note {number}.{turn}", utc_now()))
-                absorb_notes(own, utc_now())
-                own.memory.show_notes(anew=True)
-
-    with ThreadPoolExecutor(3) as threads:
-        list(threads.map(write, range(3)))
-    store.memory.show_notes(anew=True)
-    shown = store.workspace.scratch.read_text(encoding="utf-8")
-    assert all(shown.count(f" note {number}.{turn}\n") == 1 for number in range(3) for turn in range(10))
-
-
 class owned_twice:  # noqa: N801 - reads as what it is
     """A second set of stores over the same workspace, as the daemon has one for what takes long."""
 
@@ -214,9 +184,3 @@ def test_a_level_that_rises_high_writes_one_note_at_that_moment(store: Store, wa
     later = now + timedelta(hours=3)
     feel(store, [Feeling.ERROR] * 3, "much later", later, later)
     assert len(_auto(store)) == 2
-
-
-def test_what_was_said_long_ago_is_felt_no_more(store: Store) -> None:
-    now = utc_now()
-    feel(store, [Feeling.ERROR] * 3, BAD, now - timedelta(hours=4), now)
-    assert _auto(store) == []

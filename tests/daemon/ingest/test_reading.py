@@ -33,31 +33,6 @@ def texts(turns: tuple[Turn, ...]) -> list[str]:
     return [turn.text for turn in turns]
 
 
-def test_each_turn_knows_its_line_position_and_session(tmp_path: Path) -> None:
-    path = written(tmp_path / "chat.jsonl", message("first") + "\n" + message("second", "assistant"))
-    reading = read_turns(path)
-    assert [(turn.source.first_line, turn.position, turn.session) for turn in reading.turns] == [
-        (1, 0, str(path)),
-        (3, 1, str(path)),
-    ]
-    assert reading.complete
-    assert reading.problems == ()
-
-
-def test_a_turn_without_a_time_has_the_time_of_the_file(tmp_path: Path) -> None:
-    assert read_turns(written(tmp_path / "chat.jsonl", message("hello"))).turns[0].at == FILE_TIME
-
-
-def test_reading_again_gives_nothing_until_the_file_grows(tmp_path: Path) -> None:
-    path = written(tmp_path / "chat.jsonl", message("first"))
-    first = read_turns(path)
-    assert read_turns(path, first.watermark).turns == ()
-    with path.open("a") as file:
-        file.write(message("second"))
-    later = read_turns(path, first.watermark)
-    assert [(turn.text, turn.position, turn.source.first_line) for turn in later.turns] == [("second", 1, 2)]
-
-
 @given(
     st.lists(st.text(st.characters(codec="utf-8"), max_size=20), max_size=12),
     st.lists(st.integers(0, 400), max_size=5),
@@ -78,17 +53,6 @@ def test_reading_in_any_pieces_gives_the_turns_of_reading_at_once(
         watermark = reading.watermark
         pieces.extend(reading.turns)
     assert tuple(pieces) == at_once
-
-
-def test_an_unfinished_last_line_waits_for_its_end(tmp_path: Path) -> None:
-    half, rest = message("second")[:12], message("second")[12:]
-    path = written(tmp_path / "chat.jsonl", message("first") + half)
-    first = read_turns(path)
-    assert texts(first.turns) == ["first"]
-    assert first.problems == ()
-    with path.open("a") as file:
-        file.write(rest)
-    assert texts(read_turns(path, first.watermark).turns) == ["second"]
 
 
 def test_a_whole_last_record_without_a_line_end_is_read_once(tmp_path: Path) -> None:
@@ -150,14 +114,6 @@ def test_a_line_longer_than_the_cap_is_skipped_and_reported(tmp_path: Path) -> N
     reading = read_turns(written(tmp_path / "chat.jsonl", message("before") + huge + message("after")))
     assert texts(reading.turns) == ["before", "after"]
     assert str(reading.problems[0]).endswith(":2: the record is longer than 8 MiB; the line is skipped")
-
-
-def test_a_large_file_is_read_in_several_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daemon.ingest.formats.records.CALL_TURNS", 7)
-    path = written(tmp_path / "chat.jsonl", "".join(message(f"turn {number}") for number in range(20)))
-    parts = list(readings(path))
-    assert [len(part.turns) for part in parts] == [7, 7, 6]
-    assert [turn.position for part in parts for turn in part.turns] == list(range(20))
 
 
 def test_a_large_document_is_read_in_several_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
