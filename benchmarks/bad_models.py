@@ -134,7 +134,7 @@ def false_rejections() -> None:
     """Print how many honest updates the checks refuse."""
     from graphs import talk
     from graphs.checks import OF_MODEL
-    from tests.graphs.honest_corpus import HONEST
+    from tests.graphs.honest import HONEST
 
     operations = refused = 0
     for honest in HONEST:

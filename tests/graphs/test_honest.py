@@ -8,9 +8,7 @@ from graphs.sheet import THIRD, TIDYING, Sheet, Told
 from state.document.document import parse, render
 from state.document.operations import Action
 from state.text.words import normalise
-from tests.graphs.honest import Honest
-from tests.graphs.honest_corpus import ADDITIONS, HONEST, LANGUAGES
-from tests.graphs.honest_reviewed import REWORDED
+from tests.graphs.honest import ADDITIONS, HONEST, LANGUAGES, REWORDED, Honest
 from tests.graphs.world import World, ports, said
 
 MOST_REFUSED, MOST_ASKING = 0.01, 0.05

@@ -19,8 +19,7 @@ from tests.support.long_variants import variants
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.notes import pending_notes
 from tests.support.planted import noted
-from tests.support.poison import POISONED, Poisoned, Trick
-from tests.support.poison.checking import ends_quotation, escapes
+from tests.support.poison import POISONED, Poisoned, Trick, ends_quotation, escapes
 from tests.support.running import Caller
 from tests.support.scripted_model import ScriptedModel
 

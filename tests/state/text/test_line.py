@@ -12,7 +12,7 @@ from state.document.document import blank, parse, render
 from state.document.pointer import parse_pointer
 from state.text.line import as_line
 from tests.support.long_variants import examples, spread
-from tests.support.poison.checking import escapes
+from tests.support.poison import escapes
 
 CORPORA = Path(__file__).parents[2] / "redteam" / "corpora"
 POISON = [

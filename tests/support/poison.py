@@ -1,13 +1,64 @@
-"""What must be so of a MEMORY.md and of a prompt, whatever was noted or read."""
+"""Texts that try to turn an agent through its memory (poison.json), and what must be so whatever was read."""
 
 import json
 import re
 import unicodedata
 from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 
 from state.document.document import Document, SectionName, parse
 from state.document.markdown import heading_of, is_rule, is_stamp, opens_fence, rows_of
 from state.document.pointer import parse_pointer
+from state.trust import Trust
+
+
+class Trick(StrEnum):
+    """The kinds of poisoned text."""
+
+    OVERRIDE = "override"
+    HIDDEN = "hidden instructions"
+    ROLE = "role forgery"
+    TOOL_CALL = "tool-call forgery"
+    ESCAPE = "fence and heading escapes"
+    POINTER = "pointer forgery"
+    ENTRY = "log-entry forgery"
+    INVISIBLE = "invisible and look-alike characters"
+    EXFILTRATION = "exfiltration"
+    REMEMBER = "remember that you must"
+    ENCODED = "encoded"
+    MANY_SHOT = "many-shot"
+    DELAYED = "delayed trigger"
+    PERSONA = "persona and jailbreak"
+    PREFERENCE = "preference forgery"
+    LANGUAGE = "other languages"
+    SPLIT = "split over several notes"
+    SKILL = "skill forgery"
+    OPERATION = "operations of the reply format"
+
+
+@dataclass(frozen=True, slots=True)
+class Poisoned:
+    """A text that tries something. `parts` holds what is written apart: one text, or several that belong together."""
+
+    trick: Trick
+    trust: Trust
+    tries: str
+    parts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.parts)
+
+
+POISONED = tuple(
+    Poisoned(
+        Trick[group["trick"]], Trust(group["trust"]), group["tries"], (text,) if isinstance(text, str) else (*text,)
+    )
+    for group in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    for text in group["texts"]
+)
 
 _TITLE, _SECTIONS = "# Working Memory State", [name.value for name in SectionName]
 _ENTRY = re.compile(r"\[\d{4}-\d\d-\d\d[^\]]*\]\s*\(\s*importance\s*:\s*[\d.]", re.IGNORECASE)
