@@ -4,13 +4,8 @@ A kind is called with the request and the number of the call, reads the prompt a
 Its docstring says in a line what it does.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from tests.support.gallery import documents, erasing, failing, lying, shapes, unreadable
-from tests.support.scripted_model import Reply
-
-Kind = Callable[[dict[str, Any], int], Reply | str | dict[str, Any]]
+from tests.support.gallery.kinds import Kind, name_of
 
 GROUPS: dict[str, tuple[Kind, ...]] = {
     "nothing to read": unreadable.KINDS,
@@ -22,7 +17,4 @@ GROUPS: dict[str, tuple[Kind, ...]] = {
 }
 KINDS: tuple[Kind, ...] = tuple(kind for kinds in GROUPS.values() for kind in kinds)
 
-
-def name_of(kind: Kind) -> str:
-    """What the kind is called in reports."""
-    return str(getattr(kind, "__name__", kind)).replace("_", " ")
+__all__ = ["GROUPS", "KINDS", "Kind", "name_of"]

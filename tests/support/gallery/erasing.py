@@ -2,130 +2,73 @@
 
 from typing import Any
 
+from tests.support.gallery.kinds import Kind, Request, add, answer, evict, lines, merge, notes, pairs, table
 from tests.support.model_characters import eroding, evicting, inputs_of, lines_of
 
 
-def _notes(request: dict[str, Any]) -> list[str]:
-    return [name for name, _, _ in inputs_of(request) if name[0] == "N"]
+def _ids(request: Request) -> list[str]:
+    return [name for name, _, _ in lines_of(request)]
 
 
-def _evict(line: str, topic: str = "things") -> dict[str, Any]:
-    return {"op": "evict", "line": line, "topic": topic, "cites": [line]}
+def _first_half(text: str) -> str:
+    return " ".join(text.split()[: len(text.split()) // 2 + 1])
 
 
-def one_line_a_dream(request: dict[str, Any], _number: int) -> dict[str, Any]:
-    """Takes one line away, the first that may be."""
-    free = [name for name, pinned, text in lines_of(request) if not pinned and "search:" not in text]
-    return {"operations": [_evict(name) for name in free[:1]], "consumed": _notes(request)}
-
-
-def twenty_evictions(request: dict[str, Any], _number: int) -> dict[str, Any]:
-    """Takes as many lines away as an answer may."""
-    free = [name for name, pinned, text in lines_of(request) if not pinned and "search:" not in text]
-    return {"operations": [_evict(name, "") for name in free[:20]], "consumed": _notes(request)}
-
-
-def evicting_the_newest(request: dict[str, Any], _number: int) -> dict[str, Any]:
-    """Takes the last ten lines away, which are the newest."""
-    free = [name for name, pinned, _ in lines_of(request) if not pinned]
-    return {"operations": [_evict(name) for name in free[-10:]], "consumed": _notes(request)}
-
-
-def evicting_pinned(request: dict[str, Any], _number: int) -> dict[str, Any]:
-    """Takes every pinned line away, and every pointer."""
-    theirs = [name for name, pinned, text in lines_of(request) if pinned or "search:" in text]
-    return {"operations": [_evict(name) for name in theirs], "consumed": _notes(request)}
-
-
-def out_and_in(request: dict[str, Any], _number: int) -> dict[str, Any]:
+def out_and_in(request: Request, _number: int) -> dict[str, Any]:
     """Takes the same five lines away and writes them again, in every dream."""
-    lines = [(name, text) for name, pinned, text in lines_of(request) if not pinned][:5]
-    operations = [_evict(name) for name, _ in lines]
-    operations += [{"op": "add", "section": "The Niche", "text": text, "cites": [name]} for name, text in lines]
-    return {"operations": operations, "consumed": _notes(request)}
+    five = [(name, text) for name, pinned, text in lines_of(request) if not pinned][:5]
+    again = [add(text, name, section="The Niche") for name, text in five]
+    return answer([*(evict(name) for name, _ in five), *again], notes(request))
 
 
-def out_and_in_by_turns(request: dict[str, Any], _number: int) -> dict[str, Any]:
+def out_and_in_by_turns(request: Request, _number: int) -> dict[str, Any]:
     """Writes five lines once more in one dream, and takes them away in the next."""
-    again = [name for name, _, text in lines_of(request) if text.endswith(" again")]
-    if again:
-        return {"operations": [_evict(name) for name in again], "consumed": _notes(request)}
-    lines = [(name, text) for name, pinned, text in lines_of(request) if not pinned and "search:" not in text][:5]
-    operations = [
-        {"op": "add", "section": "Active Context", "text": f"{text} again", "cites": [name]} for name, text in lines
-    ]
-    return {"operations": operations, "consumed": _notes(request)}
+    if again := [name for name, _, text in lines_of(request) if text.endswith(" again")]:
+        return answer([evict(name) for name in again], notes(request))
+    five = [add(f"{text} again", name, section="Active Context") for name, text in lines(request)[:5]]
+    return answer(five, notes(request))
 
 
-def everything_into_one(request: dict[str, Any], _number: int) -> dict[str, Any]:
-    """Merges every line into one."""
-    names = [name for name, _, _ in lines_of(request)]
-    merge = {
-        "op": "merge",
-        "section": "The Bond",
-        "lines": names,
-        "text": "The user has many habits.",
-        "cites": names,
-    }
-    return {"operations": [merge], "consumed": _notes(request)}
-
-
-def pairs_into_halves(request: dict[str, Any], _number: int) -> dict[str, Any]:
+def pairs_into_halves(request: Request, _number: int) -> dict[str, Any]:
     """Merges lines by twos, and keeps the first half of the words of each."""
-    lines = [(name, text) for name, pinned, text in lines_of(request) if not pinned and "search:" not in text]
-    operations = []
-    for (one, text), (other, more) in zip(lines[::2], lines[1::2], strict=False):
-        halves = [" ".join(said.split()[: len(said.split()) // 2 + 1]) for said in (text, more)]
-        operations.append(
-            {
-                "op": "merge",
-                "section": "Active Context",
-                "lines": [one, other],
-                "text": " and ".join(halves),
-                "cites": [one, other],
-            }
-        )
-    return {"operations": operations, "consumed": _notes(request)}
+    merges = [
+        merge([one, other], f"{_first_half(text)} and {_first_half(more)}")
+        for (one, text), (other, more) in pairs(request)
+    ]
+    return answer(merges, notes(request))
 
 
-def ten_into_one(request: dict[str, Any], _number: int) -> dict[str, Any]:
+def ten_into_one(request: Request, _number: int) -> dict[str, Any]:
     """Merges ten lines into a line of all their first words."""
-    lines = [(name, text) for name, pinned, text in lines_of(request) if not pinned and "search:" not in text][:10]
-    text = "; ".join(" ".join(said.split()[:4]) for _, said in lines)
-    names = [name for name, _ in lines]
-    merge = {"op": "merge", "section": "Active Context", "lines": names, "text": text, "cites": names}
-    return {"operations": [merge], "consumed": _notes(request)}
+    ten = lines(request)[:10]
+    text = "; ".join(" ".join(said.split()[:4]) for _, said in ten)
+    return answer([merge([name for name, _ in ten], text)], notes(request))
 
 
-def consuming_all(request: dict[str, Any], _number: int) -> dict[str, Any]:
-    """Says nothing, and names everything as read."""
-    return {"operations": [], "consumed": [name for name, _, _ in inputs_of(request)]}
-
-
-def consuming_the_unknown(request: dict[str, Any], _number: int) -> dict[str, Any]:
-    """Names notes as read that are not there, lines, and a thousand more."""
-    names = [name for name, _, _ in lines_of(request)]
-    return {"operations": [], "consumed": [*names, *(f"N{at}" for at in range(500, 1500)), "*", "all", ""]}
-
-
-def nothing_at_all(_request: dict[str, Any], _number: int) -> dict[str, Any]:
-    """No operations, and nothing read."""
-    return {"operations": [], "consumed": []}
-
-
-KINDS = (
-    evicting,
-    eroding,
-    one_line_a_dream,
-    twenty_evictions,
-    evicting_the_newest,
-    evicting_pinned,
-    out_and_in,
-    out_and_in_by_turns,
-    everything_into_one,
-    pairs_into_halves,
-    ten_into_one,
-    consuming_all,
-    consuming_the_unknown,
-    nothing_at_all,
-)
+KINDS: tuple[Kind, ...] = (
+    *(evicting, eroding, out_and_in, out_and_in_by_turns, pairs_into_halves, ten_into_one),
+    *table({
+        "one line a dream: Takes one line away, the first that may be.": lambda r, _: answer(
+            [evict(name) for name, _ in lines(r)[:1]], notes(r)
+        ),
+        "twenty evictions: Takes as many lines away as an answer may.": lambda r, _: answer(
+            [evict(name, "") for name, _ in lines(r)[:20]], notes(r)
+        ),
+        "evicting the newest: Takes the last ten lines away, which are the newest.": lambda r, _: answer(
+            [evict(name) for name, pinned, _ in lines_of(r) if not pinned][-10:], notes(r)
+        ),
+        "evicting pinned: Takes every pinned line away, and every pointer.": lambda r, _: answer(
+            [evict(name) for name, pinned, text in lines_of(r) if pinned or "search:" in text], notes(r)
+        ),
+        "everything into one: Merges every line into one.": lambda r, _: answer(
+            [merge(_ids(r), "The user has many habits.", "The Bond")], notes(r)
+        ),
+        "consuming all: Says nothing, and names everything as read.": lambda r, _: answer(
+            [], [name for name, _, _ in inputs_of(r)]
+        ),
+        "consuming the unknown: Names notes as read that are not there, lines, and more.": lambda r, _: answer(
+            [], [*_ids(r), *(f"N{at}" for at in range(500, 1500)), "*", "all", ""]
+        ),
+        "nothing at all: No operations, and nothing read.": lambda _r, _n: answer([], []),
+    }),
+)  # fmt: skip

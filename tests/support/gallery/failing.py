@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from tests.support.gallery.kinds import Answer, Kind, Request, table
 from tests.support.model_characters import good, wrong_ids
 from tests.support.scripted_model import Reply, error
 
@@ -17,79 +18,50 @@ def _completion(*contents: str | None, **more: Any) -> Reply:
     return Reply(body=json.dumps(body).encode())
 
 
-def free_of_charge(request: dict[str, Any], number: int) -> Reply:
-    """A good answer that cost no token."""
-    return Reply(good(request, number), usage=(0, 0))
+def _wrong(request: Request) -> str:
+    return json.dumps(wrong_ids(request, 1))
 
 
-def paid_back(request: dict[str, Any], number: int) -> Reply:
+def _first(number: int, first: Answer, then: Answer) -> Answer:
+    return first if number == 1 else then
+
+
+def paid_back(request: Request, number: int) -> Reply:
     """A good answer that cost less than nothing."""
     return Reply(good(request, number), usage=(-100_000, -100_000))
 
 
-def dear(request: dict[str, Any], _number: int) -> Reply:
-    """A useless answer that cost as much as a day."""
-    return Reply(json.dumps(wrong_ids(request, 1)), usage=(250_000, 250_000))
-
-
-def counted_in_words(request: dict[str, Any], number: int) -> Reply:
-    """A good answer whose cost is told in words."""
-    return _completion(good(request, number), usage={"prompt_tokens": "many", "completion_tokens": None})
-
-
-def several_choices(request: dict[str, Any], number: int) -> Reply:
-    """Three answers at once, the good one last."""
-    return _completion("no", json.dumps(wrong_ids(request, number)), good(request, number))
-
-
-def no_choice(request: dict[str, Any], number: int) -> Reply | str:
-    """First a completion without an answer, then one that is about something else."""
-    return _completion() if number == 1 else json.dumps(wrong_ids(request, number))
-
-
-def error_with_status_200(request: dict[str, Any], number: int) -> Reply | str:
-    """First an error that says that all is well."""
-    first = Reply(body=json.dumps({"error": {"message": "overloaded", "code": 529}}).encode())
-    return first if number == 1 else json.dumps(wrong_ids(request, number))
-
-
-def first_busy(request: dict[str, Any], number: int) -> Reply | str:
-    """The first request is one too many, and the second is answered with nonsense."""
-    return error(429, headers={"Retry-After": "0"}) if number == 1 else json.dumps(wrong_ids(request, number))
-
-
-def first_broken(request: dict[str, Any], number: int) -> Reply | str:
-    """The first request finds a server that fails."""
-    return error(500) if number == 1 else good(request, number)
-
-
-def stopping(request: dict[str, Any], number: int) -> Reply | str:
-    """The first answer stops in the middle of its body."""
-    return Reply(good(request, number), stop_after=150) if number == 1 else good(request, number)
-
-
-def bad_request(_request: dict[str, Any], _number: int) -> Reply:
-    """The request is refused for good."""
-    return error(400, "maximum context length exceeded", "context_length_exceeded")
-
-
-def no_json(request: dict[str, Any], number: int) -> Reply | str:
-    """First a body that is half a completion, then half an answer."""
-    first = Reply(body=b'{"choices": [{"message": {"content": "{\\"operations\\": [')
-    return first if number == 1 else good(request, number)[:60]
-
-
-KINDS = (
-    free_of_charge,
+_OVERLOADED = json.dumps({"error": {"message": "overloaded", "code": 529}}).encode()
+_HALF = b'{"choices": [{"message": {"content": "{\\"operations\\": ['
+KINDS: tuple[Kind, ...] = (
     paid_back,
-    dear,
-    counted_in_words,
-    several_choices,
-    no_choice,
-    error_with_status_200,
-    first_busy,
-    first_broken,
-    stopping,
-    bad_request,
-    no_json,
-)
+    *table({
+        "free of charge: A good answer that cost no token.": lambda r, n: Reply(good(r, n), usage=(0, 0)),
+        "dear: A useless answer that cost as much as a day.": lambda r, _: Reply(_wrong(r), usage=(250_000, 250_000)),
+        "counted in words: A good answer whose cost is told in words.": lambda r, n: _completion(
+            good(r, n), usage={"prompt_tokens": "many", "completion_tokens": None}
+        ),
+        "several choices: Three answers at once, the good one last.": lambda r, n: _completion(
+            "no", _wrong(r), good(r, n)
+        ),
+        "no choice: A completion without an answer, then one about something else.": lambda r, n: _first(
+            n, _completion(), _wrong(r)
+        ),
+        "error with status 200: An error that says that all is well.": lambda r, n: _first(
+            n, Reply(body=_OVERLOADED), _wrong(r)
+        ),
+        "first busy: The first request is one too many, the second is answered with nonsense.": lambda r, n: _first(
+            n, error(429, headers={"Retry-After": "0"}), _wrong(r)
+        ),
+        "first broken: The first request finds a server that fails.": lambda r, n: _first(n, error(500), good(r, n)),
+        "stopping: The first answer stops in the middle of its body.": lambda r, n: _first(
+            n, Reply(good(r, n), stop_after=150), good(r, n)
+        ),
+        "bad request: The request is refused for good.": lambda _r, _n: error(
+            400, "maximum context length exceeded", "context_length_exceeded"
+        ),
+        "no json: A body that is half a completion, then half an answer.": lambda r, n: _first(
+            n, Reply(body=_HALF), good(r, n)[:60]
+        ),
+    }),
+)  # fmt: skip

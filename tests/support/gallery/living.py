@@ -10,7 +10,7 @@ from typing import Any
 
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
-from tests.support.gallery import Kind, name_of
+from tests.support.gallery.kinds import Kind, name_of
 from tests.support.model_characters import good
 from tests.support.planted import noted
 from tests.support.scripted_model import Reply
