@@ -12,16 +12,12 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.upkeep import export_archive
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
@@ -31,73 +27,18 @@ from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.scratch import Note
-from state.stores.disk.places import all_places
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.vectors.embedder import Unavailable
-from tests.journeys.test_full_disk import filled, limited
+from tests.journeys.test_full_disk import limited
 from tests.support import archives, forked, lived
-from tests.support.copies import copy_of
 from tests.support.former_archives import FORMER, FORMER_RECORDS
 from tests.support.keeping import copied, one_line
+from tests.support.load import Load
 from tests.support.long_variants import variants
 from tests.support.running import Caller, Ended
 from tests.support.serving import Home
-
-_WRITERS = 8
-_WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
-_DID = "painted repaired sold borrowed measured lost found photographed described counted".split()
-_WHAT = "kettle bicycle piano ladder carpet fence clock stove window lamp violin compass anchor saddle".split()
-
-
-@dataclass(slots=True)
-class Agents:
-    """Eight writers of notes: by the API, over the socket, by a plain `>>`."""
-
-    home: Home
-    workspace: Workspace
-    tried: set[str] = field(default_factory=set)
-    acknowledged: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    ending: threading.Event = field(default_factory=threading.Event)
-
-    def by_api(self, text: str) -> None:
-        NoteInbox(self.workspace).append(Note(text, datetime.now(UTC)))
-
-    def over_the_socket(self, text: str) -> None:
-        self.home.client.call(self.workspace.root, working_memory_note, working_memory_note.bind(note=text))
-
-    def by_appending(self, text: str) -> None:
-        with self.workspace.scratch.open("ab", buffering=0) as log:
-            log.write(f"- {text}\n".encode())
-
-    def write(self, number: int, how: Callable[[str], None]) -> None:
-        rng, count = random.Random(number), 0
-        try:
-            while not self.ending.wait(rng.uniform(0.3, 1.5)):
-                count += 1
-                words = [rng.choice(words) for words in (_WHO, _DID, _WHAT)]
-                text = "{} {} the {}".format(*words) + f" of house {number}x{count}, marked q{count * 7919}z{number}"
-                self.tried.add(text)
-                how(text)
-                self.acknowledged.append(text)
-        except Exception as error:
-            self.wrong.append(repr(error))
-            raise
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        ways = ([self.by_api, self.by_appending, self.over_the_socket] * _WRITERS)[:_WRITERS]
-        threads = [threading.Thread(target=self.write, args=(n, how)) for n, how in enumerate(ways)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self.ending.set()
-            for thread in threads:
-                thread.join()
 
 
 @pytest.mark.full
@@ -108,20 +49,21 @@ def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int
         embeddings={"download": False},
     )
     workspace = home.workspace("first")
-    agents = Agents(home, workspace)
-    with home.serving(XDG_CACHE_HOME=str(home.folder / "no-model")) as daemon, agents.at_work():
+    load = Load(home, random.Random(7), expected=())
+    writers = [(how, workspace) for how in (load.by_appending, load.over_the_socket) * 4]
+    with home.serving(XDG_CACHE_HOME=str(home.folder / "no-model")) as daemon, load.on(*writers):
         taken = 0
         while taken < backups or not daemon.events("dream_committed"):
-            before = list(agents.acknowledged)
+            before = list(load.acknowledged.get("first", ()))
             target = home.folder / f"backup {taken}.db"
             done = home.client.call(workspace.root, export_archive, export_archive.bind(process=os.getpid()))
             Path(done.path).rename(target)
             there = open_workspace(Path(import_archive(target, home.folder / f"restored {taken}").workspace))
-            assert_clean(there, before, agents.tried)
+            assert_clean(there, before, load.tried.get("first", set()))
             shutil.rmtree(there.root)
             target.unlink()
             taken += 1
-        assert agents.wrong == []
+        assert load.wrong == []
         assert "a defect" not in daemon.log
         assert list(workspace.state.glob(".export*")) == []
 
@@ -265,49 +207,6 @@ def test_a_killed_importer_leaves_nothing_or_a_whole_workspace(archive: Path, tm
     import_archive(archive, folder / "there")
     assert list(folder.iterdir()) == [folder / "there"]
     assert lived.everything(folder / "there") == whole
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file system of 8 MiB."""
-    folder = tmp_path_factory.mktemp("small")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("this user may not mount a small file system here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@pytest.mark.full
-def test_a_full_disk_leaves_no_half_archive_and_no_half_workspace(
-    archive: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dreamd = Caller(capsys)
-    data = str(small / "data")
-    here = copy_of(archive.parent / "here", small / "here", {**os.environ, "XDG_DATA_HOME": data}).root
-    monkeypatch.setenv("XDG_DATA_HOME", data)
-    before = lived.everything(here)
-    statuses = []
-    for kibibytes in (40, 100, 300, 420, 520, 1_500):
-        ballast = filled(here, leave=kibibytes * 1024)
-        ended = dreamd("export", here, "-o", tmp_path / "x.db")
-        statuses.append(ended.status)
-        if ended.status:
-            one_line(ended, 1, "the disk is full; free some space and try again")
-            assert not (tmp_path / "x.db").exists()
-        assert lived.everything(here) == before
-        ballast.unlink()
-    assert set(statuses) == {0, 1}
-    shutil.rmtree(here)
-    here.mkdir()
-    for kibibytes in (8, 600, 1_500):
-        ballast = filled(here, leave=kibibytes * 1024)
-        one_line(dreamd("import", archive, here, "--no-daemon"), 1, "free some space and try again")
-        assert sorted(small.iterdir()) == sorted([ballast, here, small / "data"])
-        assert len(list(all_places(small / "data" / "dreamd"))) == 1  # that of the folder before
-        assert list(here.iterdir()) == []
-        ballast.unlink()
-    assert dreamd("import", archive, here, "--no-daemon").status == 0
 
 
 def test_a_limit_on_the_size_of_files_leaves_nothing_either(archive: Path, tmp_path: Path) -> None:

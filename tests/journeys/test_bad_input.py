@@ -18,27 +18,15 @@ from state.scratch import HEADER, decode, parse_notes
 from tests.support.keeping import (
     KNOWN,
     PENDING,
-    copied,
     crystals,
     one_line,
     pending,
     refused,
-    remembering,
     works_again,
 )
 from tests.support.running import Caller, Ended, process
 
 NOISE = random.Random(7).randbytes(4_000) + b"\n"
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return remembering(tmp_path_factory.mktemp("origin") / "here")
-
-
-@pytest.fixture
-def here(origin: Path, tmp_path: Path) -> Path:
-    return copied(origin, tmp_path / "here")
 
 
 def unprivileged(*words: str | Path) -> Ended:
@@ -105,15 +93,6 @@ def test_a_memory_that_cannot_be_read_stops_the_dream_and_nothing_else(
     document.rmdir() if document.is_dir() else document.unlink()
     document.write_bytes(good)
     works_again(dreamd, here, PENDING, "written meanwhile")
-
-
-def test_what_cannot_be_read_at_all_is_a_problem_of_the_status(dreamd: Caller, here: Path) -> None:
-    folder_instead(here / "MEMORY.md")
-    (problem,) = dreamd("status", here, "--json").json["problems"]
-    assert problem["what"] == f"{here / 'MEMORY.md'}: a folder stands where a file should be"
-    assert problem["advice"] == "move it away"
-    folder_instead(here / "memory" / "scratch.md")
-    assert len(dreamd("status", here, "--json").json["problems"]) == 2
 
 
 def test_in_another_users_folder_no_change_of_modes_is_advised(tmp_path: Path) -> None:

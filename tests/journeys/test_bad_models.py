@@ -3,9 +3,8 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,37 +13,11 @@ from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
 from tests.support.gallery import KINDS, Kind, failing, living, name_of
 from tests.support.long_variants import spread, variants
-from tests.support.planted import LINES, NEWS, copied, lost, planted
+from tests.support.planted import LINES, NEWS, lost
 from tests.support.running import Caller
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn
 
 Serve = Callable[[Script], ScriptedModel]
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return planted(tmp_path_factory.mktemp("planted") / "agent")
-
-
-@pytest.fixture
-def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
-    return copied(origin, tmp_path / "agent")
-
-
-@pytest.fixture
-def serve(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    servers: list[ScriptedModel] = []
-
-    def start(script: Script) -> ScriptedModel:
-        servers.append(ScriptedModel(script).__enter__())
-        monkeypatch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
-        monkeypatch.setenv("DREAMD_MODEL__API_BASE", servers[-1].url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.__exit__()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,27 +131,6 @@ def test_a_good_answer_after_two_bad_ones_is_told_what_was_wrong_with_them(
     assert "there is no N900" not in first
     assert "there is no N900" in second
     assert "holds no JSON object" in third
-    assert_ended(workspace, before, status=0, news=True)
-
-
-def test_two_equal_bad_answers_do_not_keep_a_good_one_from_being_asked_for(
-    workspace: Workspace, dreamd: Caller, serve: Serve
-) -> None:
-    server = serve(lambda request, number: "ok" if number < 3 else model_characters.good(request, number))
-    before = lived.document(workspace)
-    assert dreamd("dream", workspace.root).status == 0
-    assert server.count == 3
-    assert_ended(workspace, before, status=0, news=True)
-
-
-@pytest.mark.full
-def test_a_busy_provider_is_asked_again(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
-    def busy(request: dict[str, Any], number: int) -> Reply | str:
-        return error(429, headers={"Retry-After": "1"}) if number == 1 else model_characters.good(request, number)
-
-    server, before = serve(busy), lived.document(workspace)
-    assert dreamd("dream", workspace.root).status == 0
-    assert server.count == 2
     assert_ended(workspace, before, status=0, news=True)
 
 

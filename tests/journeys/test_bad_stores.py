@@ -19,21 +19,9 @@ from tests.support.keeping import (
     one_line,
     pending,
     refused,
-    remembering,
     works_again,
 )
 from tests.support.running import ROOT, Caller
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return remembering(tmp_path_factory.mktemp("origin") / "here")
-
-
-@pytest.fixture
-def here(origin: Path, tmp_path: Path) -> Path:
-    return copied(origin, tmp_path / "here")
-
 
 # -------------------------------------------------------------------- state.db
 
@@ -118,7 +106,7 @@ def test_a_state_db_of_a_later_dreamd_is_left_alone(dreamd: Caller, here: Path) 
 
 
 def test_a_state_db_of_another_workspace_costs_no_line(dreamd: Caller, here: Path, tmp_path: Path) -> None:
-    other = remembering(tmp_path / "other")
+    other = copied(here, tmp_path / "other")
     (open_workspace(other).state / "state.db").replace(open_workspace(here).state / "state.db")
     works_again(dreamd, here, PENDING)
 
@@ -132,13 +120,6 @@ def test_a_state_db_that_is_gone_is_said_and_the_copy_is_restored(dreamd: Caller
     refused(dreamd, here, ("dream", "search tea"), "state.db: ", "run 'dreamd doctor'")
     assert dreamd("doctor", here, "--repair").status == 0
     assert set(KNOWN) <= crystals_after_opening(dreamd, here)
-    works_again(dreamd, here, PENDING)
-
-
-def test_damaged_checkpoints_cost_nothing(dreamd: Caller, here: Path) -> None:
-    for file in (open_workspace(here).state / "checkpoints").glob("dreams.db*"):
-        file.unlink()
-    (open_workspace(here).state / "checkpoints" / "dreams.db").write_bytes(os.urandom(9_000))
     works_again(dreamd, here, PENDING)
 
 
@@ -225,6 +206,9 @@ def test_a_lock_file_with_anything_in_it_is_free(dreamd: Caller, here: Path) -> 
 # ------------------------------------------------- configuration and environment
 
 
+OF_A_BOOTSTRAP_TOO = (b"- dream\n- limits\n", b"dream: \xff\n", b"secrets: {allow: 7}\n")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -246,19 +230,9 @@ def test_a_configuration_that_cannot_be_meant_is_a_usage_error(
 ) -> None:
     file = tmp_path / "config.yaml"
     file.write_bytes(content)
-    one_line(dreamd("dream", here, "--config", file), 2, *words)
+    for command in ("dream", "bootstrap") if content in OF_A_BOOTSTRAP_TOO else ("dream",):
+        one_line(dreamd(command, here, "--config", file), 2, *words)
     assert pending(here) == [PENDING]
-
-
-@pytest.mark.parametrize(
-    "content", [b"- a\n", b"dream: \xff\n", b"secrets: {allow: 7}\n", b"dream: {context_window: wide}\n"]
-)
-def test_a_bootstrap_reads_what_it_needs_of_the_configuration_as_strictly(
-    dreamd: Caller, here: Path, tmp_path: Path, content: bytes
-) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_bytes(content)
-    one_line(dreamd("bootstrap", here, "--config", file), 2)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import pytest
 
-from benchmarks.big_inputs import conversation, measured, one_line, scratch
+from benchmarks.big_inputs import conversation, measured, one_line
 from daemon.ingest.formats.reading import readings
 from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
@@ -57,24 +57,6 @@ def test_a_line_without_an_end_is_named_and_what_follows_it_is_read(tmp_path: Pa
     (problem,) = [problem for reading in found for problem in reading.problems]
     assert problem.line == 1
     assert "longer than" in problem.what
-
-
-def test_a_log_of_many_lines_is_shown_without_looking_through_all_of_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = init_workspace(tmp_path / "w")
-    scratch(workspace.scratch, 20_000)
-    looked_at = []
-
-    class Counting:
-        def of(self, text: str) -> str:
-            looked_at.append(text)
-            return text
-
-    monkeypatch.setattr("daemon.cli.bootstrap.redaction", lambda *_: Counting())
-    ended = Caller(capsys)("bootstrap", workspace.root)
-    assert "19999 of the house" in ended.out
-    assert 1 < len(looked_at) < 100
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder"])

@@ -152,13 +152,11 @@ def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("when", ["at rest", "in use"])
-def test_a_database_that_is_spoilt_while_it_is_served_is_told_and_can_be_mended(home: Home, when: str) -> None:
+def test_a_database_that_is_spoilt_while_it_is_served_is_told_and_can_be_mended(home: Home) -> None:
     spoilt, fine = home.workspace("spoilt"), home.workspace("fine")
     with home.serving() as daemon:
         daemon.until(lambda: len(daemon.events("workspace_adopted")) == 2)
-        if when == "in use":
-            daemon.found(spoilt, "anything")
+        daemon.found(spoilt, "anything")  # it is in use
         for path in spoilt.state.glob("state.db*"):
             path.write_bytes(b"this is no database, " * 500)
         noted(spoilt, NOTES)
@@ -185,21 +183,3 @@ def problems(home: Home, workspace: Workspace) -> list[str]:
     except DreamdError as error:
         return [str(error)]
     return [one["what"] for one in found]
-
-
-def test_a_memory_that_is_no_text_is_a_problem_until_it_is_mended(home: Home) -> None:
-    workspace = home.workspace()
-    workspace.document.write_bytes(b"\xff\xfe\0 nothing that can be read")
-    noted(workspace, NOTES)
-    with home.serving() as daemon:
-        daemon.until(lambda: daemon.events("dream_failed"))
-        (problem,) = daemon.status(workspace).problems
-        assert "is not UTF-8" in problem.what
-        assert "move it away" in problem.advice
-        assert sorted(lived.pending(workspace)) == sorted(NOTES)
-        workspace.document.rename(workspace.root / "was MEMORY.md")
-        assert home.dreamd("dream", workspace.root).status == 0
-        assert daemon.status(workspace).problems == ()
-        daemon.terminated()
-    lived.assert_once(workspace, NOTES)
-    lived.assert_valid(workspace)

@@ -64,17 +64,6 @@ def test_dreams_come_when_there_is_a_reason(home: Home) -> None:
 
 
 @pytest.mark.full
-def test_notes_of_an_agent_whose_clock_is_ahead_do_not_wait_for_it(home: Home) -> None:
-    workspace = home.workspace()
-    with home.serving() as daemon:
-        with workspace.scratch.open("a", encoding="utf-8") as log:
-            log.write("".join(f"- [2099-01-01T00:00:00Z] (importance: 0.8) {text}\n" for text in repairs(6)))
-        daemon.until(lambda: daemon.events("dream_committed"))
-        assert reasons(daemon, workspace) == ["first breath"]
-        daemon.terminated()
-
-
-@pytest.mark.full
 def test_the_end_of_a_session_is_not_forgotten_because_the_model_was_down(home: Home) -> None:
     """Its one note is too little for any other reason."""
     home.configure(dream=SHORT)

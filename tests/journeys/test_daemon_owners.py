@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from daemon.api.operations.notes import feel_event
 from state.errors import BusyError, FencedError
 from state.signals.hormones import Feeling
-from state.stores.database.connection import open_database
 from state.stores.disk.lock import acquire, holder
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
@@ -151,30 +149,6 @@ def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_i
 
 
 @pytest.mark.full
-def test_what_a_killed_daemon_leaves_is_taken_over_at_once(home: Home) -> None:
-    workspace = home.workspace()
-    with home.serving() as first:
-        first.until_kept(workspace)
-        first.kill()
-        assert home.socket.exists()
-        assert owner(workspace) == DAEMON
-        # Without a daemon the command line does it itself, whatever the dead one has left.
-        noted(workspace, ["The cat is called Miez"])
-        assert home.dreamd("dream", workspace.root).status == 0
-        status = home.dreamd("status", "-w", workspace.root)
-        assert status.status == 0
-        assert str(first.process.pid) not in status.out
-    with home.serving() as second:
-        second.until_kept(workspace)
-        who = holder(workspace)
-        assert who is not None
-        assert who.pid == second.process.pid
-        assert second.kept(workspace)["problem"] is None
-        second.terminated()
-    lived.assert_valid(workspace)
-
-
-@pytest.mark.full
 def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_workspace_back(home: Home) -> None:
     """Its dream waits for an answer; that comes when the dream has been dreamt by hand."""
     late, workspace, other = threading.Event(), home.workspace(), home.workspace("other")
@@ -234,23 +208,3 @@ def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -
         daemon.until(lambda: owner(workspace) == DAEMON)
         assert daemon.found(workspace, "cat") == ["The cat is called Miez"]
         daemon.terminated()
-
-
-@pytest.mark.full
-def test_a_daemon_that_is_idle_when_it_loses_its_workspace_takes_it_back(home: Home) -> None:
-    workspace = home.workspace()
-    with home.serving() as daemon:
-        daemon.until_kept(workspace)
-        with closing(open_database(workspace.database)) as connection:
-            connection.execute("BEGIN IMMEDIATE")  # one that is stopped while it writes locks everybody out
-            daemon.send(signal.SIGSTOP)
-            until(daemon.is_stopped)
-            connection.execute("ROLLBACK")
-        noted(workspace, ["The cat is called Miez"])
-        assert home.dreamd("status", "-w", workspace.root).status == 0
-        assert home.dreamd("dream", workspace.root).status == 0
-        daemon.send(signal.SIGCONT)
-        daemon.until(lambda: owner(workspace) == DAEMON)
-        assert daemon.status(workspace).version == 1
-        daemon.terminated()
-    lived.assert_valid(workspace)

@@ -13,18 +13,13 @@ import pytest
 
 from daemon.workspace.adoption import open_workspace
 from tests.support.copies import copy_of
-from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
+from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, works_again
 from tests.support.notes import pending_notes
 from tests.support.running import Caller, Ended, process
 
 FULL = "the disk is full; free some space and try again"
 SIZE = 8 * 1024**2
 TURNS = 60
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return remembering(tmp_path_factory.mktemp("origin") / "here")
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +34,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def here(origin: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(remembered: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The workspace alone on the small file system, with its state."""
     subprocess.run(["find", str(small), "-mindepth", "1", "-delete"], check=True)
-    copy = copy_of(origin, small / "here", {**os.environ, "XDG_DATA_HOME": str(small / "data")})
+    copy = copy_of(remembered, small / "here", {**os.environ, "XDG_DATA_HOME": str(small / "data")})
     monkeypatch.setenv("XDG_DATA_HOME", str(small / "data"))
     return copy.root
 
@@ -118,13 +113,13 @@ def test_a_search_without_any_space_answers_or_says_so(dreamd: Caller, here: Pat
 
 @pytest.mark.full
 def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished_later(
-    dreamd: Caller, origin: Path, small: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+    dreamd: Caller, remembered: Path, small: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statuses, data = [], str(small / "data")
     subprocess.run(["rm", "-r", str(here), data], check=True)
     for kibibytes in (8, 150, 250, 300, 400, 700, 1_500):
         monkeypatch.undo()
-        here = copy_of(origin, small / f"with {kibibytes}", {**os.environ, "XDG_DATA_HOME": data}).root
+        here = copy_of(remembered, small / f"with {kibibytes}", {**os.environ, "XDG_DATA_HOME": data}).root
         monkeypatch.setenv("XDG_DATA_HOME", data)
         memory = (here / "MEMORY.md").read_bytes()
         ballast = filled(here, leave=kibibytes * 1024)
@@ -171,8 +166,10 @@ def limited(kibibytes: int, *words: str | Path) -> Ended:
     return process(*words, before=("tests.support.forked:limited", [limit]))
 
 
-def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(dreamd: Caller, origin: Path, tmp_path: Path) -> None:
-    here = copied(origin, tmp_path / "here")
+def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(
+    dreamd: Caller, remembered: Path, tmp_path: Path
+) -> None:
+    here = copied(remembered, tmp_path / "here")
     memory = (here / "MEMORY.md").read_bytes()
     with (here / "memory" / "scratch.md").open("a") as file:
         file.write(f"- {'y' * 900}\n")

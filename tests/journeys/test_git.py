@@ -52,19 +52,6 @@ def test_a_switch_to_an_older_branch_and_back(project: Repository) -> None:
     project.require_whole(HAND)
 
 
-def test_an_edit_that_is_committed_or_carried_over_stays_an_edit(project: Repository) -> None:
-    project.write(HAND)
-    project.commit("by hand")
-    project.git("branch", "other")
-    project.git("switch", "-q", "other")
-    project.delete("granite")
-    gone = project.noted.pop()
-    project.git("switch", "-q", "main")
-    project.dream_of("Releases are built on Thursdays")
-    assert set(project.lines()) == {HAND, *project.noted}
-    assert (project.deleted(), project.said()) == ({gone}, {HAND})
-
-
 def test_an_edit_that_is_committed_before_a_pull_stays_an_edit(tmp_path: Path, dreamd: Caller) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     git(tmp_path, "clone", "-q", project.root, tmp_path / "clone")
@@ -92,43 +79,6 @@ def test_what_was_forgotten_does_not_come_back_with_a_stash(tmp_path: Path, drea
     assert HAND not in project.do("search", "-w", project.root, HAND).out
 
 
-def test_an_edit_on_top_of_an_older_checkout_is_taken_alone(project: Repository) -> None:
-    project.git("switch", "-q", "-c", "later")
-    project.dream_of("Releases are built on Thursdays")
-    project.commit("later")
-    project.git("switch", "-q", "main")
-    project.write(HAND)
-    project.dream_of("The staging server listens on port 8080")
-    project.require_whole(HAND)
-
-
-def test_a_stash_and_its_pop(project: Repository) -> None:
-    project.dream_of("Releases are built on Thursdays")
-    project.write(HAND)
-    (project.root / "README").write_text("A project that goes on\n", encoding="utf-8")
-    project.git("stash", "--include-untracked")
-    assert "Thursdays" in project.told()
-    project.git("stash", "pop")
-    project.dream_of("The staging server listens on port 8080")
-    project.require_whole(HAND)
-    project.git("stash")
-    project.dream_of("Mira wants one page")
-    project.require_whole(HAND)
-
-
-@pytest.mark.parametrize("how", ["reset", "checkout", "file"])
-def test_an_old_commit_is_no_wish(project: Repository, how: str) -> None:
-    project.dream_of("Releases are built on Thursdays")
-    project.commit("later")
-    words = {"reset": ("reset", "-q", "--hard", "HEAD~1"), "checkout": ("checkout", "-q", "HEAD~1")}
-    if how != "file":
-        project.git(*words[how])
-    elif project.git("ls-files", "MEMORY.md"):
-        project.git("checkout", "-q", "HEAD~1", "--", "MEMORY.md")
-    project.dream_of("The staging server listens on port 8080")
-    project.require_whole()
-
-
 def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(tmp_path: Path, dreamd: Caller) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     with_conflict(project)
@@ -153,37 +103,22 @@ def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(tmp_pa
     project.require_whole(THEIRS)
 
 
-def test_a_conflict_that_dreamd_never_saw(tmp_path: Path, dreamd: Caller) -> None:
+@pytest.mark.parametrize("end", ["merged", "merge given up", "rebased"])
+def test_a_conflict_ends(tmp_path: Path, dreamd: Caller, end: str) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     with_conflict(project)
-    project.git("merge", "theirs", fails=True)
-    resolve(project)
-    project.git("commit", "-q", "-a", "--no-edit")
-    project.dream_of("The staging server listens on port 8080")
-    project.require_whole(THEIRS)
-
-
-def test_a_merge_that_is_given_up(tmp_path: Path, dreamd: Caller) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
-    with_conflict(project)
-    project.git("merge", "theirs", fails=True)
-    project.dream_of("The staging server listens on port 8080")
-    project.git("merge", "--abort")
+    project.git("rebase" if end == "rebased" else "merge", "theirs", fails=True)
+    if end != "merged":  # else dreamd never saw it
+        project.dream_of("The staging server listens on port 8080")
+        assert b"<<<<<<<" in project.document.read_bytes()
+    if end == "merge given up":
+        project.git("merge", "--abort")
+    else:
+        resolve(project)
+        project.git("add", "MEMORY.md")
+        project.git(*(("rebase", "--continue") if end == "rebased" else ("commit", "-q", "--no-edit")))
     project.dream_of("Mira wants one page")
-    project.require_whole()
-
-
-def test_a_rebase_with_a_conflict(tmp_path: Path, dreamd: Caller) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
-    with_conflict(project)
-    project.git("rebase", "theirs", fails=True)
-    project.dream_of("The staging server listens on port 8080")
-    assert b"<<<<<<<" in project.document.read_bytes()
-    resolve(project)
-    project.git("add", "MEMORY.md")
-    project.git("rebase", "--continue")
-    project.dream_of("Mira wants one page")
-    project.require_whole(THEIRS)
+    project.require_whole(*([] if end == "merge given up" else [THEIRS]))
 
 
 @pytest.mark.parametrize("how", ["switch", "merge"])
@@ -240,19 +175,6 @@ def test_what_a_colleague_wrote_is_a_strangers_text(tmp_path: Path, dreamd: Call
     assert THEIRS in project.lines()
 
 
-def test_a_rebase_and_a_pull_without_a_conflict(project: Repository) -> None:
-    project.git("switch", "-q", "-c", "work")
-    (project.root / "code").write_text("1\n", encoding="utf-8")
-    project.commit("work")
-    project.git("switch", "-q", "main")
-    project.dream_of("Releases are built on Thursdays")
-    project.commit("main goes on")
-    project.git("switch", "-q", "work")
-    project.git("rebase", "-q", "main")
-    project.dream_of("The staging server listens on port 8080")
-    project.require_whole()
-
-
 def test_a_worktree_has_the_same_memory(project: Repository, tmp_path: Path) -> None:
     project.git("worktree", "add", "-q", tmp_path / "tree", "-b", "tree")
     other = Repository(tmp_path / "tree", project.dreamd)
@@ -265,33 +187,6 @@ def test_a_worktree_has_the_same_memory(project: Repository, tmp_path: Path) -> 
     project.git("worktree", "remove", "--force", other.root)
     project.dream_of("Mira wants one page")
     project.require_whole()
-
-
-def test_what_dreamd_writes_is_nothing_to_git(project: Repository) -> None:
-    project.dream_of("Releases are built on Thursdays")
-    expected = " M MEMORY.md\n" if project.git("ls-files", "MEMORY.md") else ""
-    assert project.git("status", "--porcelain") == expected
-    exclude = (project.root / ".git" / "info" / "exclude").read_bytes()
-    project.do("init", project.root, "--no-daemon")
-    assert (project.root / ".git" / "info" / "exclude").read_bytes() == exclude
-
-
-def test_a_memory_that_is_tracked_already_is_not_excluded(tmp_path: Path, dreamd: Caller) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
-    project.do("init", project.root, "--no-daemon")
-    assert b"/MEMORY.md\n" not in (project.root / ".git" / "info" / "exclude").read_bytes()
-
-
-def test_a_clone_is_another_memory(project: Repository, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "-q", project.root, tmp_path / "clone")
-    clone = Repository(tmp_path / "clone", project.dreamd)
-    clone.do("init", clone.root, "--no-daemon")
-    clone.dream_of("Mira wants one page")
-    assert "Mira" not in project.told()
-    project.dream_of("Releases are built on Thursdays")
-    project.require_whole()
-    assert "Thursdays" not in clone.told()
-    assert clone.deleted() == set()
 
 
 def with_conflict(project: Repository) -> None:

@@ -6,37 +6,21 @@ import random
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from daemon.workspace.adoption import init_workspace
-from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import NoteInbox
 from tests.support import lived
 from tests.support.killing import Place, dreamd, running, until
 from tests.support.long_variants import fewer, variants
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.serving import THINGS, noted
 
 NODES = ("gather", "synthesize", "guard", "evict", "commit")
 PLACES = [Place(node, leaving=leaving) for node in NODES for leaving in (False, True)]
-THINGS = (
-    "kettle",
-    "bicycle",
-    "garden",
-    "window",
-    "piano",
-    "ladder",
-    "carpet",
-    "lamp",
-    "fence",
-    "clock",
-    "stove",
-    "door",
-)
 
 
 @pytest.fixture
@@ -51,19 +35,7 @@ def served() -> Iterator[ScriptedModel]:
 
 
 def with_model(server: ScriptedModel) -> dict[str, str]:
-    return {
-        "DREAMD_MODEL__NAME": "openai/scripted",
-        "DREAMD_MODEL__API_BASE": server.url,
-        "OPENAI_API_KEY": "sk-of-a-test",
-        "XDG_CONFIG_HOME": "/nonexistent",
-    }
-
-
-def noted(workspace: Workspace, texts: list[str]) -> list[str]:
-    inbox = NoteInbox(workspace)
-    for text in texts:
-        inbox.append(Note(text, datetime.now(UTC), 0.8))
-    return texts
+    return {**server.variables, "XDG_CONFIG_HOME": "/nonexistent"}
 
 
 @pytest.mark.full

@@ -86,14 +86,6 @@ def test_a_copy_says_which_of_two_it_may_be(dreamd: Caller, here: Path, tmp_path
     assert knows(dreamd, here)
 
 
-def test_a_worktree_shares_the_memory_of_its_repository(dreamd: Caller, here: Path, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    git(here, "worktree", "add", "--quiet", tree)
-    assert process("note", "From the worktree", folder=tree).status == 0
-    assert not (tree / ".dreamd").exists()
-    assert "From the worktree" in dreamd("bootstrap", here).out
-
-
 @pytest.mark.parametrize("kind", ["tracked", "dreamt", "planted"])
 def test_the_memory_of_a_clone_is_shown_first_and_a_stranger_s_text(
     dreamd: Caller, tmp_path: Path, kind: str

@@ -7,8 +7,6 @@ import signal
 from contextlib import closing
 from urllib.parse import urlsplit
 
-import pytest
-
 from daemon.config.registry import name_of
 from tests.support.serving import Home, until
 
@@ -66,26 +64,20 @@ def test_the_browser_of_the_person_is_started_with_the_link(home: Home) -> None:
         assert visited(seen.read_text().strip())[0] == 303
 
 
-def test_without_a_daemon_it_says_how_to_have_one(home: Home) -> None:
+def test_without_a_daemon_or_a_port_it_says_what_to_do(home: Home) -> None:
     workspace = home.workspace()
     ended = home.dreamd("open", workspace.root)
     assert ended.status == 5
     for word in ("no daemon runs", "install-service", "dreamd serve", "--once"):
         assert word in ended.err
-
-
-def test_a_daemon_without_a_port_says_what_to_set(home: Home) -> None:
-    workspace = home.workspace()
     home.configure(http={"port": 0})
     with home.serving():
         ended = home.dreamd("open", workspace.root)
-        assert ended.status == 1
-        assert "http.port" in ended.err
+        assert (ended.status, "http.port" in ended.err) == (1, True)
     assert home.dreamd("open", workspace.root, "--once").status == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT], ids=["Ctrl-C"])
-def test_once_is_a_daemon_until_it_is_interrupted(home: Home, number: signal.Signals) -> None:
+def test_once_is_a_daemon_until_it_is_interrupted(home: Home) -> None:
     workspace = home.workspace()
     home.with_port()
     with home.beginning("open", workspace.root, "--once", **NO_SCREEN) as opening:
@@ -94,6 +86,6 @@ def test_once_is_a_daemon_until_it_is_interrupted(home: Home, number: signal.Sig
         status, where, cookie = visited(url)
         assert (status, where) == (303, f"/w/{name_of(workspace.root)}/now")
         assert str(workspace.root) in shown(url, where, cookie)
-        os.kill(opening.pid, number)
+        os.kill(opening.pid, signal.SIGINT)
         assert opening.wait(60) == 0
     assert not home.socket.exists()

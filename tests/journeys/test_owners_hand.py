@@ -1,6 +1,6 @@
 """The owner edits MEMORY.md between dreams: what is deleted stays deleted, what is written stays written."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,38 +9,12 @@ import pytest
 from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
 from tests.support.committing import added, without, write
-from tests.support.planted import LINES, NEWS, copied, lost, noted, planted
+from tests.support.planted import LINES, NEWS, lost, noted
 from tests.support.running import Caller
 from tests.support.scripted_model import Script, ScriptedModel
 
 DELETED = LINES[7]
 IN_OTHER_WORDS = "Under flowerpot 8 Radia always keeps the spare key of the temple"
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return planted(tmp_path_factory.mktemp("planted") / "agent")
-
-
-@pytest.fixture
-def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
-    return copied(origin, tmp_path / "agent")
-
-
-@pytest.fixture
-def serve(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Script], ScriptedModel]]:
-    servers: list[ScriptedModel] = []
-
-    def start(script: Script) -> ScriptedModel:
-        servers.append(ScriptedModel(script).__enter__())
-        monkeypatch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
-        monkeypatch.setenv("DREAMD_MODEL__API_BASE", servers[-1].url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.__exit__()
 
 
 def tombstones(workspace: Workspace) -> list[str]:
@@ -117,26 +91,6 @@ def test_a_file_that_is_gone_is_read_from_the_last_version_and_a_notice_says_so(
     assert set(LINES) | set(NEWS) <= set(lived.lines(workspace))
     assert tombstones(workspace) == []
     lived.assert_valid(workspace)
-
-
-@pytest.mark.parametrize("content", [b"\x00\x01\x02", b"\xff\xfe\x00bad", b"# Working Memory State\n\xc3\x28\n"])
-def test_a_file_that_is_no_text_is_an_error_of_one_line_and_nothing_is_lost(
-    workspace: Workspace, dreamd: Caller, content: bytes
-) -> None:
-    text = lived.document(workspace)
-    workspace.document.write_bytes(content)
-    ended = dreamd("dream", workspace.root)
-    assert ended.status == 1
-    (row,) = [row for row in ended.err.splitlines() if row.startswith("dreamd:")]
-    assert "MEMORY.md" in row
-    assert "move it away" in row
-    assert workspace.document.read_bytes() == content
-    assert sorted(lived.pending(workspace)) == sorted(NEWS)
-    assert lived.outcomes(workspace)[-1] == "failed"
-    workspace.document.unlink()
-    assert dreamd("dream", workspace.root).status == 0
-    assert set(LINES) | set(NEWS) <= set(lived.lines(workspace))
-    assert text != lived.document(workspace)
 
 
 @pytest.mark.full

@@ -5,6 +5,10 @@ their JSON on stdin, servers with the command and the environment of the file.
 """
 
 import json
+import os
+import site
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -27,6 +31,7 @@ from tests.support.serving import PATIENCE_SECONDS, Daemon, Home, noted
 
 SESSION = "00893aaf-19fa-41d2-8238-13269b9b3ca0"
 TEA = "I prefer tea over coffee in the morning"
+OLD = "The deployment runs on port 8443"
 NOTE = "Ada prefers tea over coffee in the morning"
 MOST_OF_A_HOOK = 10_000
 # What Codex hands to a server beside `env` and `env_vars`: its DEFAULT_ENV_VARS.
@@ -117,7 +122,7 @@ def test_a_full_memory_still_fits_into_what_a_hook_may_say(me: Follower, name: s
 @pytest.mark.parametrize("name", [CLAUDE, CODEX])
 def test_at_the_end_of_a_session_its_transcript_is_read_and_dreamt_of(me: Follower, name: str) -> None:
     spoken(me, TEA)
-    noted(me.workspace, ["The deployment runs on port 8443"])
+    noted(me.workspace, [OLD])
     with me.served() as daemon:
         assert hook(me, "SessionEnd", name, reason="other") == Ended(0, "", "")
         daemon.until(lambda: dreamt(me, daemon))
@@ -161,13 +166,6 @@ def test_a_session_without_a_transcript_may_end(me: Follower) -> None:
         until_dreamt_apart(me.workspace)
     assert NOTE in me.workspace.document.read_text()
     assert links(me.workspace) == []
-
-
-def test_the_shorter_hook_only_asks_for_the_dream(me: Follower) -> None:
-    noted(me.workspace, [NOTE])
-    with me.served() as daemon:
-        assert me.shell("dreamd dream --reason session-end --no-wait").status == 0
-        daemon.until(lambda: dreamt(me, daemon))
 
 
 # ---------------------------------------------------------------- MCP servers
@@ -234,56 +232,85 @@ def test_the_server_over_http_is_asked_as_it_is_written(me: Follower) -> None:
 
 
 @pytest.mark.full
-def test_a_langgraph_agent_notes_searches_and_dreams(me: Follower) -> None:
-    noted(me.workspace, ["The deployment runs on port 8443"])
+@pytest.mark.parametrize("program", ["langgraph_agent.py", "openai_loop.py"])
+def test_a_program_with_tools_notes_searches_and_dreams(me: Follower, program: str) -> None:
+    """It begins with the memory, finds its own note, and is told of its mistake."""
+    own = program == "openai_loop.py"  # it names its tools itself, and asks over HTTP
+    note, search = ("note", "search") if own else ("working_memory_note", "memory_search")
+    noted(me.workspace, [OLD])
     script = in_turn(
-        function_call("working_memory_note", {"note": NOTE}),
-        function_call("memory_search", {"query": "what does Ada drink?"}),
-        function_call("memory_search", {"query": 7}),
-        "You prefer tea.",
-    )
-    with ScriptedModel(script) as model, me.served() as daemon:
-        ended = me.example(
-            "langgraph_agent.py", str(me.workspace.root), "What do I drink?", **_asking(model), DREAMD=str(me.program)
-        )
-        assert (ended.status, ended.out) == (0, "You prefer tea.\n"), ended.err
-        daemon.until(lambda: dreamt(me, daemon))
-    _was_told(model, NOTE, "8443", "VALIDATION_ERROR")
-    assert [tool["function"]["name"] for tool in model.requests[0]["tools"]][:2] == [
-        "working_memory_note",
-        "memory_search",
-    ]
-    assert NOTE in me.workspace.document.read_text()
-
-
-@pytest.mark.full
-def test_a_plain_loop_notes_searches_and_dreams(me: Follower) -> None:
-    noted(me.workspace, ["The deployment runs on port 8443"])
-    script = in_turn(
-        function_call("note", {"note": NOTE, "importance": 0.9}),
-        function_call("search", {"query": "what does Ada drink?"}),
-        function_call("search", {"query": 7}),
+        function_call(note, {"note": NOTE}),
+        function_call(search, {"query": "what does Ada drink?"}),
+        function_call(search, {"query": 7}),
         "You prefer tea.",
     )
     with ScriptedModel(script) as model, me.served() as daemon:
         address = f"http://127.0.0.1:{me.port}/v1/workspaces/{name_of(me.workspace.root)}"
-        ended = me.example("openai_loop.py", address, "What do I drink?", **_asking(model), DREAMD_TOKEN=me.token)
+        variables = {"DREAMD_TOKEN": me.token} if own else {"DREAMD": str(me.program)}
+        where = address if own else str(me.workspace.root)
+        ended = me.example(program, where, "What do I drink?", **_asking(model), **variables)
         assert (ended.status, ended.out) == (0, "You prefer tea.\n"), ended.err
         daemon.until(lambda: dreamt(me, daemon))
-    _was_told(model, NOTE, "8443", "VALIDATION_ERROR")
+    assert model.count == 4
+    assert OLD in model.requests[0]["messages"][0]["content"]
+    assert [tool["function"]["name"] for tool in model.requests[0]["tools"]][:2] == [note, search]
+    answers = [message["content"] for message in model.requests[-1]["messages"] if message["role"] == "tool"]
+    assert len(answers) == 3
+    assert NOTE in answers[1]
+    assert "VALIDATION_ERROR" in answers[2]
     assert NOTE in me.workspace.document.read_text()
+
+
+@pytest.mark.full
+def test_a_program_that_imports_the_client_wakes_up_looks_up_and_notes(me: Follower) -> None:
+    noted(me.workspace, [OLD])
+    without = me.example("python_client.py", str(me.workspace.root), "x", OPENAI_API_KEY="sk-of-a-test")
+    assert (without.status, "Traceback" in without.err) == (1, False)
+    assert "'dreamd serve' starts one" in without.err
+    with ScriptedModel(in_turn("At port 8443.")) as model, me.served() as daemon:
+        words = (str(me.workspace.root), "Where is the deployment?")
+        ended = me.example("python_client.py", *words, **_asking(model))
+        assert (ended.status, ended.out) == (0, "At port 8443.\n"), ended.err
+        daemon.until(lambda: daemon.status(me.workspace).last_dream)
+        assert any("At port 8443." in text for text in daemon.found(me.workspace, "the deployment"))
+    system, _ = model.requests[0]["messages"]
+    assert system["content"].count(OLD) == 2  # woken with it, and found
 
 
 def _asking(model: ScriptedModel) -> dict[str, str]:
     return {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-a-test", "AGENT_MODEL": "scripted"}
 
 
-def _was_told(model: ScriptedModel, note: str, memory: str, code: str) -> None:
-    """It began with the memory, found its own note, and was told of its mistake."""
-    assert model.count == 4
-    system, *_ = model.requests[0]["messages"]
-    assert memory in system["content"]
-    answers = [message["content"] for message in model.requests[-1]["messages"] if message["role"] == "tool"]
-    assert len(answers) == 3
-    assert note in answers[1]
-    assert code in answers[2]
+def test_langgraphs_own_store_keeps_what_an_earlier_dreamd_kept(me: Follower) -> None:
+    (recipe,) = (one for one in blocks(ROOT / "docs" / "agents.md", "python") if "SqliteStore" in one)
+    (me.home.folder / "entries.json").write_text(
+        json.dumps([
+            {"namespace": ["users", "ada"], "key": "drink", "value": {"content": "A hot beverage made of leaves"}},
+            {"namespace": ["users", "ada"], "key": "car", "value": {"content": "The garage has room for two"}},
+        ])
+    )  # fmt: skip
+    script = recipe.replace("/path/to", str(me.home.folder))
+    script += 'print([one.key for one in store.search(("users",), query="what tea does she like?")])\n'
+    paths = os.pathsep.join((str(ROOT), *site.getsitepackages()))
+    for found in (["drink", "car"], ["drink", "car"]):  # the second time from the file
+        run = subprocess.run(
+            [_loading_extensions(), "-c", script],
+            env=me.environment(PYTHONPATH=paths, XDG_CACHE_HOME=str(Path.home() / ".cache")),
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=300,
+        )
+        assert (run.returncode, run.stdout) == (0, f"{found}\n"), run.stderr
+
+
+def _loading_extensions() -> str:
+    """Return an interpreter of this version that can load SQLite's extensions: this one, or the system's."""
+    can = "import sqlite3; sqlite3.Connection.enable_load_extension"
+    for program in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        if (
+            Path(program).exists()
+            and not subprocess.run([program, "-c", can], capture_output=True, check=False).returncode
+        ):
+            return program
+    return pytest.skip("no interpreter here can load SQLite's extensions")

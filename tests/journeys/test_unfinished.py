@@ -2,7 +2,6 @@
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,18 +10,8 @@ from daemon.dream.memory import WorkspaceMemory
 from graphs.dream import Dreamer
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
-from tests.support.planted import LINES, NEWS, copied, noted, planted
+from tests.support.planted import LINES, NEWS, noted
 from tests.support.running import Caller
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return planted(tmp_path_factory.mktemp("planted") / "agent")
-
-
-@pytest.fixture
-def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
-    return copied(origin, tmp_path / "agent")
 
 
 def threads(workspace: Workspace) -> int:
@@ -61,56 +50,28 @@ def test_a_defect_in_a_node_fails_the_run_and_the_next_dream_begins_anew(
     lived.assert_once(workspace, [*LINES, *NEWS])
 
 
-def test_a_run_that_state_db_had_no_room_for_is_run_again(
-    workspace: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> Any:
-        raise sqlite3.OperationalError("database or disk is full")
+def full(*_: Any) -> Any:
+    raise sqlite3.OperationalError("database or disk is full")
 
+
+@pytest.mark.parametrize("then", ["goes on", "a version overtakes it", "a restore is cut off too"])
+def test_a_run_that_state_db_had_no_room_for_is_run_again_or_given_up(
+    workspace: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(WorkspaceMemory, "commit", full)
         ended = dreamd("dream", workspace.root)
-    assert ended.status == 1
-    assert "disk is full" in ended.err
+    assert (ended.status, "disk is full" in ended.err) == (1, True)
     assert lived.outcomes(workspace)[-1] == "running"
+    if then != "goes on":
+        with monkeypatch.context() as patch:
+            if then == "a restore is cut off too":  # after its commit, before its end in the ledger
+                patch.setattr("daemon.dream.restore.Store.embed", full)
+            assert dreamd("restore", 1, "-w", workspace.root).status == (then != "a version overtakes it")
     assert dreamd("dream", workspace.root).status == 0
     lived.assert_once(workspace, [*LINES, *NEWS])
-    assert threads(workspace) == 0
-
-
-def test_a_run_that_a_newer_version_overtook_is_given_up(
-    workspace: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> Any:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(WorkspaceMemory, "commit", full)
-        assert dreamd("dream", workspace.root).status == 1
-    assert dreamd("restore", 1, "-w", workspace.root).status == 0
-    assert dreamd("dream", workspace.root).status == 0
     assert "running" not in lived.outcomes(workspace)
     assert threads(workspace) == 0
-    lived.assert_once(workspace, [*LINES, *NEWS])
     noted(workspace, ["And on it goes"])
     assert dreamd("dream", workspace.root).status == 0
     lived.assert_valid(workspace)
-
-
-def test_of_several_runs_that_were_killed_none_is_said_to_run(
-    workspace: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> Any:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(WorkspaceMemory, "commit", full)
-        assert dreamd("dream", workspace.root).status == 1
-    assert lived.outcomes(workspace)[-1] == "running"
-    with monkeypatch.context() as patch:
-        patch.setattr("daemon.dream.restore.Store.embed", full)  # after its commit, before its end in the ledger
-        assert dreamd("restore", 1, "-w", workspace.root).status == 1
-    assert lived.outcomes(workspace)[-2:] == ["running", "running"]
-    assert dreamd("dream", workspace.root).status == 0
-    assert "running" not in lived.outcomes(workspace)
-    lived.assert_once(workspace, [*LINES, *NEWS])

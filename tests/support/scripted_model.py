@@ -99,6 +99,12 @@ class ScriptedModel:
         """Requests that reached the server."""
         return len(self.requests)
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """What makes dreams ask it."""
+        key = {"OPENAI_API_KEY": "sk-of-a-test"}
+        return {"DREAMD_MODEL__NAME": "openai/scripted", "DREAMD_MODEL__API_BASE": self.url, **key}
+
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
