@@ -34,17 +34,6 @@ def test_an_id_is_stable_under_white_space_and_unicode_form(
     assert crystal_digest(origin, same) == crystal_digest(origin, text)
 
 
-@given(st.sampled_from(Origin), st.sampled_from(Origin), texts, texts)
-def test_other_content_or_origin_is_another_crystal(one: Origin, other: Origin, text: str, second: str) -> None:
-    folded = [unicodedata.normalize("NFC", each.strip()) for each in (text, second)]
-    assert (crystal_digest(one, text) == crystal_digest(other, second)) == (one is other and folded[0] == folded[1])
-
-
-@given(crystals, ages)
-def test_strength_lies_between_nothing_and_importance(crystal: Crystal, age: float) -> None:
-    assert 0 <= strength(crystal, NOW + timedelta(days=age)) <= crystal.importance
-
-
 @given(crystals, ages, ages)
 def test_strength_never_grows_with_age(crystal: Crystal, one: float, other: float) -> None:
     younger, older = sorted((one, other))

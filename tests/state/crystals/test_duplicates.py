@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.crystals.crystal import Crystal, Origin
 from state.crystals.duplicates import asked_word_for_word, canonical, same_memory, with_duplicate
 from state.trust import Trust
 
@@ -42,14 +42,6 @@ def test_the_more_trusted_then_the_more_important_then_the_elder_stands_for_both
     assert canonical(younger, elder, ()) == (elder, younger)
 
 
-def test_what_a_pointer_leads_to_and_what_is_frozen_never_steps_back() -> None:
-    weak, strong = _note("a", importance=0.1), _note("b", importance=0.9)
-    assert canonical(weak, strong, {weak.id}) == (weak, strong)
-    assert canonical(weak, strong, {weak.id, strong.id}) is None
-    frozen = replace(weak, lifecycle=Lifecycle.FROZEN)
-    assert canonical(strong, frozen, ()) == (frozen, strong)
-
-
 def test_a_copy_that_is_trusted_more_does_not_hide_behind_a_pointer_to_one_that_is_not() -> None:
     page, owner = _note("a", trust=Trust.WEB), _note("b", trust=Trust.OWNER)
     assert canonical(page, owner, {page.id}) is None
@@ -63,23 +55,11 @@ def test_a_survivor_of_equals_names_its_parent_and_takes_over_what_was_made_of_i
     assert (both.importance, both.accesses, both.last_accessed_at) == (0.9, 5, AT + DAY)
 
 
-def test_said_again_is_as_good_as_used() -> None:
-    again = _note("b", created_at=AT + DAY)
-    assert with_duplicate(_note("a"), again).last_accessed_at == AT + DAY
-    assert with_duplicate(_note("a"), replace(again, created_at=AT - DAY)).last_accessed_at is None
-
-
 @pytest.mark.parametrize("trust", [Trust.TOOL, Trust.WEB])
 def test_a_page_gives_the_owners_word_nothing_and_takes_nothing_from_it(trust: Trust) -> None:
     word = _note("a", trust=Trust.OWNER, importance=0.4)
     echo = _note("b", trust=trust, importance=1.0, accesses=9, created_at=AT + DAY)
     assert with_duplicate(word, echo) == word
-
-
-def test_the_agents_echo_weighs_for_its_owner_and_is_no_parent() -> None:
-    word = _note("a", trust=Trust.OWNER, importance=0.4)
-    both = with_duplicate(word, _note("b", importance=0.9, accesses=2))
-    assert (both.importance, both.accesses, both.trust, both.parents) == (0.9, 2, Trust.OWNER, ())
 
 
 def test_words_are_asked_for_as_they_stand() -> None:

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -40,12 +39,6 @@ def test_what_has_faded_by_its_moment_reads_as_archived_and_nothing_else_does(cr
     assert (lifecycle(crystal, now) is Lifecycle.ARCHIVED) == (moment <= now)
 
 
-@given(crystals)
-def test_a_moment_beyond_the_calendar_never_comes(crystal: Crystal) -> None:
-    late = replace(crystal, created_at=datetime.max.replace(tzinfo=UTC), last_accessed_at=None, importance=1.0)
-    assert fades_at(late) is None
-
-
 @given(crystals, ages)
 def test_an_access_makes_it_fade_later_and_brings_it_back(crystal: Crystal, age: float) -> None:
     now = NOW + timedelta(days=age)
@@ -60,16 +53,3 @@ def test_an_access_makes_it_fade_later_and_brings_it_back(crystal: Crystal, age:
         assert used.lifecycle is Lifecycle.ACTIVATED
     elif used.accesses >= SETTLED_ACCESSES or crystal.lifecycle is Lifecycle.CONSOLIDATED:
         assert used.lifecycle is Lifecycle.CONSOLIDATED
-
-
-@given(crystals, ages)
-def test_the_stage_after_an_access_is_the_stage_that_is_read(crystal: Crystal, age: float) -> None:
-    now = NOW + timedelta(days=age)
-    used = accessed(replace(crystal, importance=max(0.1, crystal.importance)), now)
-    assert lifecycle(used, now) is used.lifecycle
-
-
-@given(crystals, ages)
-def test_what_is_frozen_stays_so(crystal: Crystal, age: float) -> None:
-    frozen = replace(crystal, lifecycle=Lifecycle.FROZEN)
-    assert accessed(frozen, NOW + timedelta(days=age)).lifecycle is Lifecycle.FROZEN

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Kind
-from state.crystals.salience import is_question, salience
+from state.crystals.salience import salience
 from state.trust import Trust
 
 
@@ -87,12 +87,6 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("language", SAID)
-def test_nine_languages_have_the_same_kinds_and_importance(language: str) -> None:
-    found = [salience(text, Trust.OWNER) for text in SAID[language]]
-    assert [(one.kind, one.importance) for one in found] == list(KINDS)
-
-
 @pytest.mark.parametrize(
     ("remember", "thanks", "asked"),
     [
@@ -112,29 +106,11 @@ def test_nine_languages_remember_thank_and_ask(remember: str, thanks: str, asked
     assert importance == [0.9, 0.3, 0.55]
 
 
-def test_remember_outweighs_everything_the_owner_says() -> None:
-    told = salience("Remember that the staging host is ada-2.", Trust.OWNER)
-    assert (told.kind, told.importance) == (Kind.FACT, 0.9)
-    assert salience("Remember that I prefer tabs.", Trust.OWNER).kind is Kind.PREFERENCE
-    assert salience("Remember that the host is ada-2.", Trust.AGENT).importance < 0.9
-
-
 def test_a_wish_outweighs_talk_and_talk_outweighs_thanks() -> None:
     wish, talk, thanks = (
         salience(text, Trust.OWNER).importance for text in ("I prefer tabs.", "The port is 8080.", "ok, thanks!")
     )
     assert wish > talk > thanks
-
-
-def test_a_question_weighs_less_than_its_statement() -> None:
-    assert (
-        salience("Do we have to ship by Friday?", Trust.OWNER).importance
-        < salience("We have to ship by Friday.", Trust.OWNER).importance
-    )
-    assert is_question('Which "port"?) ')
-    assert is_question("なぜですか？")
-    assert is_question("متى يبدأ الاجتماع؟")
-    assert not is_question("What a day.")
 
 
 @pytest.mark.parametrize("trust", [Trust.TOOL, Trust.WEB])

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from state.document.document import (
     TITLE,
-    Block,
     Document,
     Edit,
     Part,
@@ -19,7 +18,7 @@ from state.document.document import (
     render,
     stamped,
 )
-from state.document.editing import edited, item
+from state.document.editing import edited
 from state.document.markdown import is_stamp
 from state.text.words import normalise
 from tests.support.documents import any_text, memories, new_lines, texts
@@ -56,14 +55,6 @@ def line_rows(document: Document) -> list[tuple[str, list[str]]]:
 @example("a\u2028## The Bond\u2028b")
 def test_render_undoes_parse(text: str) -> None:
     assert render(parse(text)) == text
-
-
-@examples(300)
-@given(any_text)
-def test_every_line_says_something(text: str) -> None:
-    for _, block in parse(text).lines():
-        assert block.content
-        assert block.key
 
 
 @examples(300)
@@ -186,16 +177,6 @@ def test_an_edited_document_is_read_as_it_was_written(case: tuple[Document, Edit
     assert parse(render(after)) == after
 
 
-@examples(300)
-@given(documents_and_edits())
-def test_the_same_edit_twice_is_the_edit_once(case: tuple[Document, Edit]) -> None:
-    document, edit = case
-    assume(len(set(lines_of(document))) == len(lines_of(document)))
-    once, _ = edited(document, [edit])
-    twice, _ = edited(once, [edit])
-    assert twice == once
-
-
 @st.composite
 def documents_and_many_edits(draw: st.DrawFn) -> tuple[Document, tuple[Edit, ...]]:
     """A whole document and edits as a dream makes them: no line is named twice, no new line is an old one's text."""
@@ -252,11 +233,3 @@ def test_a_section_that_loses_its_last_line_says_so(text: str, name: SectionName
     assert emptied.lines == ()
     if edits:
         assert any(not block.raw.startswith(("---", "#", "<!--")) and block.raw.strip() for block in emptied.blocks)
-
-
-@given(new_lines, st.sampled_from(["-", "*", "+"]), st.sampled_from(["\n", "\r\n"]))
-def test_an_item_is_one_line_with_that_text(text: str, marker: str, newline: str) -> None:
-    (part,) = parse(item(text, newline, marker)).parts
-    (block,) = part.blocks
-    assert isinstance(block, Block)
-    assert normalise(block.text) == normalise(text)

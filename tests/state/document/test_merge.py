@@ -107,17 +107,6 @@ def test_a_line_that_the_human_removed_does_not_come_back(case: Meeting) -> None
     assert not gone & {key for _, key in keys(result)}
 
 
-@given(versions(), new_lines, st.sampled_from(list(SectionName)))
-def test_not_even_when_the_dream_writes_it_again_elsewhere(before: str, text: str, name: SectionName) -> None:
-    assume(normalise(text) not in {key for _, key in keys(before)})
-    document, left_out = edited(parse(before), [Edit(SectionName.BOND, (), text)])
-    assert left_out == ()
-    again = Edit(name, (), text)
-    result, gave_way = merged(render(document), before, (again,), NOW, MOOD)
-    assert gave_way == (again,)
-    assert normalise(text) not in {key for _, key in keys(result)}
-
-
 @examples(300)
 @given(meetings())
 def test_an_edit_applies_or_is_reported(case: Meeting) -> None:
@@ -131,29 +120,11 @@ def test_an_edit_applies_or_is_reported(case: Meeting) -> None:
             assert normalise(edit.new) in there
 
 
-def test_a_line_that_the_human_wrote_once_more_stays() -> None:
-    document, _ = edited(working(""), [Edit(SectionName.BOND, (), "Anna deploys")])
-    before = render(stamped(document, NOW, MOOD))
-    human = before.replace("- Anna deploys\n", "- Anna deploys\n- Anna deploys\n")
-    for edit in (Edit(SectionName.BOND, ("Anna deploys",), None), Edit(SectionName.BOND, ("Anna deploys",), "Bo")):
-        result, gave_way = merged(before, human, (edit,), NOW, MOOD)
-        assert gave_way == (edit,)
-        assert result.count("Anna deploys") == 2
-
-
 @examples(300)
 @given(meetings())
 def test_merging_again_changes_nothing(case: Meeting) -> None:
     result, _ = merged(case.before, case.human, case.edits, NOW, MOOD)
     assert merged(case.before, result, case.edits, NOW, MOOD)[0] == result
-
-
-@given(meetings())
-def test_the_result_is_a_whole_document(case: Meeting) -> None:
-    result, _ = merged(case.before, case.human, case.edits, NOW, MOOD)
-    document = parse(result)
-    assert document.missing == ()
-    assert document.doubled == ()
 
 
 @examples(200)
@@ -181,16 +152,3 @@ def test_the_working_document_is_whole_and_reads_as_itself(text: str) -> None:
 def test_the_difference_applied_to_one_text_gives_the_lines_of_the_other(one: str, other: str) -> None:
     after, _ = edited(working(one), difference(one, other))
     assert keys(render(after)) == keys(other)
-
-
-@given(any_text)
-def test_a_text_differs_from_itself_in_nothing(text: str) -> None:
-    assert difference(text, text) == ()
-
-
-@given(versions(), new_lines)
-def test_removed_lines_are_those_that_stand_nowhere_any_more(text: str, new: str) -> None:
-    assume(normalise(new) not in {key for _, key in keys(text)})
-    document, _ = edited(parse(text), [Edit(SectionName.GAPS, (), new)])
-    assert [normalise(line) for line in removed_lines(render(document), text)] == [normalise(new)]
-    assert removed_lines(text, render(document)) == ()

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from state.document.document import is_placeholder, parse
-from state.document.editing import item
 from state.document.pointer import (
     MAX_WORDS,
     TOPIC_CHARACTERS,
@@ -59,13 +57,6 @@ def test_parse_undoes_render(text: str, words: str) -> None:
     assert parse_pointer(render_pointer(topic, words)) == (topic, words)
 
 
-@given(texts, keywords)
-def test_a_pointer_is_one_line_of_its_section(text: str, words: str) -> None:
-    line = render_pointer(topic_of(text), words)
-    (part,) = parse(f"## Crystal Pointers\n{item(line)}").parts
-    assert [parse_pointer(block.text) for block in part.lines] == [(topic_of(text), words)]
-
-
 @given(texts)
 @example("x" * 200)
 @example("Straßenbahn" * 20 + " and more")
@@ -103,17 +94,6 @@ def test_a_topic_is_the_first_clause(text: str, topic: str) -> None:
 )
 def test_what_is_no_pointer_is_not_read_as_one(text: str) -> None:
     assert parse_pointer(text) is None
-
-
-def test_a_pointer_may_be_written_with_ascii_and_spare_blanks() -> None:
-    assert parse_pointer("  CORS ->  search:  ` cors   bridge ` ") == ("CORS", "cors bridge")
-
-
-@given(texts, st.dictionaries(st.sampled_from(["anna", "deploy", "port", "8080", "重要"]), st.integers(0, 9)))
-def test_candidates_are_words_of_the_text_and_none_is_there_twice(text: str, frequency: dict[str, int]) -> None:
-    words = candidates(text, frequency)
-    assert len(set(words)) == len(words)
-    assert set(words) <= set(terms(text))
 
 
 def test_rare_words_come_first_then_long_ones_then_those_that_stand_first() -> None:
@@ -163,25 +143,6 @@ def test_the_search_is_asked_a_bounded_number_of_times_and_never_twice_the_same(
     assert len(set(asked)) == len(asked)
     assert len(asked) <= MAX_WORDS - WORDS + 1 + len(ranked) // WORDS
     assert bool(asked) == bool(ranked)
-
-
-def test_the_rarest_words_are_tried_first() -> None:
-    ranked = [f"w{n:02}" for n in range(30)]
-    assert choose(ranked, bool) == "w00 w01 w02 w03"
-    assert choose(ranked, lambda words: "w08" in words) == " ".join(ranked[:9])
-    assert choose(ranked, lambda words: "w00" not in words) == " ".join(ranked[4:16])
-    assert choose(ranked, lambda words: "w29" in words) is not None
-
-
-@pytest.mark.parametrize("text", ["a" + " " * 50_000 + "b", "→ " * 20_000, "- " * 20_000, "`" * 50_000])
-def test_no_text_is_slow_to_read(text: str) -> None:
-    assert parse_pointer(text) is None
-    assert topic_of(text)
-
-
-@given(texts, keywords)
-def test_a_pointer_is_never_a_placeholder(text: str, words: str) -> None:
-    assert not is_placeholder(render_pointer(topic_of(text), words))
 
 
 def test_one_number_at_most_is_among_the_first_words_where_there_are_others() -> None:

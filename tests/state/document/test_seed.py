@@ -2,7 +2,6 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from state.crystals.crystal import Lifecycle, Origin
-from state.document.document import SectionName, blank, parse, render
 from state.document.seed import MARKER, appended, seed_crystals, split_seed
 from state.trust import Trust
 
@@ -34,11 +33,6 @@ def test_long_text_is_cut_in_overlapping_chunks() -> None:
     assert lines[-1][1] == 39
 
 
-def test_equal_chunks_are_one_crystal_and_blank_ones_none() -> None:
-    assert len(seed_crystals("same\n\nsame\n\n  \n\nother", NOW, by_paragraph)) == 2
-    assert seed_crystals("", NOW, by_paragraph) == ()
-
-
 def test_a_chunk_that_was_rewritten_points_at_the_whole_file() -> None:
     (crystal,) = seed_crystals("a\nb\nc", NOW, lambda _: ("rewritten",))
     assert crystal.source is not None
@@ -60,16 +54,5 @@ def test_the_comment_is_found_again_whatever_the_line_ends() -> None:
     assert split_seed(f"inside a line {MARKER} it is no mark") is None
 
 
-def test_the_comment_is_found_when_a_human_removed_the_rule() -> None:
-    assert split_seed(f"old\n{MARKER}\nnew") == ("old\n", "new")
-    assert split_seed(f"{MARKER}\nnew") == ("", "new")
-
-
 def test_the_last_comment_parts_the_file() -> None:
     assert split_seed(appended(appended("a", "b"), "c")) == (appended("a", "b"), "c")
-
-
-def test_the_document_below_is_read_as_the_seven_sections() -> None:
-    whole = parse(appended("# Mine\n\ntext", render(blank())))
-    assert whole.missing == ()
-    assert [part.name for part in whole.parts if part.name] == list(SectionName)

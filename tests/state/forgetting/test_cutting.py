@@ -1,9 +1,5 @@
 """Laws of forgetting: nothing that matches is left, nothing else goes, and doing it again changes nothing."""
 
-import html
-import json
-from urllib.parse import quote
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +8,6 @@ from state.errors import UsageError
 from state.forgetting.cutting import Cut, Span, cut_all, cut_out, sentences
 from state.forgetting.known import MOST_RUN_WORDS, RUN_WORDS, Target, spans, without
 from state.forgetting.letters import letters_of
-from state.text.escapes import unescaped
-from state.text.words import normalise
 
 WORDS = st.sampled_from(
     "ada Ada tea İstanbul straße STRASSE e\u0301t\u00e9 été 東京都 한국 x 7731 don't forgotten".split()
@@ -22,11 +16,6 @@ GAPS = st.sampled_from([" ", "  ", "\n", ". ", "! ", ", ", "** ", "\n- ", "\n\n"
 TEXTS = st.lists(st.tuples(WORDS, GAPS).map("".join), max_size=30).map("".join)
 TARGETS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join).map(Target.of)
 CUTS = st.sampled_from(list(Cut))
-
-
-@given(TEXTS, st.lists(TARGETS, min_size=1, max_size=3), CUTS)
-def test_no_match_is_left(text: str, targets: list[Target], cut: Cut) -> None:
-    assert spans(without(text, targets, cut), targets) == ()
 
 
 @given(st.text(max_size=200), st.text(max_size=20), CUTS)
@@ -79,24 +68,12 @@ def test_only_sentences_with_a_match_go_at_once(text: str, target: Target) -> No
     assert len(letters_of(left.replace("[forgotten]", "")).signs) < len(letters_of(text).signs)
 
 
-@given(TEXTS, TARGETS)
-def test_what_is_left_are_words_that_were_there(text: str, target: Target) -> None:
-    left = letters_of(without(text, [target], Cut.WORDS).replace("[forgotten]", "")).signs
-    remaining = iter(letters_of(text).signs)
-    assert all(sign in remaining for sign in left)
-
-
 @given(TEXTS)
 def test_letters_stand_where_they_are_said_to_stand(text: str) -> None:
     read = letters_of(text)
     assert len(read.at) == len(read.signs)
     assert "".join(read.words()) == read.signs
     assert all(sign in letters_of(text[place]).signs for sign, place in zip(read.signs, read.at, strict=True))
-
-
-@given(TEXTS, TARGETS)
-def test_another_spelling_of_the_same_text_matches_as_well(text: str, target: Target) -> None:
-    assert bool(spans(normalise(text), [target])) == bool(spans(text, [target]))
 
 
 @given(st.lists(WORDS, min_size=1, max_size=60).map(" ".join), st.integers(0, 60), st.integers(1, 60))
@@ -131,32 +108,6 @@ LONG = "we sell the Hamburg office to Orbit Holding in March and tell nobody bef
 
 
 @pytest.mark.parametrize(
-    "piece",
-    [
-        "the board has met there. He left.",  # five words, and no cut
-        "office to Orbit Holding in March and tell, he said",
-    ],
-)
-def test_a_piece_of_a_long_text_in_the_midst_of_a_line_is_not_it(piece: str) -> None:
-    assert spans(f"Yes: {piece}", [Target.of(LONG)]) == ()
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "office to Orbit Holding in March and tell",  # a line of its own
-        "He said: we sell the Hamburg office to Orbit Holding",  # its beginning, at the end of a line
-        "and tell nobody before the board has met there, he said",  # its end, at the beginning of one
-        "we sell the Hamburg office to Orbit Holding in Mar",  # half a word is left at the cut
-        "OfficeToOrbitHoldingInMarchAndTell",
-    ],
-)
-def test_a_piece_that_was_cut_off_from_a_long_text_is_it(piece: str) -> None:
-    assert spans(piece, [Target.of(LONG)])
-    assert spans(f"Before that.\n- {piece}\nAfter it.", [Target.of(LONG)])
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "https://wiki.example/?q=caf%C3%A9%20code%207731",
@@ -170,16 +121,6 @@ def test_escapes_do_not_hide_a_text(text: str) -> None:
     for cut in Cut:
         assert spans(without(f"Bo is late. See {text}", [target], cut), [target]) == ()
         assert without(f"Bo is late. See {text}", [target], cut).startswith("Bo is late.")
-
-
-@given(st.text(max_size=80))
-def test_an_escape_is_read_where_it_stands(text: str) -> None:
-    assert len(unescaped(text)) == len(text)
-    for escape in (quote(text, safe=""), html.escape(text), "".join(f"&#{ord(char)};" for char in text)):
-        assert len(unescaped(escape)) == len(escape)
-    if text.isprintable():
-        read = unescaped(quote(text, safe="")).replace("\u200b", "")
-        assert read == text.replace("\u200b", "")
 
 
 @pytest.mark.parametrize(
@@ -217,13 +158,3 @@ def test_the_sentence_goes_and_no_more(text: str, wanted: str, left: str) -> Non
 )
 def test_words_alone_leave_a_mark(text: str, wanted: str, left: str) -> None:
     assert without(text, [Target.of(wanted)], Cut.WORDS) == left
-
-
-def test_a_target_has_words() -> None:
-    with pytest.raises(UsageError, match="at least one word"):
-        Target.of(" … — \n")
-
-
-def test_escapes_of_json_do_not_join_words() -> None:
-    text = json.dumps({"text": 'the code\nis "7731"'})
-    assert spans(json.loads(text)["text"], [Target.of("code is 7731")])

@@ -3,19 +3,17 @@
 import sqlite3
 import tempfile
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
-from state.forgetting.known import RUN_WORDS, Known, Target, spans
-from state.forgetting.letters import letters_of
+from state.forgetting.known import Known, Target, spans
 from state.stores.database.connection import open_database
 from state.stores.database.tombstones import TombstoneStore
 from tests.support.in_memory import trial
@@ -80,24 +78,6 @@ def test_digests_find_what_an_erasing_finds_that_knows_the_text(
         assert found
         assert not forgotten.found(forgotten.tombstones().without(other))
         assert not forgotten.found(forgotten.tombstones().masked(other))
-
-
-@examples(60)
-@given(words, words)
-def test_a_short_text_is_not_found_where_two_of_its_words_are_missing(said: list[str], other: list[str]) -> None:
-    target, elsewhere = Target.of(" ".join(said)), " ".join(other)
-    if len(target.words) <= RUN_WORDS and (Counter(target.words) - Counter(Target.of(elsewhere).words)).total() > 1:
-        assert spans(elsewhere, [target]) == ()
-
-
-@examples(40)
-@given(st.text(min_size=1, max_size=60), st.text(max_size=80))
-def test_of_any_text_at_all(connection: sqlite3.Connection, text: str, other: str) -> None:
-    assume(letters_of(text).signs)
-    with buried(connection, text) as forgotten:
-        told = f"{other} {text} {other}"
-        assert forgotten.found(told) == spans(told, [Target.of(text)])
-        assert not forgotten.found(forgotten.tombstones().without(told))
 
 
 @examples(30)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.search.dates import Period, periods_in
-from state.search.query import asks_again, content_words, names_in, read_question
-from state.text.sentences import ends_as_question
+from state.search.query import asks_again, names_in, read_question
 
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
 
@@ -33,13 +32,6 @@ def test_a_time_is_read_as_it_was_said(text: str, periods: list[Period]) -> None
     assert list(periods_in(text, NOW)) == periods
 
 
-@pytest.mark.parametrize(
-    "text", ["you may march on", "room 12019", "version 3.5", "the mayor", "decide, then augment"]
-)
-def test_a_verb_or_a_number_is_no_time(text: str) -> None:
-    assert periods_in(text, NOW) == ()
-
-
 def test_a_day_fits_best_and_the_rest_of_its_month_half() -> None:
     day = Period(2026, 3, 2)
     moments = [datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 20, tzinfo=UTC), datetime(2025, 3, 2, tzinfo=UTC)]
@@ -60,29 +52,9 @@ def test_a_name_alone_is_what_is_asked_for() -> None:
     assert question.topic == "Mira?"
 
 
-def test_stop_words_are_words_when_there_are_no_others() -> None:
-    assert read_question("to be or not", [], NOW).words == ("not",)
-    assert read_question("was it?", [], NOW).words == ("was", "it")
-
-
 def test_a_pasted_page_asks_for_its_first_words_only() -> None:
     page = " ".join(f"word{number}" for number in range(5_000))
     assert len(read_question(page, [], NOW).words) == 64
-
-
-def test_names_are_capitalised_words_of_any_alphabet() -> None:
-    assert names_in("Has Özge met IVAN or Анна in room B2, asked mira") == ("Has", "Özge", "IVAN", "Анна")
-
-
-def test_content_words_stand_once_and_in_order() -> None:
-    assert content_words("the build broke the Build cache") == ("build", "broke", "cache")
-
-
-@pytest.mark.parametrize(
-    ("text", "asks"), [("Why?", True), ("really?)*", True), ("何故？", True), ("Why? Because.", False)]
-)
-def test_a_question_ends_as_one(text: str, asks: bool) -> None:  # noqa: FBT001
-    assert ends_as_question(text) is asks
 
 
 @given(st.text())

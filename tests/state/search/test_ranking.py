@@ -12,11 +12,7 @@ from state.search.ranking import (
     GOOD,
     WEIGHTS,
     Signals,
-    age_days,
-    boost,
-    contributions,
     coverage,
-    nearby_weight,
     order,
     relevance,
     score,
@@ -54,11 +50,6 @@ def _texts(ranked: list[tuple[Crystal, float]]) -> list[str]:
     return [crystal.text for crystal, _ in ranked]
 
 
-@given(SIGNALS)
-def test_relevance_is_between_0_and_1(signals: Signals) -> None:
-    assert 0 <= relevance(signals) <= 1
-
-
 @given(SIGNALS, st.sampled_from(["cosine", "near", "beside", "session", "period"]))
 def test_more_of_a_signal_is_never_less_relevant(signals: Signals, name: str) -> None:
     assert WEIGHTS[name] > 0
@@ -84,16 +75,6 @@ def test_a_rare_word_tells_more_than_a_common_one_and_all_together_tell_everythi
     rare, common, unknown = shares([1, 500, 0], 1_000)
     assert unknown > rare > common > 0
     assert rare + common + unknown == pytest.approx(1)
-
-
-def test_a_word_of_every_text_still_has_a_share() -> None:
-    assert shares([10, 10], 10) == pytest.approx([0.5, 0.5])
-    assert shares([12], 10) == [1.0]  # deleted rows may leave the total behind
-
-
-def test_no_words_have_no_shares() -> None:
-    assert shares([], 10) == []
-    assert coverage([], [(0, 1.0)]) == 0
 
 
 def test_a_word_counts_where_it_counts_most_and_only_once() -> None:
@@ -130,16 +111,6 @@ def test_where_everything_looks_alike_a_text_must_be_closer() -> None:
     assert unrelated([0.9]) == unrelated([]) == pytest.approx(0.2)
 
 
-def test_a_word_in_a_long_neighbour_tells_less() -> None:
-    assert nearby_weight(20) == nearby_weight(200) == 1
-    assert 0 < nearby_weight(4_000) < nearby_weight(400) < 1
-
-
-def test_the_better_match_comes_first() -> None:
-    ranked = order([(_crystal("fair"), 0.4), (_crystal("best"), 0.8), (_crystal("poor"), 0.1)], NOW)
-    assert ranked == [(_crystal("best"), 0.8), (_crystal("fair"), 0.4), (_crystal("poor"), 0.1)]
-
-
 def test_of_equal_matches_the_newer_comes_first() -> None:
     assert _texts(order([(_crystal("old", age=9), 0.5), (_crystal("new"), 0.5)], NOW)) == ["new", "old"]
 
@@ -165,29 +136,6 @@ def test_hormones_never_bury_a_clearly_better_match(
     assert _texts(ranked) == ["better", "worse"]
 
 
-@given(LEVELS, LEVELS, LEVELS, st.floats(0, 1_000))
-def test_the_boosts_stay_within_their_bounds(dopamine: float, cortisol: float, importance: float, age: float) -> None:
-    lift = boost(_crystal("x", age=age, importance=importance), _hormones(dopamine, cortisol), NOW)
-    assert 1 <= lift <= (1 + 0.2 * dopamine) * (1 + 0.3 * cortisol) + 1e-9
-
-
 def test_an_archived_crystal_stands_behind_a_live_one_that_matches_about_as_well() -> None:
     archived = _crystal("archived", age=400, fades=True)
     assert _texts(order([(archived, 0.5), (_crystal("live"), 0.48)], NOW)) == ["live", "archived"]
-
-
-def test_an_archived_crystal_is_found_before_what_hardly_matches() -> None:
-    archived = _crystal("archived", age=400, fades=True)
-    assert _texts(order([(_crystal("live"), 0.3), (archived, 0.5)], NOW)) == ["archived", "live"]
-
-
-def test_a_clock_set_back_makes_nothing_younger_than_new() -> None:
-    assert age_days(_crystal("from tomorrow", age=-1), NOW) == 0
-    assert age_days(_crystal("from last week", age=7), NOW) == 7
-
-
-@given(SIGNALS)
-def test_what_the_signals_add_is_the_relevance(signals: Signals) -> None:
-    shares = contributions(signals)
-    assert [name for name, _, _ in shares] == list(WEIGHTS)
-    assert relevance(signals) == pytest.approx(min(1.0, max(0.0, sum(share for _, _, share in shares))))

@@ -48,19 +48,6 @@ def test_who_asks_for_the_past_gets_the_older_value_first() -> None:
     assert texts([note(OLD, 9), note(NEW, 1)], Wanted(past=True)) == [OLD, NEW]
 
 
-def test_who_names_a_time_gets_the_value_of_that_time() -> None:
-    before, after = (Wanted(periods=(Period(2026, 3, day),)) for day in (5, 12))
-    assert texts([note(NEW, 1), note(OLD, 9)], before) == [OLD, NEW]
-    assert texts([note(OLD, 9), note(NEW, 1)], after) == [NEW, OLD]
-    assert texts([note(OLD, 9), note(NEW, 1)], Wanted(periods=(Period(2026, 3),))) == [NEW, OLD]
-    assert texts([note(OLD, 9), note(NEW, 1)], Wanted(periods=(Period(2022),))) == [NEW, OLD]
-
-
-def test_of_a_chain_the_newest_stands_first() -> None:
-    chain = [note(f"Ada's desk is in room {room}.", days) for room, days in ((12, 9), (31, 5), (7, 1))]
-    assert texts(chain) == [crystal.text for crystal in reversed(chain)]
-
-
 @pytest.mark.parametrize(
     ("question", "past"),
     [

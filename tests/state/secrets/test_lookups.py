@@ -5,13 +5,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.secrets.languages import Noun, vocabulary
+from state.secrets.languages import Noun
 from state.secrets.policy import _beginnings, _nouns
 from state.secrets.rules import _met, every, ours
 from state.secrets.told.candidates import REACH_AHEAD, REACH_BEHIND, _beside
 from state.secrets.told.mentions import Mention
-from state.secrets.told.passages import WORDS, class_of, words_between
-from state.secrets.value import _BEHIND_WORDS, last_word
 
 KEYWORDS = sorted({keyword for entry in every() for keyword in entry.keywords})
 LAST = re.compile(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
@@ -25,18 +23,6 @@ def test_the_rules_that_are_tried_are_those_of_which_a_keyword_stands_in_the_tex
         assert list(_met(text, entries)) == [rule for entry in plain if (rule := entry.read(entry.written))]
 
 
-@given(st.text("ab'’_>* \n\u00a0é密9.", max_size=12) | st.text(max_size=12))
-def test_the_last_word_is_what_an_expression_finds(text: str) -> None:
-    match = LAST.search(text)
-    assert last_word(text)[0] == (match[1] if match else "")
-    assert not match or last_word(text)[1] == match.start()
-
-
-def test_every_blank_may_stand_behind_a_word() -> None:
-    blanks = {character for character in map(chr, range(0x11_0000)) if character.isspace()}
-    assert set(_BEHIND_WORDS) == blanks | set(">*_")
-
-
 @given(st.data())
 def test_a_noun_anywhere_in_a_text_is_found_by_its_beginning(data: st.DataObject) -> None:
     long = _nouns()[1]
@@ -44,19 +30,6 @@ def test_a_noun_anywhere_in_a_text_is_found_by_its_beginning(data: st.DataObject
     text = data.draw(st.lists(st.sampled_from(nouns) | st.text("abnopqrst", max_size=6), max_size=4).map("".join))
     found = any(noun in text for begin in _beginnings(text) & long.keys() for noun in long[begin])
     assert found is any(noun in text for noun in nouns)
-
-
-@given(st.data())
-def test_the_words_of_a_passage_are_counted_as_if_nothing_else_were_there(data: st.DataObject) -> None:
-    words = st.sampled_from(["password", "is", "don't", "isn’t", "never", "reset", "密码是", "kestrel", "9x", "'"])
-    head = " x" * data.draw(st.sampled_from([0, 1020, 1024]))  # before, across and at the end of a block
-    text = head + "".join(data.draw(st.lists(words | st.sampled_from(" \n'’_"), max_size=24)))
-    start = data.draw(st.integers(max(0, len(head) - 4), len(text)))
-    end = data.draw(st.integers(start, len(text)))
-    found, known = [word.lower() for word in WORDS.findall(text[start:end])], vocabulary()
-    sorts = [class_of(word) for word in found]
-    rows = (sum(word in known.about for word in found), sum(word in known.denies for word in found))
-    assert words_between(text, start, end) == (len(found), sorts.count("other"), sorts.count("tells"), *rows)
 
 
 @given(

@@ -13,12 +13,10 @@ import pytest
 from daemon.api.operations.notes import working_memory_note
 from daemon.config.layers import redaction
 from daemon.workspace.adoption import init_workspace
-from state.errors import StorageError
 from state.scratch import Note
-from state.secrets.policy import Redaction
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
-from state.stores.history.originals import KEPT_FOR, MOST, Original, Originals
+from state.stores.history.originals import KEPT_FOR, Original, Originals
 from tests.support.copies import all_files
 from tests.support.notes import pending_notes
 from tests.support.running import Caller
@@ -103,24 +101,6 @@ def test_the_plain_file_of_an_older_version_is_taken_over_once(workspace: Worksp
 def test_what_is_no_secret_or_one_by_its_shape_is_not_kept(workspace: Workspace, text: str) -> None:
     NoteInbox(workspace).append(Note(text, NOW))
     assert Originals(workspace).all(NOW) == ()
-
-
-@pytest.mark.full
-def test_no_more_are_kept_than_fit_and_each_once(workspace: Workspace) -> None:
-    originals = Originals(workspace)
-    for number in (0, 0, *range(MOST + 3)):
-        originals.redacted(f"the pin code of door {number} is 4711", Redaction(), "note", NOW)
-    kept = originals.all(NOW)
-    assert len(kept) == MOST
-    assert kept[-1].text == f"the pin code of door {MOST + 2} is 4711"
-
-
-def test_a_file_that_is_none_of_ours_is_said(workspace: Workspace) -> None:
-    NoteInbox(workspace).append(Note(SAID, NOW))
-    _file_of(workspace).write_text("{", encoding="utf-8")
-    with pytest.raises(StorageError, match="remove it"):
-        Originals(workspace).all(NOW)
-    assert "[redacted: pin]" in NoteInbox(workspace).append(Note(SAID, NOW)).text
 
 
 def test_the_owner_lists_them_masked_and_brings_one_back(dreamd: Caller, workspace: Workspace) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.secrets.languages import Noun, vocabulary
+from state.secrets.languages import vocabulary
 from state.secrets.policy import NOUNS, Redaction, is_plain
 from state.secrets.redaction import redact
 from tests.redteam.corpus import CORPORA, drawn
@@ -39,33 +39,14 @@ def test_a_plain_text_of_the_corpora_holds_nothing_that_a_rule_finds(file: objec
 
 
 @pytest.mark.parametrize(
-    "text", ["", "Ada prefers tea", "port is 8080", "call at 9:30, room 14.", "the server was moved on Friday"]
-)
-def test_most_short_notes_are_plain(text: str) -> None:
-    assert is_plain(text)
-
-
-@pytest.mark.parametrize(
     "text", ["the admin password is correcthorse", "mypw kartoffel", "the wi-fi is kartoffel", "pin 4711"]
 )
 def test_what_is_named_in_plain_words_is_no_plain_text(text: str) -> None:
     assert not is_plain(text)
 
 
-def test_a_password_of_letters_alone_goes() -> None:
-    told = "wifi is honeycomb but the NAS wants Honeycomb!Nas"
-    assert Redaction().of(told) == redact(told).text != told
-    assert Redaction().kinds(told) == ("password",)
-    assert Redaction(on=False).of(told) == told
-
-
 def test_the_nouns_of_plain_texts_are_those_of_all_languages() -> None:
     assert NOUNS.read_text() == written(), "python -m tests.state.secrets.plain_nouns"
-
-
-def test_whatever_is_called_a_secret_is_read() -> None:
-    nouns = (word for word in vocabulary().spelled if vocabulary().nouns.get(word.replace(" ", "")) is Noun.PASSWORD)
-    assert [noun for noun in nouns if is_plain(f"the {noun} is kartoffel")] == []
 
 
 def test_what_stands_in_the_clear_in_a_redacted_input_is_no_secret_in_what_is_made_of_it() -> None:

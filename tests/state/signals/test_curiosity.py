@@ -7,7 +7,6 @@ from state.signals.curiosity import (
     Cause,
     Gap,
     gap_of_search,
-    question_key,
     questions_in,
     rank_questions,
 )
@@ -76,11 +75,6 @@ def test_a_search_without_an_answer_leaves_a_question() -> None:
     assert gap_of_search("the of ?") is None
 
 
-def test_spellings_of_one_question_have_one_key() -> None:
-    assert question_key("Who owns billing?") == question_key("who owns  BILLING ?")
-    assert question_key("Who owns billing?") != question_key("Who owns search?")
-
-
 def test_the_weightiest_question_comes_first_and_each_once() -> None:
     explicit, once = gap("Explicit one?", Cause.EXPLICIT), gap("Missed once?")
     often, old = gap("Missed often?", times=40), gap("Explicit, old?", Cause.EXPLICIT, age_days=30)
@@ -107,10 +101,3 @@ def test_the_weightiest_question_comes_first_and_each_once() -> None:
 def test_open_questions_are_seen_in_nine_languages(asked: str, said: str) -> None:
     assert questions_in(asked) == (asked,)
     assert questions_in(said) == ()
-
-
-@pytest.mark.parametrize(
-    "asked", ["Kannst du das prüfen?", "Peux-tu vérifier ça ?", "¿Puedes revisarlo?", "Можешь это проверить?"]
-)
-def test_what_is_asked_of_the_other_person_is_no_open_question(asked: str) -> None:
-    assert questions_in(asked) == ()

@@ -3,7 +3,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from state.signals.skills import (
-    EmergingSkill,
     TaskPattern,
     confidence,
     emerging,
@@ -31,11 +30,6 @@ def test_a_task_of_three_sessions_is_an_emerging_skill() -> None:
     assert 0.4 < skill.confidence < 0.65
 
 
-def test_a_task_of_one_session_is_none() -> None:
-    assert emerging([task("Fix the lint errors", "a", i) for i in range(5)]) == []
-    assert emerging([]) == []
-
-
 def test_the_same_text_in_one_session_counts_once() -> None:
     (skill,) = emerging(
         [task("Fix lint errors", "a"), task("fix  LINT errors", "a", 1), task("Fix lint errors", "b")]
@@ -50,52 +44,10 @@ def test_vectors_find_likeness_that_words_do_not_show() -> None:
     assert emerging([task(one.text, one.session) for one in near]) == []
 
 
-def test_a_task_without_a_vector_is_compared_by_words() -> None:
-    (skill,) = emerging([task("Design SQLite schema", "a", 1, (1.0, 0.0)), task("Design a SQLite schema", "b")])
-    assert skill.occurrences == 2
-
-
-def test_more_occurrences_come_first() -> None:
-    often = [task("Write release notes", session) for session in "abcd"]
-    seldom = [task("Rotate the keys", session) for session in "ab"]
-    assert [skill.pattern for skill in emerging([*seldom, *often])] == ["Write release notes", "Rotate the keys"]
-
-
 def test_confidence_grows_with_occurrences_and_cohesion() -> None:
     assert confidence(7, 0.9) == pytest.approx(0.858, abs=0.001)
     assert confidence(4, 0.9) < confidence(5, 0.9)
     assert confidence(4, 0.6) < confidence(4, 0.9)
-
-
-def test_a_skill_is_a_line() -> None:
-    skill = EmergingSkill("TypeScript refactoring", 0.85, 7, 3)
-    assert str(skill) == "TypeScript refactoring → Confidence: 85% | Occurrences: 7"
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("- Refactor modules. Then run tests.", "Refactor modules"),
-        ("Deploy → verify", "Deploy"),
-        ("word " * 40, "word word word word word word word word word word word…"),
-        ("##\n", "Recurring task"),
-        ("编写测试。然后部署", "编写测试"),
-    ],
-)
-def test_a_name_is_the_first_clause(text: str, name: str) -> None:
-    assert short_name(text) == name
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("Every week: rotate the signing keys", "rotate the signing keys"),
-        ("Jeden Montag – Rechnungen prüfen", "Rechnungen prüfen"),
-        ("Every week.", "Recurring task"),
-    ],
-)
-def test_what_says_only_when_is_no_name(text: str, name: str) -> None:
-    assert short_name(text) == name
 
 
 def test_a_name_is_the_clause_that_the_like_tasks_share() -> None:

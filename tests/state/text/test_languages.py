@@ -4,13 +4,10 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from state.text import common_words
 from state.text.languages import loader, tables
 from state.text.languages.loader import languages, table, table_of
-from state.text.languages.tables import Contrasts, Phrases, either
+from state.text.languages.tables import Phrases
 
 TABLES = [kind for kind in vars(tables).values() if isinstance(kind, type) and kind.__module__ == tables.__name__]
 TABLES.remove(Phrases)
@@ -53,49 +50,3 @@ def test_a_file_has_the_rows_of_the_tables_and_no_others(language: str) -> None:
                 assert all(isinstance(word, str) and word.strip() for word in words), name
                 assert len(set(words)) == len(words), name
     assert file == {}
-
-
-def test_english_comes_first_and_a_partial_language_has_what_it_has() -> None:
-    assert languages()[0] == "en"
-    assert "maand" in table_of("nl", Contrasts).moments
-    assert table_of("nl", Contrasts).copulas == ()
-
-
-def test_words_are_whole_where_there_are_spaces() -> None:
-    phrases = Phrases(("no longer",), ("不再",))
-    assert re.search(phrases.pattern, "it is no longer so")
-    assert not re.search(phrases.pattern, "a casino longer than that")
-    assert re.search(phrases.pattern, "我不再喝茶")
-    assert not re.search(Phrases().pattern, "anything")
-
-
-@pytest.mark.parametrize("language", languages())
-def test_a_phrase_has_its_alternatives_in_brackets(language: str) -> None:
-    said = [getattr(table_of(language, kind), name) for kind in TABLES for name in get_type_hints(kind)]
-    phrases = [one for row in said if isinstance(row, Phrases) for one in (*row.spaced, *row.unspaced)]
-    assert [one for one in phrases if one[0].isalpha() and has_open_alternatives(one)] == []
-
-
-def has_open_alternatives(phrase: str) -> bool:
-    """Whether a | stands outside of all brackets."""
-    depth, previous = 0, ""
-    for char in phrase:
-        depth += (char in "([") - (char in ")]") if previous != "\\" else 0
-        if char == "|" and not depth:
-            return True
-        previous = char
-    return False
-
-
-@given(st.lists(st.text("abc", min_size=1, max_size=4), min_size=1), st.text("abc ", max_size=12))
-def test_phrases_that_begin_alike_are_found_as_if_they_did_not(phrases: list[str], text: str) -> None:
-    together, apart = either(tuple(phrases)), "|".join(phrases)
-    assert bool(re.search(rf"\b(?:{together})\b", text)) is bool(re.search(rf"\b(?:{apart})\b", text))
-
-
-def test_every_language_has_commonplace_words() -> None:
-    rows = loader.rows_of(Path(common_words.__file__).with_name("commonplace.json"))
-    assert set(rows) == set(WHOLE)
-    assert all(len(words) == len(set(words)) for words in rows.values())
-    assert {"rather", "vielleicht", "quelqu'un", "问题"} <= common_words.commonplace()
-    assert common_words.commonplace_in_english() == set(rows["en"])

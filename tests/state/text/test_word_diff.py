@@ -30,17 +30,6 @@ def test_joined_again_the_parts_are_the_texts(old: str, new: str) -> None:
     assert [part.changed for part in before if part.changed] == [] or old != new
 
 
-@given(_TEXTS)
-def test_what_did_not_change_is_one_part(text: str) -> None:
-    assert word_diff(text, text) == (((Part(text, changed=False),) if text else (),) * 2)
-
-
-def test_a_word_that_changed_is_told_alone() -> None:
-    before, after = word_diff("The server listens on port 8080.", "The server listens on port 9090.")
-    assert [part.text for part in before if part.changed] == ["8080"]
-    assert [part.text for part in after if part.changed] == ["9090"]
-
-
 def test_of_scripts_without_spaces_a_character_is_a_word() -> None:
     before, after = word_diff("明日は晴れ", "明日は雨")
     assert same(before) == same(after) == ["明日は"]

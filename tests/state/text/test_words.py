@@ -37,21 +37,10 @@ def test_forms_of_a_word_fold_together(one: str, other: str) -> None:
     assert words.stem(one) == words.stem(other)
 
 
-@pytest.mark.parametrize("word", ["string", "status", "analysis", "speed", "need", "class", "redis", "bus"])
-def test_words_that_only_look_like_a_form_stay(word: str) -> None:
-    assert words.stem(word) == word
-
-
 def test_numbers_are_read_in_any_digits() -> None:
     assert words.numbers("8,000 chars, v1.2.3 at 17:30 on 2026-03-20, the 20th, ٤٢ and ３.５") == (
         *("8000", "1.2.3", "17:30", "2026-03-20", "20", "42", "3.5"),
     )
-
-
-def test_lines_are_equal_whatever_hides_in_them() -> None:
-    assert words.normalise("User\u200b prefers\u00a0 TABS\u202e\n") == words.normalise("user prefers tabs")
-    assert words.normalise("cafe\u0301") == words.normalise("CAFÉ")
-    assert words.normalise("tabs") != words.normalise("spaces")
 
 
 def test_what_is_raised_or_wide_is_another_line_and_is_found_by_its_plain_letters() -> None:
@@ -59,9 +48,3 @@ def test_what_is_raised_or_wide_is_another_line_and_is_found_by_its_plain_letter
         assert words.normalise(one) != words.normalise(other)
         assert words.search_form(one) == words.search_form(other)
         assert words.terms(one) == words.terms(other)
-
-
-def test_nothing_has_nothing_in_common() -> None:
-    assert words.jaccard((), ()) == 0.0
-    assert words.jaccard({"a", "b"}, {"b", "c"}) == pytest.approx(1 / 3)
-    assert words.terms("👍 — …") == ()
