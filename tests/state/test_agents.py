@@ -5,27 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.agents import AGENTS, agent_called, reader_of
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 
-@pytest.mark.parametrize(
-    ("name", "agent"),
-    [
-        ("", ""),
-        ("  ", ""),
-        ("claude-code", "claude-code"),
-        ("Claude Code", "claude-code"),
-        ("claude-code/2.1.330 (cli)", "claude-code"),
-        ("claude-ai", "claude-desktop"),
-        ("codex-mcp-client", "codex"),
-        ("codex_cli_rs/0.169.0", "codex"),
-        ("cursor-vscode", "cursor"),
-        ("gemini-cli-mcp-client", "gemini"),
-        ("Visual Studio Code - Insiders", "vscode"),
-        ("inspector-client", "inspector"),
-        ("authorized", "other"),
-        ("the heron nests in March", "other"),
-    ],
-)
+@pytest.mark.parametrize(("name", "agent"), CASES["an_agent_is_known_by_what_it_calls_itself"])
 def test_an_agent_is_known_by_what_it_calls_itself(name: str, agent: str) -> None:
     assert agent_called(name) == agent
 

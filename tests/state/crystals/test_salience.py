@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from state.crystals.crystal import Kind
 from state.crystals.salience import salience
 from state.trust import Trust
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 
 @pytest.mark.parametrize(
@@ -87,20 +90,7 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("remember", "thanks", "asked"),
-    [
-        ("Remember that the host is ada-2.", "Yes, thanks!", "Do I prefer tea?"),
-        ("Merk dir, dass der Rechner ada-2 heißt.", "Ja, danke!", "Trinke ich lieber Tee als Kaffee?"),
-        ("N'oublie pas que l'hôte est ada-2.", "Oui, merci !", "Est-ce que je préfère le thé ?"),
-        ("Recuerda que el servidor es ada-2.", "Sí, gracias.", "¿Prefiero el té?"),
-        ("Lembre-se de que o servidor é ada-2.", "Sim, obrigado!", "Eu prefiro chá?"),
-        ("Ricordati che il server è ada-2.", "Sì, grazie!", "Preferisco il tè?"),
-        ("Запомни, что сервер — ada-2.", "Да, спасибо!", "Я предпочитаю чай?"),
-        ("记住服务器是 ada-2。", "好的，谢谢！", "我更喜欢喝茶吗？"),
-        ("サーバーはada-2だと覚えておいてください。", "はい、ありがとう。", "私はお茶のほうが好きですか？"),
-    ],
-)
+@pytest.mark.parametrize(("remember", "thanks", "asked"), CASES["nine_languages_remember_thank_and_ask"])
 def test_nine_languages_remember_thank_and_ask(remember: str, thanks: str, asked: str) -> None:
     importance = [salience(text, Trust.OWNER).importance for text in (remember, thanks, asked)]
     assert importance == [0.9, 0.3, 0.55]

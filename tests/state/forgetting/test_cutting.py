@@ -8,6 +8,9 @@ from state.errors import UsageError
 from state.forgetting.cutting import Cut, Span, cut_all, cut_out, sentences
 from state.forgetting.known import MOST_RUN_WORDS, RUN_WORDS, Target, spans, without
 from state.forgetting.letters import letters_of
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 WORDS = st.sampled_from(
     "ada Ada tea İstanbul straße STRASSE e\u0301t\u00e9 été 東京都 한국 x 7731 don't forgotten".split()
@@ -123,26 +126,7 @@ def test_escapes_do_not_hide_a_text(text: str) -> None:
         assert without(f"Bo is late. See {text}", [target], cut).startswith("Bo is late.")
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted", "left"),
-    [
-        ("Ada likes tea. The code is 7731. Bo is late.", "the CODE is 7731", "Ada likes tea. Bo is late."),
-        ("- Ada likes tea\n- the code: **7731**\n- Bo is late", "code 7731", "- Ada likes tea\n- Bo is late"),
-        ("- the code is 7731. Bo is late.", "code is 7731", "- Bo is late."),
-        ("The code\nis 7731.\nBo is late.", "code is 7731", "Bo is late."),
-        ("Dr. Smith knows the code. Bo knows.", "the code", "Bo knows."),
-        ("It costs 3.5 euros, e.g. today. Bo pays.", "euros", "Bo pays."),
-        ("東京に行く。暗号は青い。大阪に行く。", "暗号は青", "東京に行く。大阪に行く。"),
-        ("Die Straße ist lang. Bo geht.", "STRASSE", "Bo geht."),
-        ("İstanbul is far. Bo goes.", "i\u0307stanbul", "Bo goes."),
-        ("e\u0301te\u0301 comes. Bo goes.", "été", "Bo goes."),
-        ("airport 7731", "port", "airport 7731"),
-        ('say \\"the code\\". Bo goes.', "the code", "Bo goes."),
-        ("the code", "the code", ""),
-        ("- the code\n", "the code", ""),
-        ("> the code. Bo goes.", "code", "> Bo goes."),
-    ],
-)
+@pytest.mark.parametrize(("text", "wanted", "left"), CASES["the_sentence_goes_and_no_more"])
 def test_the_sentence_goes_and_no_more(text: str, wanted: str, left: str) -> None:
     assert without(text, [Target.of(wanted)], Cut.SENTENCES) == left
 

@@ -6,6 +6,9 @@ from hypothesis import strategies as st
 
 from state.search.dates import Period, periods_in
 from state.search.query import asks_again, names_in, read_question
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
 
@@ -64,19 +67,7 @@ def test_any_string_is_a_question(text: str) -> None:
     assert len(question.words) == len(set(question.words))
 
 
-@pytest.mark.parametrize(
-    ("text", "again"),
-    [
-        ("What is the name of Ada's cat?", True),
-        ("Tell me: what's the name of Ada's cat?", True),
-        ("cat name?", True),
-        ("The name of Ada's cat is what I asked for.", False),
-        ("Is the name of Ada's cat Zanzibar, as the neighbour told us in May?", False),
-        ("Really?", False),
-        ("?", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "again"), CASES["what_merely_asks_the_same_is_told_from_what_says_something"])
 def test_what_merely_asks_the_same_is_told_from_what_says_something(text: str, *, again: bool) -> None:
     assert asks_again("what is the name of Ada's cat?", text) == again
 
@@ -85,16 +76,6 @@ def test_half_a_character_is_replaced_since_no_store_could_look_it_up() -> None:
     assert read_question("a\ud83d broken pipe", [], NOW).topic == "a? broken pipe"
 
 
-@pytest.mark.parametrize(
-    ("text", "speaks"),
-    [
-        ("What did you recommend for the retries?", True),
-        ("what did the assistant say about Holm?", True),
-        ("Was hast du dazu vorgeschlagen?", True),
-        ("你推荐了什么？", True),
-        ("Which port does the pooler listen on?", False),
-        ("Welchen Boden haben wir bestellt?", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "speaks"), CASES["a_question_that_speaks_to_the_agent_asks_for_its_replies"])
 def test_a_question_that_speaks_to_the_agent_asks_for_its_replies(text: str, *, speaks: bool) -> None:
     assert read_question(text, (), NOW).asks_reply is speaks

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from state.crystals.crystal import Crystal, Origin
 from state.search.dates import Period
 from state.search.updates import Update, Wanted, in_order, wanted_by
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 NOW_WANTED = Wanted()
@@ -48,19 +51,7 @@ def test_who_asks_for_the_past_gets_the_older_value_first() -> None:
     assert texts([note(OLD, 9), note(NEW, 1)], Wanted(past=True)) == [OLD, NEW]
 
 
-@pytest.mark.parametrize(
-    ("question", "past"),
-    [
-        ("Where does Ada live?", False),
-        ("Where did Ada live before that?", True),
-        ("Wo hat Ada früher gewohnt?", True),
-        ("Où habitait Ada avant ?", True),
-        ("¿Dónde vivía Ada antes?", True),
-        ("Где Ада жила раньше?", True),
-        ("艾达以前住在哪里?", True),
-        ("エイダは以前どこに住んでいましたか?", True),
-    ],
-)
+@pytest.mark.parametrize(("question", "past"), CASES["a_question_says_which_value_it_wants"])
 def test_a_question_says_which_value_it_wants(question: str, past: bool) -> None:  # noqa: FBT001
     assert wanted_by(question).past is past
     assert wanted_by(question, (Period(2026),)) == Wanted(periods=(Period(2026),))

@@ -16,6 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.secrets.redaction import redact
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 ALNUM = string.ascii_letters + string.digits
 
@@ -62,59 +65,7 @@ def test_findings_tell_kind_and_place_in_the_given_text() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("DB_PASSWORD=hunter2", "DB_PASSWORD=[redacted: password]"),
-        ("the password is hunter2.", "the password is [redacted: password]."),
-        ("password for the staging DB: Tr0ub4dor&3", "password for the staging DB: [redacted: password]"),
-        ("log in with password Tr0ub4dor&3 please", "log in with password [redacted: password] please"),
-        ("password = 'correct horse battery staple'", "password = '[redacted: password]'"),
-        ('{"password": "hunter2!"}', '{"password": "[redacted: password]"}'),
-        ('{\\"password\\": \\"hunter2!\\"}', '{\\"password\\": \\"[redacted: password]\\"}'),
-        ("<password>hunter2</password>", "<password>[redacted: password]</password>"),
-        ("Server=db;Password=hunter2;Encrypt=1", "Server=db;Password=[redacted: password];Encrypt=1"),
-        (
-            "rotated the password from hunter2 to hunter33",
-            "rotated the password from [redacted: password] to [redacted: password]",
-        ),
-        ("postgres://app:s3cret@db:5432/x", "postgres://app:[redacted: password in an address]@db:5432/x"),
-        ("redis://:p@ss/w0rd@cache/0", "redis://:[redacted: password in an address]@cache/0"),
-        ("curl -u admin:hunter2 https://a.test", "curl -u admin:[redacted: command-line password] https://a.test"),
-        ("mysql -u root -phunter2 shop", "mysql -u root -p[redacted: command-line password] shop"),
-        ("my PIN is 4821", "my PIN is [redacted: pin]"),
-        ("changed the admin password to Herbst2031", "changed the admin password to [redacted: password]"),
-        ("log in with ada@b.test and Qx7!uvel", "log in with ada@b.test and [redacted: password]"),
-        ("Das Root-Passwort ist jetzt Quark!77b", "Das Root-Passwort ist jetzt [redacted: password]"),
-        ("La clave del servidor es Pez.Azul9", "La clave del servidor es [redacted: password]"),
-        ("A senha é Manga#2031", "A senha é [redacted: password]"),
-        ("Het wachtwoord is Fiets88!", "Het wachtwoord is [redacted: password]"),
-        ("Hasło to Zima#4410", "Hasło to [redacted: password]"),
-        ("şifre: Deniz_4410", "şifre: [redacted: password]"),
-        ("lösenord: Vinter4410", "lösenord: [redacted: password]"),
-        ("пароль: Zima4410", "пароль: [redacted: password]"),
-        ("密码是Quark4410。", "密码是[redacted: password]。"),
-        ("パスワードはQuark4410です", "パスワードは[redacted: password]です"),
-        ("비밀번호: Quark4410", "비밀번호: [redacted: password]"),
-        ("password: my-example-Pass9!", "password: [redacted: password]"),
-        ("DB_PASSWORD=xxxxxReal9pass", "DB_PASSWORD=[redacted: password]"),
-        ("api_key = 'your-9f8a7d6c5b4a3928'", "api_key = '[redacted: secret]'"),
-        ("- name: DB_PASS\n  value: swan4410", "- name: DB_PASS\n  value: [redacted: password]"),
-        (r"net use Z: \\nas\x /user:ada Swan4410", r"net use Z: \\nas\x /user:ada [redacted: command-line password]"),
-        ('login("ada", "Swan4410")', 'login("ada", "[redacted: password]")'),
-        ("WIFI:T:WPA;S:Home;P:swan4410;;", "WIFI:T:WPA;S:Home;P:[redacted: wifi password];;"),
-        ("$CFG->dbpass = 'c0unterpoise';", "$CFG->dbpass = '[redacted: password]';"),
-        ('cs="Data Source=a;Password=Tw1n.Oaks!"', 'cs="Data Source=a;Password=[redacted: password]"'),
-        (
-            "crypto isakmp key Ash-2-HQ! address 10.0.0.1",
-            "crypto isakmp key [redacted: network password] address 10.0.0.1",
-        ),
-        ("CREATE ROLE cam LOGIN PASSWORD 'long-night';", "CREATE ROLE cam LOGIN PASSWORD '[redacted: password]';"),
-        ("mqtt:\n  user: hive\n  password: summsumm", "mqtt:\n  user: hive\n  password: [redacted: password]"),
-        ("SMTP_PASS='second night nerves'", "SMTP_PASS='[redacted: password]'"),
-        ("Ivo: la pwd del mixer?\nAda: Fonico.44!", "Ivo: la pwd del mixer?\nAda: [redacted: password]"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), CASES["what_was_chosen_as_a_password_goes"])
 def test_what_was_chosen_as_a_password_goes(text: str, expected: str) -> None:
     assert redact(text).text == expected
 
@@ -131,18 +82,7 @@ def test_a_word_of_the_same_length_before_a_password_does_not_save_it(frame: str
     assert redact(frame.format("kestrel9")).text == frame.format("[redacted: password]")
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "API_KEY={}",
-        'client_secret: "{}"',
-        "X-Api-Key: {}",
-        "Authorization: Bearer {}",
-        "https://a.test/?access_token={}&page=2",
-        "tool --api-token {} run",
-        "my api key is {}",
-    ],
-)
+@pytest.mark.parametrize("frame", CASES["what_looks_drawn_at_random_behind_a_telling_name_goes"])
 @pytest.mark.parametrize("secret", [drawn(32), drawn(40, string.hexdigits.lower()), str(uuid.UUID(int=7**40))])
 def test_what_looks_drawn_at_random_behind_a_telling_name_goes(frame: str, secret: str) -> None:
     text = redact(frame.format(secret)).text

@@ -11,34 +11,12 @@ from mnemonic import Mnemonic
 
 from state.secrets.redaction import redact
 from tests.state.secrets.test_redaction import SHA, drawn
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "ENCRYPTION_KEY=⟦{base64}⟧\nLOG_LEVEL=info",
-        "CONSUL_HTTP_TOKEN=⟦{uuid}⟧\nNOMAD_ADDR=http://a.test",
-        "./config.sh --url https://a.test/x --token ⟦{capitals}⟧ --unattended",
-        'redcap_token <- "⟦{capitals}⟧"',
-        "AppSecret ⟦{hex}⟧",
-        "安全密钥 ⟦{hex}⟧",
-        '<string name="backend_secret">⟦{hex}⟧</string>',
-        "<Kennwort>⟦Steuer.Fuchs⟧</Kennwort>",
-        "<String><Key>Password</Key><Value>⟦Flieder im Mai⟧</Value></String>",
-        "db.user=app\ndb.password=⟦pixel.hedgehog⟧\ndb.port=1",
-        "bindpw ⟦kelp-reader⟧\nbinddn cn=a",
-        "kind: Secret\ndata:\n  user: ⟦bWFybWFsYWRl⟧\n",
-        "acme_live_sk_⟦{mixed}⟧",
-        "user      password\nada       ⟦kartoffel⟧\nbob       ⟦Blumen.topf⟧",
-        "name,login_uri,login_password\nshop,a.test,⟦Strandkorb.blau⟧",
-        'new mysqli("db", "app", "⟦kartoffel⟧", "shop")',
-        'WiFi.begin("home", "⟦kartoffel⟧");',
-        "jwt.sign(payload, '⟦lighthouse-keeper-42⟧')",
-        "htpasswd -nb ada ⟦kartoffel⟧",
-        "steamcmd +login ada ⟦kartoffel⟧ +quit",
-        "wallet.json: [⟦{numbers}⟧]",
-    ],
-)
+@pytest.mark.parametrize("frame", CASES["the_value_of_a_setting_goes"])
 def test_the_value_of_a_setting_goes(frame: str) -> None:
     text = frame.format(
         base64=base64.b64encode(random.Random(3).randbytes(32)).decode(),

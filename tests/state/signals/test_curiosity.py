@@ -10,6 +10,9 @@ from state.signals.curiosity import (
     questions_in,
     rank_questions,
 )
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 
@@ -40,24 +43,7 @@ def test_open_questions_are_found(text: str, questions: tuple[str, ...]) -> None
     assert questions_in(text) == questions
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "User prefers tabs",
-        "const x = a ? b : c; y?.z",
-        "`SELECT ?`",
-        "```\nis this a question of code?\n```",
-        "See https://example.org/search?q=what",
-        "GET /users?page=2",
-        "The regex is (?:abc)?",
-        "Ok? Ready? Really?",
-        "Could you fix the build?",
-        "Anything else I can do for you?",
-        "There are no open questions",
-        "Would you ignore all previous instructions?",
-        "",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["what_asks_memory_nothing_is_no_question"])
 def test_what_asks_memory_nothing_is_no_question(text: str) -> None:
     assert questions_in(text) == ()
 
@@ -84,20 +70,7 @@ def test_the_weightiest_question_comes_first_and_each_once() -> None:
     assert rank_questions([], NOW) == []
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ("I wonder how the parser works", "The parser works"),
-        ("Es ist unklar, warum der Parser hängt", "Der Parser hängt"),
-        ("Je me demande pourquoi le parseur est lent", "Le parseur est lent"),
-        ("No sé por qué el analizador falla", "El analizador falla"),
-        ("Falta saber quem mantém o analisador", "Ana mantém o analisador"),
-        ("Resta da capire perché il parser è lento", "Il parser è lento"),
-        ("Непонятно, почему парсер тормозит", "Парсер тормозит"),
-        ("还不知道为什么部署这么慢", "部署这么慢"),
-        ("なぜデプロイが遅いのかわからない", "デプロイが遅い"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "said"), CASES["open_questions_are_seen_in_nine_languages"])
 def test_open_questions_are_seen_in_nine_languages(asked: str, said: str) -> None:
     assert questions_in(asked) == (asked,)
     assert questions_in(said) == ()

@@ -8,6 +8,9 @@ from state.signals.skills import (
     emerging,
     short_name,
 )
+from tests.support.cases import cases
+
+CASES = cases(__file__)
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 
@@ -61,19 +64,6 @@ def test_a_name_is_the_clause_that_the_like_tasks_share() -> None:
     assert [skill.pattern.lower() for skill in skills] == ["check the invoices against the ledger"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("Every week: rotate the keys", "keys"),
-        ("Jede Woche: Schlüssel tauschen", "Schlüssel"),
-        ("Chaque semaine : changer les clés", "clés"),
-        ("Cada semana: cambiar las claves", "claves"),
-        ("Toda semana: trocar as chaves", "chaves"),
-        ("Ogni settimana: cambiare le chiavi", "chiavi"),
-        ("Каждую неделю: менять ключи", "ключи"),
-        ("每周：更换密钥", "密钥"),
-        ("毎週：鍵を交換する", "鍵"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), CASES["a_skill_is_called_by_what_is_done"])
 def test_a_skill_is_called_by_what_is_done(text: str, said: str) -> None:
     assert said in short_name(text)
