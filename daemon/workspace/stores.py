@@ -19,7 +19,6 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.crystals.search import Beside, Searcher
-from state.stores.crystals.vectors import NAME, carry_over
 from state.stores.database.connection import (
     compact,
     from_text,
@@ -293,8 +292,6 @@ def folders(workspace: Workspace) -> tuple[Path, ...]:
 
 def _database(workspace: Workspace, *, owned: bool) -> Connection:
     is_open = owned or may_write(workspace.database)
-    if is_open:
-        carry_over(workspace.database, workspace.index / NAME)
     return open_database(workspace.database) if is_open else open_reading(workspace.database)
 
 

@@ -19,16 +19,14 @@ from tests.support.committing import (
     OLD_NOTES,
     Prepared,
     assert_goes_on,
-    assert_old_or_new,
     assert_recovers,
     assert_recovers_and_goes_on,
     dreamt,
     opened,
-    outcome_of,
     places,
     prepared,
 )
-from tests.support.faults import Bytes, Fault, FaultySystem, Names, PowerCut, Unsynced, every_fault, images, share
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
 from tests.support.long_variants import variants
 
 
@@ -88,21 +86,6 @@ def test_a_loss_of_power_during_a_commit_leaves_the_old_version_or_the_new_one(
     assert worlds > share(200)
 
 
-def test_the_harness_notices_a_document_that_is_not_synced_before_the_swap(ready: Prepared, tmp_path: Path) -> None:
-    class Forgetful(FaultySystem):
-        def fsync(self, fd: int) -> None:
-            if "MEMORY" not in Path(f"/proc/self/fd/{fd}").readlink().name:
-                super().fsync(fd)
-
-    workspace = ready.copy(tmp_path / "agent")
-    system = Forgetful(workspace.root)
-    with opened(workspace, system) as store:
-        store.memory.commit(ready.dream)
-    image = system.image(tmp_path / "image", Names.ALL, Bytes.TORN)
-    with pytest.raises(AssertionError):
-        assert_old_or_new(contained(image), ready)
-
-
 def test_a_call_that_fails_anywhere_in_a_dream_loses_nothing(ready: Prepared, tmp_path: Path) -> None:
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
         workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
@@ -120,24 +103,6 @@ def test_a_call_that_fails_anywhere_in_a_dream_loses_nothing(ready: Prepared, tm
         return system
 
     assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(30)
-
-
-@pytest.mark.full
-def test_after_a_failed_call_the_same_process_dreams_on(ready: Prepared, tmp_path: Path) -> None:
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
-        system = FaultySystem(workspace.root, fail_at, fault)
-        with opened(workspace, system) as store:
-            with suppress(StorageError):
-                store.memory.commit(ready.dream)
-            store.disk.system = Unsynced()
-            assert_goes_on(store)
-            decided = store.memory.is_committed(ready.dream.id)
-            assert outcome_of(store, ready.dream) == ("committed" if decided else "failed")
-        shutil.rmtree(workspace.root)
-        return system
-
-    assert every_fault((Fault.ERROR,), scenario) > share(15)
 
 
 POLL = """

@@ -154,17 +154,3 @@ def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
         with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
             _rest(store)
             assert _world(store) == wanted, at
-
-
-def test_a_pass_that_is_stopped_after_every_batch_comes_to_the_same(
-    origin: Workspace, embedding: Embedding, tmp_path: Path
-) -> None:
-    with open_exclusive(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
-        _rest(store)
-        wanted = _world(store)
-    with open_exclusive(_copy(origin, tmp_path / "stopped"), CONFIG, "a test", embedding=embedding) as store:
-        for calls in range(1, 12):
-            asked = iter(range(calls))
-            consolidate(store, utc_now(), lambda asked=asked: next(asked, None) is None)  # type: ignore[misc]
-        _rest(store)
-        assert _world(store) == wanted

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from daemon.dream.memory import WorkspaceMemory
-from state.errors import DocumentError, DreamdError
+from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.committing import OLD_NOTES, dreamt, lines, opened, with_model
 
@@ -96,16 +96,3 @@ def test_whatever_is_damaged_the_second_dream_at_the_latest_has_every_note(
         consumed = store.crystals.connection.execute("SELECT text FROM crystals WHERE dreamt_in IS NOT NULL")
         assert sorted(row["text"] for row in consumed) == sorted((*OLD_NOTES, *NOTES, LATER))
     assert LATER in lines(interrupted)
-
-
-def test_a_dream_that_goes_on_does_not_commit_over_a_memory_that_became_no_text(interrupted: Workspace) -> None:
-    text = interrupted.document.read_bytes()
-    interrupted.document.write_bytes(text.replace(b"tea", b"t\0a"))
-    spoilt = interrupted.document.read_bytes()
-    with opened(interrupted) as store, pytest.raises(DocumentError, match="NUL"):
-        dreamt(store)
-    assert interrupted.document.read_bytes() == spoilt
-    interrupted.document.write_bytes(text)
-    with opened(interrupted) as store:
-        dreamt(store, LATER)
-    assert {*NOTES, LATER} <= set(lines(interrupted))

@@ -16,7 +16,6 @@ from tests.support.committing import (
     NEW_NOTES,
     OLD_NOTES,
     Prepared,
-    assert_old_or_new,
     dreamt,
     lines,
     opened,
@@ -60,10 +59,6 @@ class Overtaken(FaultySystem):
             self.meanwhile()
 
 
-def everything(root: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
-
-
 def assert_consistent(workspace: Workspace, *notes: str) -> None:
     """The file is the last version's text, no line was taken for deleted, each note was consumed once."""
     with opened(workspace) as store:
@@ -74,17 +69,6 @@ def assert_consistent(workspace: Workspace, *notes: str) -> None:
         assert tuple(store.notes.each_pending()) == ()
         assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, *notes, LAST), 1)
         assert all(run.outcome == "committed" for run in store.ledger.runs(10))
-
-
-def test_a_displaced_owner_commits_nothing(ready: Prepared, tmp_path: Path) -> None:
-    workspace = ready.copy(tmp_path / "agent")
-    with opened(workspace) as store:
-        displace(workspace)
-        before = everything(workspace.root)
-        with pytest.raises(FencedError, match="taken over"):
-            store.memory.commit(ready.dream)
-        assert everything(workspace.root) == before
-    assert_old_or_new(workspace, ready)
 
 
 @pytest.mark.full
@@ -121,40 +105,6 @@ def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothin
     runs = every_fault((Fault.CRASH,), scenario)
     assert runs > share(15)
     assert fenced > (runs / 2 if is_whole() else share(15))
-
-
-def test_an_owner_that_is_displaced_before_its_last_transaction_changes_nothing(
-    ready: Prepared, tmp_path: Path
-) -> None:
-    overtaken, fenced = [], 0
-    for number in range(6):
-        workspace = ready.copy(tmp_path / str(number))
-        with opened(workspace) as store:
-            begun: list[str] = []
-
-            def watch(
-                statement: str, begun: list[str] = begun, number: int = number, workspace: Workspace = workspace
-            ) -> None:
-                if statement.startswith("BEGIN"):
-                    begun.append(statement)
-                    if len(begun) == number + 1:
-                        displace(workspace)
-                        with opened(workspace) as new_owner:
-                            new_owner.memory.commit(ready.dream)
-                            dreamt(new_owner, FURTHER)
-                        overtaken.append(number)
-
-            store.crystals.connection.set_trace_callback(watch)
-            try:
-                store.memory.commit(ready.dream)
-            except FencedError:
-                fenced += 1
-            store.crystals.connection.set_trace_callback(None)
-        if number not in overtaken:
-            break
-        assert_consistent(workspace, FURTHER)
-    assert overtaken == [0, 1, 2, 3, 4]
-    assert fenced == 5
 
 
 def test_a_version_that_was_made_in_the_meantime_is_not_overwritten_and_the_next_dream_works(

@@ -101,33 +101,6 @@ def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
     assert runs > counted["cut off"]
 
 
-@pytest.mark.parametrize("last", ["plan", "files", "history", "verify"])
-def test_between_two_steps_as_well(workspace: Workspace, folder: Path, last: str) -> None:
-    copy = copied(workspace, folder / "w")
-
-    def told(step: Step) -> None:
-        if step.node == last:
-            raise PowerCut
-
-    with pytest.raises(PowerCut), quick(copy) as store:
-        forget(store, ForgetRequest(SECRET), utc_now(), told)
-    if last in ("files", "history"):
-        assert begun(copy)
-        # Whoever opens it in between repairs nothing back.
-        with quick(copy) as store:
-            assert store.notices in ([], ["left out of this test"])
-        assert SECRET not in copy.document.read_text(encoding="utf-8")
-        with quick(copy) as store:
-            (finding,) = [one for one in check_stores(store) if one.about == "forgetting"]
-            assert "dreamd forget" in finding.advice
-        assert assert_finished(copy).went_on
-    elif last == "plan":
-        assert not begun(copy)
-    else:
-        assert not begun(copy)
-        assert_everything_else(copy)
-
-
 def test_a_dream_in_between_brings_nothing_back(workspace: Workspace, folder: Path) -> None:
     from daemon.dream.run import Mode, dream_now
     from state.dream import Reason

@@ -12,9 +12,7 @@ import pytest
 
 from daemon.dream.run import Mode
 from daemon.workspace.stores import Store, utc_now
-from state.document.document import SectionName
 from state.document.operations import Action
-from state.dream import HUMAN
 from state.errors import DocumentError
 from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
@@ -63,16 +61,6 @@ ADDS = Edit(lambda text: added(text, TYPED), stays=(TYPED, LEDGER))
 DELETES = Edit(lambda text: without(text, LEDGER), gone=(LEDGER,))
 REWRITES = Edit(lambda text: text.replace(TEA, GREEN), stays=(GREEN,), gone=(TEA,))
 EDITS = {"adds": ADDS, "deletes": DELETES, "rewrites": REWRITES}
-BEFORE_THE_SWAP = {
-    **EDITS,
-    "rewrites what the dream revises": Edit(
-        lambda text: text.replace("port 8080", "port 8081"),
-        stays=("The staging server listens on port 8081",),
-        gone=(PORT, NEW_PORT),
-    ),
-    "deletes what the dream revises": Edit(lambda text: without(text, PORT), gone=(PORT, NEW_PORT)),
-    "writes what the dream adds": Edit(lambda text: added(text, GOAL, SectionName.CONTEXT), stays=(GOAL,)),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -139,26 +127,6 @@ def assert_wins(store: Store, *edits: Edit, dreams: int = 1) -> None:
     )
 
 
-def saved_texts(store: Store) -> list[str]:
-    """The texts of the versions that a person wrote."""
-    rows = store.crystals.connection.execute("SELECT text FROM versions WHERE cause = ?", (HUMAN,))
-    return [row["text"] for row in rows]
-
-
-@pytest.mark.parametrize("name", BEFORE_THE_SWAP)
-def test_an_edit_between_reading_and_committing_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
-    edit = BEFORE_THE_SWAP[name]
-    workspace = ready.copy(tmp_path / "agent")
-    write(workspace, edit.change)
-    with opened(workspace) as store:
-        assert store.memory.commit(ready.dream).joined
-        assert store.memory.text(store.lineage.last_version()) == workspace.document.read_text(encoding="utf-8")
-        assert edit.change(ready.dream.before) in saved_texts(store)
-        assert_wins(store, edit, dreams=2)
-        # What never stood in the file was not deleted from it.
-        assert NEW_PORT not in store.lineage.tombstones()
-
-
 def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(ready: Prepared, tmp_path: Path) -> None:
     workspace = ready.copy(tmp_path / "agent")
     write(workspace, lambda text: without(text, PORT))
@@ -168,27 +136,6 @@ def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(ready: 
         assert store.lineage.tombstones() == [PORT]
         dreamt(store, f"{PORT}!")
         assert not any(line.startswith("The staging server") for line in lines(workspace))
-
-
-@pytest.mark.parametrize("name", BEFORE_THE_SWAP)
-def test_an_edit_in_the_instant_before_the_swap_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
-    edit = BEFORE_THE_SWAP[name]
-    workspace = ready.copy(tmp_path / "agent")
-    with opened(workspace, Interrupting(workspace, [edit.change])) as store:
-        assert store.memory.commit(ready.dream).joined
-        assert store.memory.text(store.lineage.last_version()) == workspace.document.read_text(encoding="utf-8")
-        assert edit.change(ready.dream.before) in saved_texts(store)
-        assert_wins(store, edit, dreams=2)
-
-
-def test_edits_before_the_commit_and_in_the_instant_before_the_swap_both_win(ready: Prepared, tmp_path: Path) -> None:
-    workspace = ready.copy(tmp_path / "agent")
-    write(workspace, ADDS.change)
-    saves: Saves = [REWRITES.change, lambda text: added(text, LATER)]
-    with opened(workspace, Interrupting(workspace, saves)) as store:
-        store.memory.commit(ready.dream)
-        assert saves == []
-        assert_wins(store, ADDS, REWRITES, Edit(str, stays=(LATER,)))
 
 
 def test_a_dream_says_so_when_the_file_never_stands_still(ready: Prepared, tmp_path: Path) -> None:

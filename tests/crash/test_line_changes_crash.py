@@ -13,7 +13,6 @@ from daemon.dream.lines.standing import standing_lines
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction
 from state.document.document import SectionName
-from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.committing import FURTHER, OLD_NOTES, dreamt, lines, opened
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
@@ -70,23 +69,6 @@ def assert_old_or_new(workspace: Workspace, *, thorough: bool = True) -> bool:
             assert store.ledger.unfinished() is None
             assert {run.outcome for run in store.ledger.runs(9)} <= {"committed", "failed"}
     return done
-
-
-@pytest.mark.full
-def test_a_call_that_fails_leaves_the_old_lines_or_the_new_ones(ready: Workspace, tmp_path: Path) -> None:
-    ends = {True: 0, False: 0}
-
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        workspace = copied(ready, tmp_path / f"{fault.name}{fail_at}")
-        system = FaultySystem(workspace.root, fail_at, fault)
-        with opened(workspace, system) as store, suppress(DreamdError):
-            changed(store)
-        ends[assert_old_or_new(workspace)] += 1
-        shutil.rmtree(workspace.root)
-        return system
-
-    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(15)
-    assert ends[True] > share(3)  # all that is done in files is done after the commit
 
 
 @pytest.mark.full

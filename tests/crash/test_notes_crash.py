@@ -22,7 +22,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.workspace.adoption import init_workspace as init
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
-from state.errors import BusyError, NotFoundError, StorageError
+from state.errors import BusyError, NotFoundError
 from state.scratch import Note
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained, init_workspace
@@ -210,28 +210,6 @@ def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(ready: 
     assert worlds > share(400)
 
 
-def test_a_call_that_fails_loses_nothing_and_the_next_ones_go_on(ready: Path, tmp_path: Path) -> None:
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        workspace, acknowledged = copied(ready, tmp_path / f"{fault.name}{fail_at}"), [*OLD]
-        with opened(workspace) as store:
-            store.disk.system = system = FaultySystem(workspace.root, fail_at, fault)
-            for act in (
-                lambda: acknowledged.append(noted(store, "echo is new")),
-                lambda: absorb_notes(store, utc_now(), most=None),
-                lambda: consumed(store, 2),
-                lambda: acknowledged.append(noted(store, "foxtrot is newer")),
-                lambda: store.copy_if_due(utc_now(), timedelta()),
-                lambda: restore(store, 1),
-            ):
-                with suppress(StorageError):
-                    act()
-        assert_sound(workspace, acknowledged)
-        shutil.rmtree(workspace.root)
-        return system
-
-    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(60)
-
-
 def test_a_note_is_acknowledged_when_it_is_on_the_disk(ready: Path, tmp_path: Path) -> None:
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
         workspace, acknowledged = copied(ready, tmp_path / f"{fault.name}{fail_at}"), [*OLD[1:]]
@@ -249,18 +227,6 @@ def test_a_note_is_acknowledged_when_it_is_on_the_disk(ready: Path, tmp_path: Pa
         return system
 
     every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
-
-
-def test_the_harness_notices_an_append_that_is_not_synced(ready: Path, tmp_path: Path) -> None:
-    class Forgetful(FaultySystem):
-        def fsync(self, fd: int) -> None:
-            os.fstat(fd)
-
-    workspace = copied(ready, tmp_path / "agent")
-    system = Forgetful(workspace.root)
-    NoteInbox(workspace, workspace.disk(system)).append(Note("echo is new", utc_now()))
-    found = [{note.text for note in pending_notes(contained(image))} for image in images(system, tmp_path / "images")]
-    assert any("echo is new" not in texts for texts in found)
 
 
 # ------------------------------------------------------------------------------- real processes

@@ -12,7 +12,7 @@ import pytest
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store
 from state.errors import StorageError
-from state.stores.disk.workspace import contained, init_workspace
+from state.stores.disk.workspace import contained
 from tests.support.committing import (
     FURTHER,
     NEW_NOTES,
@@ -20,7 +20,6 @@ from tests.support.committing import (
     Prepared,
     assert_recovers_and_goes_on,
     dreamt,
-    lines,
     opened,
     places,
     prepared,
@@ -150,17 +149,3 @@ def test_a_restore_that_is_cut_off_anywhere_happens_whole_or_not_at_all(restorab
 
     every_fault((Fault.ERROR, Fault.CRASH, Fault.TORN_CRASH), scenario)
     assert ends[True] > share(5)  # all that is done in files is done after the commit
-
-
-def test_a_note_that_is_being_written_while_a_dream_begins_is_taken_in_whole(tmp_path: Path) -> None:
-    workspace = init_workspace(contained(tmp_path / "agent"))
-    with opened(workspace) as store, workspace.scratch.open("a", encoding="utf-8") as agent:
-        agent.write("- A whole note about Bergen\n- half of a no")
-        agent.flush()
-        dreamt(store)
-        assert lines(workspace) == ["A whole note about Bergen"]
-        agent.write("te about Tromso\n")
-        agent.flush()
-        dreamt(store)
-        assert places(store) == {"A whole note about Bergen": 1, "half of a note about Tromso": 1}
-        assert store.crystals.count() == 2

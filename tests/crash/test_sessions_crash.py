@@ -13,7 +13,7 @@ from daemon.workspace.stores import Store
 from state.errors import StorageError
 from tests.crash.session_life import Work, lived, statements
 from tests.support.long_variants import variants
-from tests.support.working import AT, HOUR, add, contents, everything, working, written
+from tests.support.working import AT, HOUR, add, everything, working, written
 
 TEXT = "worth keeping"
 WRITTEN = ("sessions items item_events forgotten meta crystals occurrences to_embed").split()
@@ -139,53 +139,3 @@ def test_a_call_whose_nth_write_fails_changes_nothing(
         assert nth > 0
         assert written(store) != before
         assert store.crystals.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-
-
-def test_a_manual_promotion_whose_nth_write_fails_leaves_the_item_unpromoted(tmp_path: Path) -> None:
-    with working(tmp_path / "w") as store:
-        id_ = add(store, TEXT)
-        for nth in count():
-            with failing(store, nth):
-                try:
-                    sessions.promote(store, "s", id_, AT)
-                except StorageError:
-                    failed = True
-                else:
-                    failed = False
-            if not failed:
-                break
-            assert sessions.list_promoted(store, "s").count == 0
-            assert store.crystals.count() == 0
-        assert nth > 4
-        assert sessions.list_promoted(store, "s").count == 1
-        assert store.crystals.count() == 1
-
-
-@pytest.mark.parametrize("table", ["sessions", "items", "item_events"])
-def test_a_table_that_cannot_be_written_keeps_the_others_as_they_were(tmp_path: Path, table: str) -> None:
-    with working(tmp_path / "w") as store:
-        add(store, "there")
-        before = written(store)
-        for verb in ("INSERT", "UPDATE"):
-            store.crystals.connection.execute(
-                f"CREATE TRIGGER torn_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'torn'); END"
-            )
-        with pytest.raises(StorageError, match="torn"):
-            add(store, "new", session="another")
-        assert written(store) == before
-
-
-def test_a_full_disk_is_told_and_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    acknowledged: list[str] = []
-    with working(tmp_path / "w") as store:
-        pages = int(store.crystals.connection.execute("PRAGMA page_count").fetchone()[0])
-        store.crystals.connection.execute(f"PRAGMA max_page_count = {pages + 100}")
-        with pytest.raises(StorageError, match="the disk is full; free some space"):  # noqa: PT012
-            while True:
-                content = f"{len(acknowledged)} {'x' * 3_000}"
-                add(store, content)
-                acknowledged.append(content)
-        assert len(acknowledged) > 10
-    with working(tmp_path / "w") as store:
-        assert sorted(contents(sessions.export(store, "s"))) == sorted(acknowledged)
-        add(store, "there is space again")

@@ -9,15 +9,14 @@ differs goes, and what is missing waits to be embedded again.
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from state.errors import StorageError
 from state.stores.crystals.nearest import ChromaIndex, Nearest, cosines, matrix
-from state.stores.database.connection import explained, open_unmigrated, transaction
+from state.stores.database.connection import explained, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.vector_database import SIDES, open_vectors
 from state.stores.disk.syscalls import storage_errors
@@ -46,7 +45,6 @@ _PUT = "INSERT OR REPLACE INTO vectors (key, model, digest, vector) VALUES (?, ?
 _OF_THE_MOMENT = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 # The token of a vectors.db that was found torn: whoever may write makes another one.
 _TORN = "torn"
-_CARRIED_UP_TO = 12  # the last schema of state.db that held vectors
 
 
 class IndexState(NamedTuple):
@@ -365,42 +363,3 @@ def _is_of_the_moment(error: sqlite3.DatabaseError) -> bool:
 def _about(file: sqlite3.Connection) -> tuple[str, int]:
     token, written = file.execute("SELECT token, written FROM about").fetchone() or ("", 0)
     return str(token), int(written)
-
-
-def carry_over(database: Path, path: Path) -> int:
-    """Copy the vectors that a state.db of an older schema holds into vectors.db, before a migration drops them.
-
-    Returns how many. Cut off, it is done again, or the rest is embedded anew. Raises StorageError.
-    """
-    if not database.is_file() or not database.stat().st_size:
-        return 0
-    try:
-        with open_unmigrated(database) as old:
-            (version,) = old.execute("PRAGMA user_version").fetchone()
-            if not 1 <= version <= _CARRIED_UP_TO:
-                return 0
-            with storage_errors(path.parent):
-                path.parent.mkdir(mode=0o700, exist_ok=True)
-            file = open_vectors(path, create=True)
-            assert file is not None
-            with closing(file):
-                return sum(_carried(file, rows) for rows in _old_vectors(old))
-    except sqlite3.Error as error:
-        raise explained(error, database) from error
-
-
-def _old_vectors(old: sqlite3.Connection) -> Iterator[list[tuple[int, str, str, bytes]]]:
-    after = 0
-    query = (
-        "SELECT v.crystal, v.model, c.id, v.vector FROM vectors v JOIN crystals c ON c.key = v.crystal"
-        " WHERE v.crystal > ? ORDER BY v.crystal LIMIT ?"
-    )
-    while rows := [tuple(row) for row in old.execute(query, (after, 4 * BATCH))]:
-        after = rows[-1][0]
-        yield rows
-
-
-def _carried(file: sqlite3.Connection, rows: list[tuple[int, str, str, bytes]]) -> int:
-    with transaction(file):
-        file.executemany(_PUT, rows)
-    return len(rows)

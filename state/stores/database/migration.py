@@ -55,6 +55,8 @@ _NEWS = (
     (12, "DELETE FROM gaps WHERE cause = 'contradiction'"),
     # What waits for its vector is compared afterwards.
     (13, "INSERT OR IGNORE INTO to_compare SELECT crystal FROM to_embed"),
+    # Vectors stood in state.db: they are made anew.
+    (13, "INSERT OR IGNORE INTO to_embed SELECT key FROM crystals"),
     (15, "DELETE FROM meta WHERE name IN ('vector_file', 'notes_read')"),
     (17, """UPDATE meta SET value = json_remove(json_set(value, '$.crystals',
         json((SELECT json_group_array(key) FROM json_each(meta.value, '$.renamed')))), '$.renamed')

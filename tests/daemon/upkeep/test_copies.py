@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import sqlite3
 import stat
 from collections import Counter
@@ -16,7 +15,6 @@ import pytest
 from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_notes
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
@@ -30,7 +28,7 @@ from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
 from tests.support.breaking import DAMAGE, WORDS_ONLY, Chance, assert_works, content
-from tests.support.faults import Fault, FaultySystem, Unsynced
+from tests.support.faults import Unsynced
 from tests.support.forgettable import SECRET, little
 from tests.support.long_variants import variants
 from tests.support.notes import pending_notes
@@ -166,22 +164,6 @@ def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
     assert destroyed >= seeds * 0.7
 
 
-def test_notes_of_a_folder_that_was_deleted_outlive_the_database_as_well(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    workspace = init_workspace(tmp_path / "w")
-    with open_exclusive(workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
-        for text in ("tea", "milk"):
-            store.notes.inbox.append(Note(text, utc_now()))
-            absorb_notes(store, utc_now())
-            store.copy_if_due(utc_now(), timedelta(hours=6))
-    shutil.rmtree(workspace.scratch.parent)
-    store.notes.inbox.append(Note("salt", utc_now()))
-    breaking.emptied(workspace.database, random.Random(1))
-    assert Caller(capsys)("doctor", workspace.root, "--repair").status == 0
-    assert sorted(note.text for note in pending_notes(workspace)) == ["milk", "salt", "tea"]
-
-
 # ------------------------------------------------------------------------- when copies are made
 
 
@@ -216,17 +198,6 @@ def test_a_dream_copies_when_the_last_copy_is_six_hours_old_and_two_are_kept(her
     assert sorted(path.name for path in here.copies.iterdir()) == ["000002.db", "000003.db"]
 
 
-def test_the_doctor_tells_of_the_copies(here: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    dreamd = Caller(capsys)
-    assert "state.db was copied: 20" in dreamd("doctor", here.root).out
-    newest = copies_of(here.database)[0]
-    breaking.emptied(newest, random.Random(1))
-    assert f"problem  copies        {newest} is damaged" in dreamd("doctor", here.root).out
-    assert dreamd("doctor", here.root, "--repair").status == 0
-    assert len(copies_of(here.database)) == 1
-    assert dreamd("doctor", here.root).status == 0
-
-
 def test_a_damaged_database_is_told_of_and_replaces_no_copy(
     here: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,16 +217,6 @@ def test_a_damaged_database_is_told_of_and_replaces_no_copy(
     assert [one for one in status(here, Config(), utc_now()).problems if "copied" in one.what] == []
 
 
-def test_a_copy_that_the_disk_refuses_is_told_of(here: Workspace) -> None:
-    before = copies_of(here.database)
-    with open_exclusive(here, Config(), "a test", embedding=WORDS_ONLY) as store:
-        store.disk.system = FaultySystem(here.root, 0, Fault.ERROR_ONWARDS)
-        store.copy_if_due(utc_now(), timedelta())
-        assert any("state.db was not copied" in one and "disk is full" in one for one in store.notices), store.notices
-    assert copies_of(here.database) == before
-    assert not found_damaged(here.database)
-
-
 def test_a_database_that_is_gone_is_not_made_anew_beside_its_copies(
     here: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,16 +225,6 @@ def test_a_database_that_is_gone_is_not_made_anew_beside_its_copies(
         open_database(here.database)
     assert not here.database.exists()
     assert Caller(capsys)("note", "The keel is sound", "-w", here.root).status == 0
-    assert Caller(capsys)("doctor", here.root, "--repair").status == 0
-    assert_works(here)
-
-
-def test_dreams_go_on_when_the_owner_deleted_much_since_the_copy(
-    here: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = here.document.read_text().splitlines(keepends=True)
-    here.document.write_text("".join(row for row in rows if not row.startswith("- ")))
-    breaking.emptied(here.database, random.Random(1))
     assert Caller(capsys)("doctor", here.root, "--repair").status == 0
     assert_works(here)
 

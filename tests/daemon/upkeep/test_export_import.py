@@ -13,18 +13,13 @@ from typing import Any
 
 import pytest
 
-from daemon.cli import export as command
 from daemon.config.paths import registry_path
 from daemon.config.registry import known
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.formats.turn import Watermark
 from daemon.upkeep.export import export
-from daemon.upkeep.forget import forget
-from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import recover
-from state.codec import encode
 from state.dream import Reason
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
@@ -124,25 +119,6 @@ def _lines(root: Path) -> str:
     return (root / "MEMORY.md").read_text(encoding="utf-8")
 
 
-def test_two_exports_differ_in_the_manifests_time_alone(here: Path, tmp_path: Path) -> None:
-    one, other = exported(here, tmp_path / "1.db"), exported(here, tmp_path / "2.db")
-    times = set[str]()
-    for path in (one, other):
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            times.add(*connection.execute("SELECT at FROM manifest").fetchone())
-            connection.execute("UPDATE manifest SET at = 'then'")
-    assert len(times) == 2
-    assert one.read_bytes() == other.read_bytes()
-
-
-def test_anybody_can_read_an_archive_with_sqlite(archive: Path, origin: Path) -> None:
-    with closing(sqlite3.connect(archive)) as connection:
-        (text,) = connection.execute("SELECT content FROM files WHERE name = 'MEMORY.md'").fetchone()
-        notes = [text for (text,) in connection.execute("SELECT text FROM crystals WHERE origin = 'scratch'")]
-    assert text.decode() == _lines(origin)
-    assert set(NOTES) <= set(notes)
-
-
 def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     before = everything(here)
     target = tmp_path / "backup.db"
@@ -159,31 +135,6 @@ def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_
     assert members(named) == members(target)
 
 
-def test_it_may_go_to_stdout_and_to_another_disk(dreamd: Caller, here: Path, tmp_path: Path) -> None:
-    assert dreamd("export", here, "-o", "-", "--json").status == 2
-    other = Path("/dev/shm")  # noqa: S108 - a file system of its own, mostly
-    if not os.access(other, os.W_OK) or other.stat().st_dev == here.stat().st_dev:
-        pytest.skip("there is no other file system")
-    target = other / f"dreamd-test-{os.getpid()}.db"
-    try:
-        assert dreamd("export", here, "-o", target).status == 0
-        assert target.stat().st_mode & 0o777 == 0o600
-        assert members(target) == members(exported(here, tmp_path / "x.db"))
-        assert list(other.glob(".dreamd-export-*")) == []
-    finally:
-        target.unlink(missing_ok=True)
-
-
-def test_what_cannot_be_written_to_is_told(dreamd: Caller, here: Path, tmp_path: Path) -> None:
-    before = everything(here)
-    os.mkfifo(tmp_path / "pipe")
-    for target in (tmp_path / "pipe", "/dev/null", tmp_path / "no" / "such" / "x.db"):
-        ended = dreamd("export", here, "-o", target)
-        assert (ended.status, ended.out) == (2, "")
-    assert everything(here) == before
-    assert Path("/dev/null").is_char_device()
-
-
 def test_a_version_that_is_lost_and_a_transcript_elsewhere_are_named(
     dreamd: Caller, here: Path, tmp_path: Path
 ) -> None:
@@ -195,17 +146,6 @@ def test_a_version_that_is_lost_and_a_transcript_elsewhere_are_named(
     assert ended.status == 0
     assert "1 version had no record" in ended.err
     assert "1 transcript outside the workspace had been read" in ended.err
-
-
-@pytest.mark.full
-def test_a_dream_under_way_begins_anew(dreamd: Caller, here: Path, tmp_path: Path) -> None:
-    with working(here) as store:
-        store.ledger.begin("20260312T143000000000Z", "manual", store.feelings.levels(_now()).at)
-    ended = dreamd("export", here, "-o", tmp_path / "x.db")
-    assert "begins anew" in ended.err
-    assert dreamd("import", tmp_path / "x.db", tmp_path / "there", "--no-daemon").status == 0
-    assert dreamd("dream", tmp_path / "there").status == 0
-    assert "it is pending" in _lines(tmp_path / "there")
 
 
 def _now() -> Any:
@@ -254,41 +194,6 @@ def test_what_a_killed_export_left_goes_when_the_next_owner_comes(here: Path) ->
             assert [path.exists() for path in (left, beside, alive)] == [False, False, True]
 
 
-@pytest.mark.full
-def test_a_file_of_the_machine_that_an_archive_names_is_never_opened(archive: Path, tmp_path: Path) -> None:
-    """A forgetting does not read what state.db alone says was read: the owner has not named it here."""
-    diary = tmp_path / "diary.md"
-    diary.write_text("# Diary\n\nZebras whisper at midnight in Lisbon.\n")
-    import_archive(archive, tmp_path / "there")
-    workspace = open_workspace(tmp_path / "there")
-    (workspace.root / "chats").mkdir()
-    (workspace.root / "chats" / "one.md").write_text("Camels hum at noon in Porto.\n")
-    (workspace.root / "link.md").symlink_to(diary)
-    names = ("../diary.md", str(diary), "link.md", "chats/one.md", "chats\0")
-    with working(workspace.root) as store:
-        store.crystals.connection.executemany(
-            "INSERT INTO watermarks VALUES (?, -1, 0, ?)", [(name, encode(Watermark())) for name in names]
-        )
-        receipt = forget(store, ForgetRequest("zebras whisper"), _now())
-        assert [(one.place, one.count) for one in receipt.left] == [("files outside the workspace", 3)]
-        assert receipt.clean
-        assert forget(store, ForgetRequest("camels hum"), _now()).left[-1].place == "chats/one.md"
-
-
-def test_a_dream_is_waited_for(dreamd: Caller, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from daemon.workspace.stores import utc_now
-    from state.stores.disk.lock import acquire
-
-    monkeypatch.setattr(command, "_PATIENCE_SECONDS", 0.3)
-    with acquire(open_workspace(here), "dreamd dream"):
-        began = utc_now()
-        ended = dreamd("export", here, "-o", tmp_path / "x.db")
-        assert (utc_now() - began).total_seconds() > 0.3
-        assert ended.status == 5
-        assert ended.err.count("waiting: ") == 1
-    assert not (tmp_path / "x.db").exists()
-
-
 def test_only_a_new_or_empty_folder_is_imported_into(
     dreamd: Caller, archive: Path, here: Path, tmp_path: Path
 ) -> None:
@@ -325,16 +230,6 @@ def test_the_daemon_learns_of_it_and_an_agent_can_be_connected(
     ended = dreamd("import", archive, root, "--json")
     assert ended.json["workspace"] == str(root)
     assert ended.json["daemon"] is False
-
-
-def test_a_registry_that_cannot_be_written_leaves_the_workspace(
-    dreamd: Caller, archive: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "registry").write_text("in the way")
-    ended = dreamd("import", archive, tmp_path / "there")
-    assert ended.status == 0
-    assert "run 'dreamd init" in ended.err
-    assert dreamd("status", tmp_path / "there").status == 0
 
 
 def test_what_a_killed_import_left_goes_and_what_a_running_one_makes_stays(archive: Path, tmp_path: Path) -> None:

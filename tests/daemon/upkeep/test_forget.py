@@ -2,15 +2,12 @@
 
 import os
 import sqlite3
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from daemon import sessions
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.examine import Level, check_stores
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
@@ -18,12 +15,9 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import utc_now
 from state.document.document import parse
 from state.dream import Reason
-from state.errors import UsageError
 from state.forgetting.cutting import Cut
-from state.stores.crystals.full_text import is_torn
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
-from state.stores.erasing.intent import receipts
 from tests.support.copies import all_files
 from tests.support.forgettable import (
     BY_HAND,
@@ -41,9 +35,6 @@ from tests.support.forgettable import (
     opened,
     quick,
 )
-from tests.support.notes import pending_notes
-
-LONG = " ".join(f"{('falcon', 'harbour', 'ledger', 'Zürich', 'quorum')[n * n % 5]}{n}" for n in range(2_000))
 
 
 @pytest.fixture(scope="module")
@@ -113,20 +104,6 @@ def test_afterwards_it_is_nowhere_and_everything_else_is_there(rich: Workspace, 
     assert bytes_with(workspace, SECRET) == []
 
 
-def test_what_stands_in_the_same_note_or_turn_is_kept(rich: Workspace, tmp_path: Path) -> None:
-    workspace = copied(rich, tmp_path / "w")
-    forgotten(workspace)
-    with opened(workspace) as store:
-        assert f"{KEPT[4]}. {KEPT[5]}." in finds(store, KEPT[4])
-        assert f"{KEPT[3]}. {KEPT[4]}." in finds(store, KEPT[3])
-        pending = [one.text for one in tuple(store.notes.each_pending())]
-        assert f"{KEPT[0]}. The lamp of house 2 is new." in pending
-        assert "The ladder of house 5 is broken" in pending
-        assert [
-            one.content for one in sessions.list_memories(store, "s", utc_now()).memories if "clock" in one.content
-        ]
-
-
 def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_path: Path) -> None:
     workspace = copied(rich, tmp_path / "w")
     with opened(workspace):
@@ -141,38 +118,6 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_p
     # A rehearsal does not end the dream that was cut off, and the log's word of it is another one.
     assert {trace.place for trace in receipt.traces} == {trace.place for trace in done.traces}
     assert receipt.crystals == done.crystals
-
-
-def test_the_word_indexes_keep_no_word_of_it_and_find_all_else(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "w")
-    rare = "qxv77z1"  # a word that no stem hides
-    with quick(workspace) as store:
-        now = utc_now()
-        note(store, *KEPT, f"{KEPT[0]}. Ada calls it {rare}.")
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        for text in (f"Archived: {rare}", f"{KEPT[1]}. It is {rare}."):
-            sessions.expire(store, "s", sessions.add(store, "s", sessions.Draft(text, "high"), now).id, now)
-        assert ".dreamd/state.db" in " ".join(bytes_with(workspace, rare))
-        assert forget(store, ForgetRequest(f"it is {rare}"), now).clean
-        assert forget(store, ForgetRequest(f"calls it {rare}"), now).clean
-        assert forget(store, ForgetRequest(f"Archived: {rare}"), now).clean
-        assert bytes_with(workspace, rare) == []
-        assert not any(map(partial(is_torn, store.crystals.connection), ("words", "cold_words")))
-        for line in KEPT:
-            assert any(line in one for one in finds(store, line)), line
-
-
-def test_doing_it_again_changes_nothing(plain_one: Workspace, tmp_path: Path) -> None:
-    workspace = copied(plain_one, tmp_path / "w")
-    assert forget_quickly(workspace, SECRET).traces
-    databases = (".dreamd/state.db", ".dreamd/copies/000001.db")
-    before = {name: read for name, read in content(workspace).items() if name not in databases}
-    again = forget_quickly(workspace, SECRET)
-    assert (again.traces, again.clean) == ((), True)
-    assert {name: read for name, read in content(workspace).items() if name not in databases} == before
-    with quick(workspace) as store:
-        kept = receipts(store.crystals.connection)
-    assert [one["digest"] for one in kept] == [again.digest] * 2
 
 
 @pytest.mark.parametrize(
@@ -201,28 +146,6 @@ def test_any_text_can_be_forgotten(tmp_path: Path, text: str, cut: Cut) -> None:
         assert [one for one in check_stores(store) if one.level is Level.PROBLEM] == []
         for line in KEPT:
             assert any(line in one for one in finds(store, line)), line
-
-
-@pytest.mark.full
-def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "w")
-    talk = workspace.root / "talk.md"
-    talk.write_text(f"# Talk\n\n{KEPT[1]}.\n\n{LONG}\n\n{KEPT[2]}.\n", encoding="utf-8")
-    with quick(workspace) as store:
-        absorb_transcripts(store, [talk], utc_now())
-        assert store.crystals.count() > 10
-        sessions.add(store, "s", sessions.Draft(f"{KEPT[5]}.\n{LONG}", "high"), utc_now())
-        note(store, f"{KEPT[0]}.\n\nA part of it: {LONG[2_000:4_000]}")
-    receipt = forget_quickly(workspace, LONG)
-    assert (receipt.clean, receipt.words) == (True, 2_000)
-    assert_gone(workspace, LONG)
-    with quick(workspace) as store:
-        texts = " ".join(one.text for one in store.crystals.by_keys(range(1_000)).values())
-        assert KEPT[1] in texts
-        assert KEPT[2] in texts
-        assert "falcon" not in texts
-        assert [one.content for one in sessions.list_memories(store, "s", utc_now()).memories] == [f"{KEPT[5]}."]
-        assert [one.text.strip() for one in tuple(store.notes.each_pending())] == [f"{KEPT[0]}."]
 
 
 @pytest.mark.full
@@ -269,14 +192,6 @@ def test_a_save_in_the_instant_of_the_swap_is_kept(plain_one: Workspace, tmp_pat
         forget(store, ForgetRequest(SECRET), utc_now())
     assert "Saved just now" in workspace.document.read_text(encoding="utf-8")
     assert_gone(workspace, SECRET)
-
-
-def test_an_open_descriptor_goes_on_appending_to_the_log(plain_one: Workspace, tmp_path: Path) -> None:
-    workspace = copied(plain_one, tmp_path / "w")
-    with workspace.scratch.open("a", encoding="utf-8") as agent:
-        forget_quickly(workspace, SECRET)
-        agent.write("- The garden of house 1 was watered\n")
-    assert "The garden of house 1 was watered" in [one.text for one in pending_notes(workspace)]
 
 
 def test_what_the_owner_keeps_is_named_and_never_touched(plain_one: Workspace, tmp_path: Path) -> None:
@@ -332,20 +247,3 @@ def test_a_forgotten_text_can_be_learnt_again_when_the_owner_says_so(tmp_path: P
         note(store, SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert SECRET in finds(store, "falconer")
-
-
-def test_nothing_to_forget_is_a_usage_error(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "w")
-    for text in ("", "…"):
-        with pytest.raises(UsageError):
-            forget_quickly(workspace, text)
-
-
-def test_what_was_nowhere_is_buried_all_the_same(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "w")
-    receipt = forget_quickly(workspace, SECRET)
-    assert (receipt.traces, receipt.clean) == ((), True)
-    with quick(workspace) as store:
-        note(store, SECRET, "The stove of house 3 is cold")
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-    assert_gone(workspace, SECRET)

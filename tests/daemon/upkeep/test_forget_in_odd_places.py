@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.upkeep import MAX_CHARACTERS, forget_text
-from daemon.api.workers import Limits
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.agent_hooks import link
 from daemon.upkeep.export import export
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.forget_proof import searched
-from daemon.workspace.adoption import init_workspace, vouched
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
 from prompts.replies import read_reply
@@ -115,18 +112,6 @@ def test_a_relation_goes_as_a_whole(workspace: Workspace) -> None:
     assert bytes_with(workspace, SECRET) == []
 
 
-def test_nothing_is_related_to_an_item_that_is_gone(workspace: Workspace) -> None:
-    said = "xylophonist99q lives here"
-    with quick(workspace) as store:
-        now = utc_now()
-        gone = sessions.add(store, "s", sessions.Draft(said, "high"), now)
-        kept = sessions.add(store, "s", sessions.Draft("Ada likes tea in Oslo", "high"), now)
-        sessions.relation_add(store, "s", kept.id, "about", gone.id, now, {})
-        sessions.promote(store, "s", kept.id, now)
-        assert forgotten(store, said).clean
-    assert bytes_with(workspace, "xylophonist99q") == []
-
-
 @pytest.mark.parametrize("header", [True, False])
 def test_a_database_that_was_put_aside_is_deleted_whatever_its_first_bytes(
     workspace: Workspace, *, header: bool
@@ -161,21 +146,6 @@ def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(w
     assert bytes_with(workspace, SECRET) == []
 
 
-@pytest.mark.parametrize("form", [SECRET, SECRET.title().replace(" ", "")])
-def test_a_hook_s_file_that_has_it_in_its_name_is_not_listed_any_more(
-    workspace: Workspace, tmp_path: Path, form: str
-) -> None:
-    away = tmp_path / "away"
-    away.mkdir()
-    for name in (form, "other"):
-        (away / f"{name}.md").write_text("Bo likes coffee\n", encoding="utf-8")
-        link(workspace, away / f"{name}.md", ["transcripts/**/*"])
-    with quick(workspace) as store:
-        forgotten(store)
-    assert vouched(workspace) == {str((away / "other.md").resolve())}
-    assert form not in (workspace.state / "transcripts").read_text(encoding="utf-8")
-
-
 def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Workspace) -> None:
     archive = workspace.root / "backup.db"
     with quick(workspace) as store:
@@ -208,33 +178,6 @@ def test_what_is_remembered_in_another_spelling_goes_too(workspace: Workspace) -
     assert {"Ada likes tea in Oslo", "Bo likes coffee"} <= texts
 
 
-def test_an_escaped_form_goes_and_is_not_learnt_again(workspace: Workspace) -> None:
-    forms = [SECRET.replace(" ", gap) for gap in ("%20", "&nbsp;", "</b> <i>")]
-    with quick(workspace) as store:
-        note(store, "Ada likes tea in Oslo", *(f"See {form} now" for form in forms))
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        assert forgotten(store).clean
-        assert [place for form in forms for place in bytes_with(workspace, form)] == []
-        note(store, *(f"Again {form}" for form in forms), "Bo likes coffee")
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        assert [place for form in forms for place in bytes_with(workspace, form)] == []
-
-
-def test_who_shares_a_phrase_with_a_long_text_stays(workspace: Workspace) -> None:
-    phrase = "prefers short answers with the command first and the reason after it"
-    told = f"Ada {phrase}; her salary is 5000"
-    others = (f"Bo {phrase}", f"Rule: {phrase}. Deploys are on Monday.")
-    with quick(workspace) as store:
-        note(store, told, others[0])
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        assert forgotten(store, told).clean
-        assert bytes_with(workspace, "salary is 5000") == []
-        note(store, others[1])
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        texts = {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
-    assert set(others) <= texts
-
-
 def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(workspace: Workspace) -> None:
     with quick(workspace) as store:
         note(store, "Ada likes tea in Oslo")
@@ -246,8 +189,3 @@ def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(works
         with pytest.raises(NothingToDoError):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert bytes_with(workspace, SECRET) == []
-
-
-def test_the_longest_text_fits_into_a_request() -> None:
-    asked = forget_text.bind(text="\U0001f985" * MAX_CHARACTERS, confirm=True).model_dump()
-    assert len(json.dumps(asked).encode()) < Limits().body_bytes

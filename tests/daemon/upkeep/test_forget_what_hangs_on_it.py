@@ -3,17 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.upkeep import forget_text
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
 from daemon.service.keeper import Keeper
-from daemon.service.keeper_access import DaemonAccess
 from daemon.upkeep.examine import Level, check_stores
 from daemon.upkeep.forget import Receipt, forget, preview_forget
 from daemon.upkeep.forget_plan import ForgetRequest, Said
@@ -26,12 +23,11 @@ from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import SectionName, parse
 from state.document.operations import Why
 from state.dream import Dream, Reason
-from state.errors import BusyError, ConfirmRequiredError, UsageError
+from state.errors import UsageError
 from state.forgetting.cutting import Cut
 from state.stores.disk.workspace import Workspace
-from state.stores.repair.check import faults
 from tests.support.faults import PowerCut
-from tests.support.forgettable import KEPT, MODEL, SECRET, bytes_with, copied, finds, little, note, quick
+from tests.support.forgettable import MODEL, SECRET, bytes_with, copied, finds, little, note, quick
 from tests.support.versions import line, pointer
 
 
@@ -95,22 +91,6 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
         assert now.text == "Quentin polishes brass."
         assert [one for one in check_stores(store) if one.level is not Level.OK and one.about == "pointers"] == []
         assert [one.crystal for one in store.memory.version(2).came if one.crystal] == [now.id]
-
-
-def test_an_id_says_nothing_and_stays_while_anything_of_its_text_is_left(tmp_path: Path) -> None:
-    workspace = init_workspace(tmp_path / "w")
-    said = ["Quentin polishes brass. Zebulon rides the falcon.", "Zebulon rides the falcon. Quentin polishes brass."]
-    with quick(workspace) as store:
-        first, second = made = [Crystal(text, Origin.SESSION, utc_now()) for text in said]
-        store.crystals.upsert(made)
-    assert forget_quickly(workspace, "rides the falcon").clean
-    with quick(workspace) as store:
-        left = store.crystals.get([first.id, second.id])
-        assert [one.text for one in left] == ["Quentin polishes brass."] * 2
-        again = Crystal("Quentin polishes brass.", Origin.SESSION, utc_now())
-        assert store.crystals.upsert([again]) == 0
-        assert store.crystals.known([again])[0].id == first.id
-        assert list(faults(store.crystals.connection)) == []
 
 
 def test_what_was_made_of_it_in_other_words_is_listed_and_erased_unless_it_is_kept(tmp_path: Path) -> None:
@@ -213,70 +193,9 @@ def test_what_is_kept_stays_so_over_a_crash_and_no_other_id_is_taken(five_times:
         forget(store, ForgetRequest(OWNS, kept=("nobody",)), utc_now())
 
 
-def test_an_id_stands_for_its_text(plain_one: Workspace, tmp_path: Path) -> None:
-    workspace = copied(plain_one, tmp_path / "w")
-    with quick(workspace) as store:
-        line = next(one for one in store.lineage.current_lines() if KEPT[1] in one.text)
-        id_ = next(
-            hit.crystal for hit in store.searcher().search(KEPT[2], utc_now()).hits if hit.crystal.text == KEPT[2]
-        ).id
-        item = sessions.list_memories(store, "s", utc_now()).memories[0]
-    forget_quickly(workspace, line.id)
-    forget_quickly(workspace, id_)
-    forget_quickly(workspace, item.id)
-    assert (
-        bytes_with(workspace, KEPT[1]) == bytes_with(workspace, KEPT[2]) == bytes_with(workspace, item.content) == []
-    )
-
-
 @pytest.fixture
 def keeper(plain_one: Workspace, tmp_path: Path) -> Iterator[Keeper]:
     made = Keeper(copied(plain_one, tmp_path / "w"), "w", Config, MODEL, lambda *_: None)
     made.acquire()
     yield made
     made.release()
-
-
-def desk_at(keeper: Keeper) -> DaemonAccess:
-    def never(*_: object) -> Any:
-        raise AssertionError("nobody dreams here")
-
-    return DaemonAccess(keeper, Config(), lambda _: None, never, lambda _: None, never, keeper.acquire)
-
-
-@pytest.mark.full
-def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
-    with keeper.exclusive() as store:
-        store.embed()
-        store.indexing.ready(store.crystals)
-        index = store.indexing.wait()
-        assert index is not None
-        assert index.count() == store.crystals.vectors.vector_count()
-        build = index.build
-        assert any(SECRET.encode() in path.read_bytes() for path in build.rglob("*") if path.is_file())
-    with keeper.store() as store:  # what is short works at a connection of its own, which stays open
-        assert any(SECRET in one for one in finds(store, SECRET))
-    assert forget_text.run(desk_at(keeper), SECRET, confirm=True).clean
-    assert bytes_with(keeper.workspace, SECRET) == []
-    with keeper.store() as store:
-        assert not any(SECRET in one for one in finds(store, SECRET))
-        assert any(KEPT[0] in one for one in finds(store, KEPT[0]))
-    with keeper.exclusive() as store:
-        assert not build.exists()
-        store.embed()
-        store.indexing.ready(store.crystals)
-        other = store.indexing.wait()
-        assert other is not None
-        assert other is not index
-        assert other.count() == store.crystals.count()
-    assert bytes_with(keeper.workspace, SECRET) == []
-
-
-def test_while_a_dream_is_under_way_it_is_busy(keeper: Keeper) -> None:
-    with keeper.exclusive():
-        keeper.dreaming = "a dream is under way"
-        with pytest.raises(BusyError):
-            forget_text.run(desk_at(keeper), SECRET, confirm=True)
-    with pytest.raises(ConfirmRequiredError):
-        forget_text.run(desk_at(keeper), SECRET)
-    assert bytes_with(keeper.workspace, SECRET)

@@ -1,17 +1,15 @@
 """A repair beside the daemon: it lets the workspace go for so long, and takes it up again by itself."""
 
 import os
-import random
 from collections.abc import Iterator
 
 import pytest
 
 from daemon.config.registry import add
 from state.stores.database.copies import copies_of
-from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
-from tests.support.breaking import NOTED, SAID, lost
+from tests.support.breaking import NOTED
 from tests.support.copies import copy_of
 from tests.support.serving import Home, at_home
 
@@ -50,21 +48,6 @@ def test_the_daemon_does_it_in_a_workspace_that_it_keeps_and_goes_on(home: Home,
 
 
 @pytest.mark.full
-def test_what_it_cannot_keep_is_repaired_beside_it_and_taken_up_at_once(home: Home, here: Workspace) -> None:
-    breaking.noisy(here.database, random.Random(1))
-    os.truncate(here.database, here.database.stat().st_size // 2)
-    with home.serving() as daemon:
-        daemon.until(lambda: daemon.kept(here)["problem"] is not None)
-        ended = home.dreamd("doctor", here.root, "--repair")
-        assert ended.status == 0, ended
-        assert "mended   state.db" in ended.out, ended
-        assert daemon.kept(here)["problem"] is None
-        assert SAID[7] in daemon.found(here, SAID[7])
-    gone = lost(here)
-    assert (gone.notes, gone.said) == ((), ())
-
-
-@pytest.mark.full
 def test_the_daemon_copies_once_a_day_and_says_that_state_db_is_damaged(home: Home, here: Workspace) -> None:
     def grow_old() -> None:
         for copy in copies_of(here.database):
@@ -83,12 +66,3 @@ def test_the_daemon_copies_once_a_day_and_says_that_state_db_is_damaged(home: Ho
         assert copies_of(here.database)[0].stem == "000003"
         assert home.dreamd("doctor", here.root, "--repair").status == 0
         assert [one for one in daemon.status(here).problems if "was not copied" in one.what] == []
-
-
-def test_a_workspace_that_somebody_else_holds_is_left_alone(home: Home, here: Workspace) -> None:
-    here.document.write_bytes(bytes(500))
-    with acquire(here, "dreamd dream"):
-        ended = home.dreamd("doctor", here.root, "--repair")
-    assert (ended.status, "is held by process" in ended.err) == (5, True)
-    assert here.document.read_bytes() == bytes(500)
-    assert not (here.state / "broken").exists()

@@ -1,9 +1,5 @@
 """Each thing that may be broken is found, said, mended, and kept aside; what is whole is left alone."""
 
-import os
-import re
-import shutil
-import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing
@@ -14,7 +10,6 @@ import pytest
 from daemon.cli.doctor import every_finding
 from daemon.config.settings import Config
 from daemon.upkeep.examine import Finding, Level, check_stores
-from daemon.upkeep.repair.indexes import _wrong
 from daemon.upkeep.repair.run import Repair
 from daemon.workspace.stores import open_exclusive
 from state.document.document import parse
@@ -161,25 +156,6 @@ def test_what_is_broken_is_found_said_mended_and_kept(
     assert_works(here)
 
 
-@pytest.mark.full
-def test_the_command_says_what_it_did_and_how_to_remove_what_it_kept(
-    here: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    os.truncate(here.database, 4096 * 20)
-    here.document.write_bytes(bytes(100))
-    dreamd = Caller(capsys)
-    ended = dreamd("doctor", here.root, "--repair")
-    assert ended.status == 0, ended
-    (folder,) = (here.state / "broken").iterdir()
-    assert f"rm -r '{folder}'" in ended.out
-    assert sorted(path.name for path in folder.iterdir()) == ["MEMORY.md", "state.db"]
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert "UTC takes its place" in ended.out
-    assert "lost: sessions, the ledger and what else stood in state.db alone since" in ended.out
-    assert re.search(r"version \d takes its place", ended.out)
-    assert dreamd("doctor", here.root).status == 0
-
-
 def test_a_line_that_the_owner_wrote_since_is_taken_over_from_a_torn_file(here: Workspace) -> None:
     mine = "The spare anchor is in the cellar"
     text = here.document.read_text().replace("## The Bond\n", f"## The Bond\n- {mine}\n", 1)
@@ -191,25 +167,6 @@ def test_a_line_that_the_owner_wrote_since_is_taken_over_from_a_torn_file(here: 
     assert mine in lines
     assert BY_HAND in lines
     assert len(lines) == len(set(lines))
-
-
-def test_a_memory_that_its_owner_shortened_is_no_damage(here: Workspace) -> None:
-    rows = here.document.read_text().splitlines(keepends=True)
-    at = next(number for number, row in enumerate(rows) if BY_HAND in row)
-    here.document.write_text("".join(rows[:at] + rows[at + 1 :]))
-    before = content(here)
-    assert repaired(here) == Repair()
-    assert content(here) == before
-
-
-def test_permissions_are_as_they_should_be_again(here: Workspace) -> None:
-    here.state.chmod(0o755)
-    here.database.chmod(0o644)
-    here.fence.chmod(0o000)
-    assert about(repaired(here)) == {"permissions"}
-    assert stat.S_IMODE(here.state.stat().st_mode) == 0o700
-    assert stat.S_IMODE(here.database.stat().st_mode) == 0o600
-    assert stat.S_IMODE(here.fence.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("name", [".dreamd/state.db", "MEMORY.md"])
@@ -224,17 +181,3 @@ def test_a_link_in_the_place_of_a_file_is_said_and_not_followed(here: Workspace,
     assert path.is_symlink()
     assert outside.read_text() == "somebody else's"
     assert stat.S_IMODE(outside.stat().st_mode) != 0o600
-
-
-def test_looking_at_the_checkpoints_writes_nothing(tmp_path: Path) -> None:
-    path, copy = tmp_path / "dreams.db", tmp_path / "copy"
-    copy.mkdir()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("CREATE TABLE one (two)")
-        for file in tmp_path.glob("dreams.db*"):  # as a killed process leaves them: with a log
-            shutil.copy(file, copy)
-    before = {file.name: file.read_bytes() for file in copy.iterdir() if not file.name.endswith("-shm")}
-    assert before["dreams.db-wal"]
-    assert _wrong(copy / "dreams.db") is None
-    assert {file.name: file.read_bytes() for file in copy.iterdir() if not file.name.endswith("-shm")} == before

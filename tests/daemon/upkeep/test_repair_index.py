@@ -71,19 +71,3 @@ def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_made_anew(tm
         store.embed()
         assert store.crystals.vectors.waiting()[0] == 0
         assert store.crystals.vectors.vector_count() == store.crystals.count() == len(NOTED)
-
-
-@pytest.mark.full
-def test_a_search_beside_no_daemon_opens_no_chromadb_and_compares_every_vector(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("daemon.workspace.stores.SCANNED_UP_TO", 2)
-    monkeypatch.setattr("daemon.workspace.vector_index.LATEST", 1)
-    workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
-    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.crystals.upsert([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
-        store.embed()
-        assert search(store, NOTED[0]).hits[0].crystal.text == NOTED[0]
-        assert store.index() is None
-        assert len(store.crystals.vectors.nearest.to(Lengths().embed(NOTED[:1]), 1_000)[0]) == len(NOTED)
-    assert not any(path.is_dir() for path in workspace.index.iterdir())

@@ -9,9 +9,8 @@ import pytest
 
 from daemon import sessions
 from daemon.api.search import recall
-from daemon.cli import main
 from daemon.dream.consolidation import consolidate
-from daemon.dream.run import Mode, Outcome, dream_now, new_input
+from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.ingest.feelings import feel
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
@@ -20,7 +19,6 @@ from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
-from state.errors import NothingToDoError, UsageError
 from state.forgetting.known import Target, spans
 from state.scratch import Note
 from state.signals.hormones import Feeling
@@ -175,20 +173,6 @@ def test_the_rest_of_what_is_said_is_learnt(store: Store) -> None:
     assert crystals(store) == [REST, "Bello is a dog too.", f"{REST} 1", REST]
 
 
-@pytest.mark.full
-def test_a_long_turn_that_is_cut_within_it_does_not_hide_it(store: Store) -> None:
-    filler = "The importer of the archive went on and on through the shelves "
-    for words in range(40):
-        ahead = f"Turn {words}: {'again ' * words}{filler * 24}"
-        transcript(store, f"long{words}.jsonl", f"{ahead}. The harbour! Crane is 4711. {filler * 25}")
-    bury(store)
-    ingested(store)
-    joined = " ".join(crystals(store))
-    assert "shelves" in joined
-    assert "harbour" not in joined
-    assert "4711" not in joined
-
-
 def test_a_note_is_wiped_out_of_its_files_and_a_late_write_is_found(store: Store) -> None:
     bury(store)
     noted(store, SECRET, "Bello", SAID)
@@ -222,33 +206,6 @@ def test_a_note_that_comes_while_a_dream_begins_is_blanked_too(store: Store) -> 
     assert store.crystals.forgotten.withheld() == 2
 
 
-def test_a_log_that_cannot_be_written_keeps_nothing_from_being_withheld(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bury(store)
-    noted(store, SECRET, SAID)
-    system = store.disk.system
-
-    def full(_fd: int, _block: bytes, _offset: int) -> int:
-        raise OSError(28, "no space")
-
-    monkeypatch.setattr(system, "pwrite", full)
-    assert absorb_notes(store, utc_now()) == 1
-    assert crystals(store) == [REST]
-    assert "still stands there" in store.notices[0]
-    assert "4711" not in store.notices[0]
-
-
-def test_a_note_of_it_alone_asks_for_no_dream(store: Store) -> None:
-    noted(store, "Bello")
-    dreamt(store)
-    bury(store)
-    noted(store, SECRET)
-    with pytest.raises(NothingToDoError):
-        dreamt(store)
-    assert new_input(store) == 0
-
-
 def writing(text: str) -> Callable[[dict[str, Any], int], str]:
     """A model that knows it from elsewhere: it writes it beside what it was asked for, and names it as consumed."""
 
@@ -277,40 +234,3 @@ def test_a_model_that_writes_it_is_refused_that_line_alone_and_its_answer_is_kep
         value = status(store.workspace, store.config, utc_now())
         assert value.withheld == 1
         assert ("human veto", "the owner had this forgotten") in [(r.guard, r.figures) for r in value.rejections]
-
-
-def test_the_figures_are_told_by_status(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    bury(store)
-    noted(store, SECRET, SAID)
-    absorb_notes(store, utc_now())
-    assert main(["status", "--workspace", str(store.workspace.root)]) == 0
-    assert "withheld     2 texts: forgotten" in capsys.readouterr().out
-    noted(store, "Bello")
-    dreamt(store)
-    assert detail(store) == "2 texts withheld: forgotten"
-    noted(store, "Rex sleeps all day")
-    dreamt(store)
-    assert detail(store) == ""
-
-
-def test_an_item_that_holds_it_is_not_promoted(store: Store) -> None:
-    id_ = add(store, SAID, now=utc_now())
-    bury(store)
-    with pytest.raises(UsageError, match="forgotten"):
-        sessions.promote(store, "s", id_, utc_now())
-    other = add(store, "Bello", now=utc_now(), metadata={"why": SECRET})
-    with pytest.raises(UsageError, match="forgotten"):
-        sessions.promote(store, "s", other, utc_now())
-    assert crystals(store) == []
-    assert all("4711" not in one.text for one in sessions.open_items(store, utc_now(), 9))
-    TombstoneStore(store.crystals.connection).unblock(SECRET)
-    assert sessions.promote(store, "s", id_, utc_now()).content == SAID
-
-
-def test_one_that_was_forgotten_since_leaves_without_it_and_is_no_crystal(store: Store) -> None:
-    sessions.session_open(store, "s", utc_now(), "budget", {"soft_limit": 2, "hard_limit": 9})
-    add(store, SAID, now=utc_now())
-    bury(store)
-    add(store, "Something else", now=utc_now())
-    assert crystals(store) == ["Something else"]
-    assert REST in [memory.content for memory in sessions.recall(store, "s", "", utc_now()).memories]

@@ -29,7 +29,7 @@ from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import LATEST
-from state.stores.crystals.vectors import MODEL, carry_over, index_state, put_index_state
+from state.stores.crystals.vectors import MODEL, index_state, put_index_state
 from state.stores.database.connection import open_database, to_text
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.in_memory import BagOfWords
@@ -216,28 +216,14 @@ def _of_schema_12(workspace: Workspace, count: int) -> None:
     (workspace.state / "crystals" / "vectors.f32").write_bytes(b"dreamd vectors 1")
 
 
-@pytest.mark.parametrize("carried", [None, 0, 300, 4_000])
-def test_what_state_db_held_is_moved_and_not_embedded_anew_unless_a_kill_cut_it_off(
-    tmp_path: Path, carried: int | None
-) -> None:
+def test_what_state_db_held_is_embedded_anew(tmp_path: Path) -> None:
     workspace, embedder = init_workspace(contained(tmp_path / "agent")), BagOfWords(width=WIDTH)
-    _of_schema_12(workspace, 3_000)
-    if carried is not None:  # it was killed after so many, and somebody migrated without it
-        assert carry_over(workspace.database, workspace.index / "vectors.db") == 2_700
-        with closing(sqlite3.connect(workspace.index / "vectors.db")) as file, file:
-            file.execute("DELETE FROM vectors WHERE key > ?", (carried,))
-        open_database(workspace.database).close()
-    lost = 0 if carried is None else sum(key % 10 > 0 for key in range(carried + 1, 3_001))
+    _of_schema_12(workspace, 1_000)
     with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(embedder)) as store:
-        held = store.crystals.connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'vectors'")
-        assert held.fetchone()[0] == 0
         assert search(store, "House 77").hits[0].crystal.text == "House 77 was repaired"
-        assert store.embed() == 300 + lost
-        assert store.crystals.vectors.vector_count() == store.crystals.count() == 3_000
-        assert store.crystals.vectors.waiting()[0] == 0
+        assert store.embed() == store.crystals.vectors.vector_count() == store.crystals.count() == 1_000
         near = store.crystals.vectors.nearest.to(EMBEDDER.embed(["House 78 was repaired"]), 1)[0]
         assert next(iter(store.crystals.by_keys(near).values())).text == "House 78 was repaired"
-    assert len([text for text in embedder.texts if text.endswith("was repaired")]) == 300 + lost
     assert not (workspace.state / "crystals").exists()
 
 

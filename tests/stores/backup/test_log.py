@@ -58,17 +58,6 @@ def test_a_line_that_is_being_written_is_waited_for(here: Workspace, tmp_path: P
             assert taken(here)["memory/scratch.md"] == b"- whole\n- half a line\n"
 
 
-def test_a_last_line_that_nobody_goes_on_with_is_a_note(here: Workspace, tmp_path: Path) -> None:
-    here.scratch.write_bytes(b"- whole\n- and without an end")
-    os.utime(here.scratch, (1_000_000, 1_000_000))
-    assert taken(here)["memory/scratch.md"] == b"- whole\n- and without an end"
-
-
-def test_a_note_without_its_newline_is_in_it_once_it_is_quiet(here: Workspace, tmp_path: Path) -> None:
-    here.scratch.write_bytes(b"- by printf")
-    assert taken(here)["memory/scratch.md"] == b"- by printf"
-
-
 def test_a_line_that_never_ends_is_left_out(here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "_LONGEST_LINE_SECONDS", 0.2)
     here.scratch.write_bytes(b"- whole\n- and so")
@@ -84,13 +73,6 @@ def test_a_line_that_never_ends_is_left_out(here: Workspace, tmp_path: Path, mon
             assert taken(here)["memory/scratch.md"] == b"- whole\n"
         finally:
             done.set()
-
-
-def test_a_log_that_is_longer_than_a_block_ends_with_a_line(here: Workspace, tmp_path: Path) -> None:
-    content = b"".join(b"- %d\n" % number for number in range(400_000))
-    here.scratch.write_bytes(content + b"x" * 3_000_000)
-    os.utime(here.scratch, (1_000_000, 1_000_000))
-    assert taken(here)["memory/scratch.md"] == content + b"x" * 3_000_000
 
 
 def test_a_writer_that_holds_the_log_is_waited_for(here: Workspace, tmp_path: Path) -> None:

@@ -67,22 +67,6 @@ def test_a_trigger_with_a_tables_name_is_another_schema(archive: Path, importer:
             importer.refuses(path, "its tables are not those of schema")
 
 
-def test_what_an_owner_has_analysed_is_left_behind(archive: Path, tmp_path: Path) -> None:
-    import_archive(changed(archive, tmp_path / "x.db", "ANALYZE"), tmp_path / "there")
-    with closing(sqlite3.connect(open_workspace(tmp_path / "there").database)) as connection:
-        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name LIKE 'sqlite_stat%'").fetchone() is None
-
-
-def test_a_view_or_a_virtual_table_in_the_place_of_a_table_is_never_asked(
-    archive: Path, importer: Importer, tmp_path: Path
-) -> None:
-    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x, x, x, x FROM n"
-    for statement in (f"CREATE VIEW skills AS {endless}", "CREATE VIRTUAL TABLE skills USING fts5 (place, pattern)"):
-        importer.refuses(
-            unsealed(archive, tmp_path / "x.db", "DROP TABLE skills", statement), "its tables are not those"
-        )
-
-
 def test_other_versions_and_another_programs_database_are_refused(
     archive: Path, importer: Importer, tmp_path: Path
 ) -> None:
@@ -134,14 +118,6 @@ def test_rows_that_no_dreamd_writes_are_refused(
 ) -> None:
     more = ("INSERT OR IGNORE INTO meta VALUES ('x', 'y')",)
     importer.refuses(changed(archive, tmp_path / "x.db", *more, statement, unchecked=True), said)
-
-
-def test_what_a_hostile_schema_says_is_nothing_that_a_terminal_obeys(
-    archive: Path, importer: Importer, tmp_path: Path
-) -> None:
-    bad = "UPDATE sqlite_master SET sql = 'CREATE \x1b]0;owned\x07 \u202e' || char(10) WHERE name = 'skills'"
-    said = importer.refuses(changed(archive, tmp_path / "x.db", bad, unchecked=True))
-    assert said.isprintable()
 
 
 def test_the_form_of_the_file_must_be_right(archive: Path, importer: Importer, tmp_path: Path) -> None:
@@ -204,14 +180,6 @@ def test_only_names_that_a_workspace_has_are_let_in(
     importer.refuses(changed(archive, tmp_path / "x.db", row), "is no file of a workspace")
 
 
-@examples(60)
-@given(st.text(max_size=40) | st.from_regex(r"(segments/|segments/retired/)[0-9.]{1,20}(json|md)?"))
-def test_a_name_leads_into_the_workspace_or_nowhere(name: str) -> None:
-    root = Path("/somewhere/here")
-    found = place(contained(root), name)
-    assert found is None or (".." not in found.parts and found.is_relative_to(root) and str(found).endswith(name))
-
-
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
@@ -257,14 +225,6 @@ def test_a_long_file_is_never_read_whole(archive: Path, tmp_path: Path) -> None:
     assert tracemalloc.get_traced_memory()[1] < 40_000_000
     tracemalloc.stop()
     assert workspace.genome.stat().st_size == 200_000_000
-
-
-def test_a_persons_file_is_kept_whatever_is_in_it(archive: Path, tmp_path: Path) -> None:
-    path = changed(
-        archive, tmp_path / "x.db", "UPDATE files SET content = x'ff00206d696e650d0a' WHERE name = 'MEMORY.md'"
-    )
-    import_archive(path, tmp_path / "there")
-    assert (tmp_path / "there" / "MEMORY.md").read_bytes() == b"\xff\x00 mine\r\n"
 
 
 spoils = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8)

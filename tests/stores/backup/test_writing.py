@@ -12,7 +12,7 @@ from state.crystals.crystal import Crystal, Origin
 from state.stores.backup.writing import write_archive
 from state.stores.database.connection import to_text
 from tests.support.running import ROOT
-from tests.support.working import AT, SECRET, add, working
+from tests.support.working import AT, working
 
 _WRITER = """
 import sys
@@ -36,18 +36,6 @@ def rows_of(path: Path, tables: Iterable[str]) -> list[tuple[object, ...]]:
         return [row for table in tables for row in connection.execute(f"SELECT * FROM {table}").fetchall()]  # noqa: S608
 
 
-def test_an_archive_carries_no_page_of_what_was_deleted(tmp_path: Path) -> None:
-    with working(tmp_path / "here") as store:
-        add(store, f"the password of the lighthouse {SECRET[:3]} marzipan", priority="critical")
-        connection = store.crystals.connection
-        connection.execute("DELETE FROM items")
-        assert b"marzipan" in b"".join(
-            path.read_bytes() for path in store.workspace.state.glob("state.db*") if path.is_file()
-        )
-        written(store, tmp_path / "archive.db")
-    assert b"marzipan" not in (tmp_path / "archive.db").read_bytes()
-
-
 def test_an_archive_holds_no_word_of_a_full_text_index(tmp_path: Path) -> None:
     """An index keeps the words of what was deleted until it is merged; an archive has none of them."""
     with working(tmp_path / "here") as store:
@@ -58,20 +46,6 @@ def test_an_archive_holds_no_word_of_a_full_text_index(tmp_path: Path) -> None:
         assert b"zwetschgenknoedel" in b"".join(indexed)
         written(store, tmp_path / "archive.db")
     assert b"zwetschgenknoedel" not in (tmp_path / "archive.db").read_bytes()
-
-
-def test_an_archive_of_the_same_rows_is_the_same_file(tmp_path: Path) -> None:
-    """Neither what the file went through nor how its indexes were built shows in it."""
-    with working(tmp_path / "here") as store:
-        connection = store.crystals.connection
-        store.crystals.upsert([Crystal(f"note {number}", Origin.SCRATCH, AT) for number in range(50)])
-        written(store, tmp_path / "1.db")
-        connection.execute("CREATE TABLE cargo (text)")
-        connection.execute("DROP TABLE cargo")
-        connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
-        connection.execute("VACUUM")
-        written(store, tmp_path / "2.db")
-    assert (tmp_path / "1.db").read_bytes() == (tmp_path / "2.db").read_bytes()
 
 
 def test_an_archive_is_of_one_moment_while_others_write(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.rows import Occurrence
 from state.stores.database.connection import open_database
 from state.trust import Trust
-from tests.support.in_memory import BagOfWords, ListIndex
+from tests.support.in_memory import BagOfWords
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FULL = Crystal(
@@ -57,18 +57,6 @@ def _dump(connection: sqlite3.Connection) -> list[str]:
     return list(connection.iterdump())
 
 
-def test_a_crystal_is_read_as_it_was_written(crystals: Crystals) -> None:
-    assert crystals.upsert([FULL]) == 1
-    assert crystals.get([FULL.id]) == [FULL]
-    assert crystals.count() == 1
-
-
-def test_crystals_are_read_in_the_order_that_was_asked_without_unknown_ones(crystals: Crystals) -> None:
-    one, two = _note("one"), _note("two")
-    crystals.upsert([one, two])
-    assert crystals.get([two.id, "0" * 32, one.id]) == [two, one]
-
-
 def test_writing_the_same_again_changes_nothing(crystals: Crystals) -> None:
     crystals.upsert([FULL, _note("other")])
     before = _dump(crystals.connection)
@@ -87,22 +75,12 @@ def test_the_same_text_met_twice_is_one_crystal_with_two_occurrences(crystals: C
     assert crystals.sources("0" * 32) == []
 
 
-def test_the_same_text_from_another_origin_is_another_crystal(crystals: Crystals) -> None:
-    assert crystals.upsert([_note("x"), _note("x", origin=Origin.SEED)]) == 2
-
-
 def test_a_later_occurrence_raises_the_importance_and_never_the_trust(crystals: Crystals) -> None:
     crystals.upsert([_note("x", importance=0.4, trust=Trust.WEB, parents=("a",))])
     crystals.upsert([_note("x", importance=0.9, trust=Trust.OWNER, parents=("b", "a"))])
     crystals.upsert([_note("x", importance=0.1, trust=Trust.TOOL)])
     (known,) = crystals.get([_note("x").id])
     assert (known.importance, known.trust, known.parents) == (0.9, Trust.WEB, ("a", "b"))
-
-
-def test_an_echo_from_the_web_does_not_lower_the_trust(crystals: Crystals) -> None:
-    crystals.upsert([_note("x", trust=Trust.OWNER), _note("x", trust=Trust.WEB)])
-    crystals.upsert([_note("y", trust=Trust.WEB), _note("y", trust=Trust.OWNER)])
-    assert [one.trust for one in crystals.get([_note("x").id, _note("y").id])] == [Trust.OWNER] * 2
 
 
 def test_what_is_derived_again_has_the_least_trust_of_its_sources(crystals: Crystals) -> None:
@@ -120,11 +98,6 @@ def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
         crystals.upsert(broken())
     assert crystals.count() == 0
     assert not full_text.is_torn(crystals.connection)
-
-
-def test_lengths_are_in_characters_and_of_rows_that_are_there(crystals: Crystals) -> None:
-    crystals.upsert([_note("abc"), _note("東京")])
-    assert crystals.lengths([2, 1, 7]) == {1: 3, 2: 2}
 
 
 def test_what_no_dream_has_seen_comes_most_important_first_with_its_kinds_mixed(crystals: Crystals) -> None:
@@ -153,28 +126,12 @@ def test_what_a_dream_passed_over_is_no_news_and_comes_along_with_news_when_it_i
     assert {crystal.importance for crystal in second[1:]} == {0.6}
 
 
-def test_what_comes_while_a_dream_runs_is_news_after_it(crystals: Crystals) -> None:
-    crystals.upsert([one := _turn("one")])
-    newest = crystals.newest()
-    crystals.upsert([_turn("two")])
-    crystals.mark_dreamt([one.id], 1, newest)
-    assert crystals.undreamt_count() == 1
-
-
 def test_what_a_restore_gives_back_is_news_again(crystals: Crystals) -> None:
     crystals.upsert([one := _turn("one"), two := _turn("two")])
     crystals.mark_dreamt([one.id, two.id], 1, crystals.newest())
     crystals.undream([two.id])
     assert crystals.undreamt_count() == 1
     assert [crystal.id for crystal in crystals.undreamt()] == [two.id]
-
-
-def test_the_row_of_a_forgotten_crystal_hides_no_news(crystals: Crystals) -> None:
-    crystals.upsert([one := _turn("one"), two := _turn("two")])
-    crystals.mark_dreamt([one.id, two.id], 1, crystals.newest())
-    crystals.remove([two.id])
-    crystals.upsert([_turn("three")])
-    assert crystals.undreamt_count() == 1
 
 
 def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
@@ -187,36 +144,11 @@ def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
     assert crystals.undreamt_count() == 1
 
 
-def test_counting_what_is_new_looks_at_nothing_older(crystals: Crystals) -> None:
-    crystals.upsert(_turn(f"turn {n}") for n in range(2_000))
-    crystals.mark_dreamt([], 1, crystals.newest())
-    crystals.upsert([_turn("news")])
-    steps = 0
-
-    def step() -> int:
-        nonlocal steps
-        steps += 1
-        return 0
-
-    crystals.connection.set_progress_handler(step, 1)
-    assert crystals.undreamt_count() == 1
-    crystals.connection.set_progress_handler(None, 0)
-    assert steps < 500  # of SQLite's machine; over all of them it takes thousands
-
-
 def test_the_output_of_a_dream_is_not_its_input(crystals: Crystals) -> None:
     crystals.upsert([_note("made", origin=Origin.DREAM), _note("left", origin=Origin.EVICTED)])
     crystals.upsert([_note("seen", origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
     assert {crystal.origin for crystal in crystals.undreamt()} == {Origin.WORKING, Origin.SESSION}
     assert crystals.undreamt_count() == 2
-
-
-def test_the_text_from_before_the_first_dream_is_no_news_but_known_until_then(crystals: Crystals) -> None:
-    crystals.upsert([seed := _note("old", origin=Origin.SEED)])
-    assert crystals.undreamt() == []
-    assert crystals.unseen_seeds() == [seed.id]
-    crystals.mark_dreamt([seed.id], 1)
-    assert crystals.unseen_seeds() == []
 
 
 def test_a_crystal_stays_with_the_dream_that_took_it_in_first(crystals: Crystals) -> None:
@@ -226,23 +158,6 @@ def test_a_crystal_stays_with_the_dream_that_took_it_in_first(crystals: Crystals
     crystals.mark_dreamt([one.id, two.id], 4)
     assert crystals.undreamt() == []
     assert (crystals.dreamt_in(3), crystals.dreamt_in(4)) == ([one.id], [two.id])
-
-
-def test_each_touch_counts_and_a_clock_set_back_does_not_age(crystals: Crystals) -> None:
-    one, two = _note("one"), _note("two")
-    crystals.upsert([one, two])
-    crystals.touch([one.id], AT + timedelta(days=2))
-    crystals.touch([one.id], AT + timedelta(days=1))
-    touched, other = crystals.get([one.id, two.id])
-    assert (touched.accesses, touched.last_accessed_at) == (2, AT + timedelta(days=2))
-    assert (other.accesses, other.last_accessed_at) == (0, None)
-
-
-def test_a_lifecycle_is_kept(crystals: Crystals) -> None:
-    crystals.upsert([_note("one"), _note("two")])
-    crystals.set_lifecycle([_note("one").id], Lifecycle.FROZEN)
-    stages = [crystal.lifecycle for crystal in crystals.get([_note("one").id, _note("two").id])]
-    assert stages == [Lifecycle.FROZEN, Lifecycle.GENERATED]
 
 
 def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: Path) -> None:
@@ -262,30 +177,6 @@ def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: 
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert not any(b"xylophon" in path.read_bytes() for path in tmp_path.iterdir())
     connection.close()
-
-
-def test_new_crystals_wait_to_be_embedded_and_then_for_the_index(crystals: Crystals) -> None:
-    crystals.upsert([_note(f"note {number}") for number in range(5)])
-    vectors, index = crystals.vectors, ListIndex()
-    assert vectors.waiting() == (5, 0)
-    assert vectors.embed_pending(BagOfWords(), 3) == 3
-    assert vectors.waiting() == (2, 3)
-    assert vectors.embed_pending(BagOfWords(), 100) == 2
-    assert index.tell(crystals, 4) == 4
-    assert index.tell(crystals) == 1
-    assert vectors.waiting() == (0, 0)
-    assert len(index.vectors) == vectors.vector_count() == 5
-
-
-def test_the_oldest_are_embedded_though_more_is_written_than_there_is_time_for(crystals: Crystals) -> None:
-    crystals.upsert(_note(f"old {number}") for number in range(20))
-    embedder = BagOfWords()
-    for turn in range(12):
-        crystals.upsert(_note(f"new {turn} {number}") for number in range(16))
-        assert crystals.vectors.embed_pending(embedder, 8) == 8
-    assert {text for text in embedder.texts if text.startswith("old")} == {f"old {number}" for number in range(20)}
-    assert f"new {turn} 15" in embedder.texts[-8:]
-    assert len(set(embedder.texts)) == len(embedder.texts)
 
 
 def test_the_context_is_embedded_with_the_text(crystals: Crystals) -> None:
@@ -318,24 +209,3 @@ def test_vectors_of_two_models_are_never_mixed(crystals: Crystals) -> None:
     assert vectors.waiting() == (1, 1)
     assert vectors.vector_count() == 1
     assert not vectors.use_model("new")
-
-
-def test_the_nearest_are_found_exactly_across_batches(crystals: Crystals, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("state.stores.crystals.nearest._ROWS_AT_ONCE", 2)
-    notes = [
-        _note(text) for text in ("cluster", "canary", "drained", "canary cluster", "canary drained cluster", "x")
-    ]
-    crystals.upsert(notes)
-    embedder = BagOfWords()
-    crystals.vectors.embed_pending(embedder)
-    (wanted,) = embedder.embed(["canary cluster drained"])
-    all_keys = range(1, len(notes) + 1)
-    cosines = crystals.vectors.cosines(wanted, [*all_keys, 99])
-    assert list(cosines) == list(all_keys)
-    by_hand = sorted(all_keys, key=lambda key: -cosines[key])
-    nearest = crystals.vectors.nearest
-    assert list(nearest.to(wanted[None], 4)[0]) == by_hand[:4]
-    assert by_hand[0] == 5
-    assert cosines[5] == pytest.approx(1)
-    assert list(nearest.to(wanted[None], 4, "crystals.text = ?", ["x"])[0]) == [6]
-    assert crystals.vectors.cosines(wanted, []) == {}

@@ -1,6 +1,5 @@
 """Crystals fade in the stores when their strength says so, and at no other moment."""
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,6 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database, to_text
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 FACT = Crystal("The port is 8443", Origin.SCRATCH, AT)
 
 
@@ -55,15 +53,6 @@ def test_the_moment_is_kept_through_all_that_changes_it(crystals: Crystals) -> N
     _assert_moments(crystals)
 
 
-def test_it_is_archived_when_its_moment_has_come_and_not_before(crystals: Crystals) -> None:
-    crystals.upsert([FACT])
-    moment = _fading(crystals)
-    assert crystals.archive_faded(moment - MICROSECOND) == (0, 0)
-    assert crystals.archive_faded(moment) == (1, 0)
-    assert _stage(crystals) is Lifecycle.ARCHIVED
-    assert crystals.archive_faded(moment + timedelta(days=999)) == (0, 0)
-
-
 def test_an_access_brings_it_back_and_it_fades_again(crystals: Crystals) -> None:
     crystals.upsert([FACT])
     crystals.archive_faded(later := AT + timedelta(days=400))
@@ -84,21 +73,6 @@ def test_the_stages_of_a_life(crystals: Crystals) -> None:
     assert _stage(crystals, dreamt) is Lifecycle.CONSOLIDATED
     crystals.touch([dreamt.id], AT)
     assert _stage(crystals, dreamt) is Lifecycle.CONSOLIDATED
-
-
-@pytest.mark.parametrize("stage", [Lifecycle.ARCHIVED, Lifecycle.FROZEN])
-def test_a_dream_does_not_move_what_is_archived_or_frozen(crystals: Crystals, stage: Lifecycle) -> None:
-    crystals.upsert([replace(FACT, lifecycle=stage)])
-    crystals.mark_dreamt([FACT.id], 1)
-    assert _stage(crystals) is stage
-
-
-def test_what_is_frozen_never_fades(crystals: Crystals) -> None:
-    crystals.upsert([FACT])
-    crystals.set_lifecycle([FACT.id], Lifecycle.FROZEN)
-    assert crystals.archive_faded(AT + timedelta(days=9_000)) == (0, 0)
-    crystals.touch([FACT.id], AT)
-    assert _stage(crystals) is Lifecycle.FROZEN
 
 
 def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) -> None:
@@ -129,30 +103,3 @@ def test_what_is_kept_and_what_is_read_are_one_after_a_pass(crystals: Crystals) 
     everything = crystals.by_keys(range(1, 41)).values()
     assert {crystal.lifecycle for crystal in everything} >= {Lifecycle.ARCHIVED, Lifecycle.ACTIVATED}
     assert all(crystal.lifecycle is lifecycle(crystal, now) for crystal in everything)
-
-
-def test_a_pass_asks_an_index_and_not_the_crystals(crystals: Crystals) -> None:
-    def work() -> int:
-        steps = 0
-
-        def step() -> int:
-            nonlocal steps
-            steps += 1
-            return 0
-
-        crystals.connection.set_progress_handler(step, 1)
-        crystals.archive_faded(AT)
-        crystals.connection.set_progress_handler(None, 1)
-        return steps
-
-    crystals.upsert([FACT])
-    work()
-    few = work()
-    crystals.upsert(replace(FACT, text=f"fact {number}") for number in range(2_000))
-    assert work() <= few + 20
-
-
-def test_the_columns_name_only_rows_that_are_there(crystals: Crystals) -> None:
-    crystals.upsert([FACT])
-    with pytest.raises(sqlite3.IntegrityError):
-        crystals.connection.execute("UPDATE crystals SET merged_into = 99")

@@ -39,42 +39,11 @@ def test_a_word_is_found_in_all_its_forms(connection: sqlite3.Connection) -> Non
     assert full_text.frequency(connection, ["runs", "nothing", "never"]) == {"runs": 1, "nothing": 1, "never": 0}
 
 
-def test_the_context_is_found_with_the_text(connection: sqlite3.Connection) -> None:
-    _write(connection, "The build is red", context="Mira, 8 May 2023")
-    assert _found(connection, "mira") == _found(connection, "may") == [1]
-
-
-def test_one_word_of_several_is_enough_and_more_are_better(connection: sqlite3.Connection) -> None:
-    _write(connection, "canary", "canary in the cluster", "cluster drained", "nothing of it")
-    assert _found(connection, "canary", "cluster")[0] == 2
-    assert set(_found(connection, "canary", "cluster")) == {1, 2, 3}
-
-
-def test_bm25_falls_from_first_to_last_and_no_more_than_k_are_found(connection: sqlite3.Connection) -> None:
-    _write(
-        connection, *(f"canary {'and more ' * number}" for number in range(9)), *(f"filler {n}" for n in range(30))
-    )
-    found = full_text.nearest(connection, ["canary"], 4)
-    assert list(found) == [1, 2, 3, 4]
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-    assert min(found.values()) > 0
-
-
-def test_no_words_find_nothing(connection: sqlite3.Connection) -> None:
-    _write(connection, "canary")
-    assert _found(connection) == []
-
-
 @pytest.mark.parametrize("text", ["東京都に行きます", "ภาษาไทยง่ายมาก", "서울에서 만나요"])
 def test_a_part_of_a_sentence_without_spaces_is_found(connection: sqlite3.Connection, text: str) -> None:
     _write(connection, "canary", f"Plan: {text}!")
     for word in terms(text):
         assert _found(connection, word) == [2], word
-
-
-def test_words_with_spaces_about_them_are_indexed_once() -> None:
-    assert full_text.pairs("plain English") == ""
-    assert full_text.pairs("l'été à Zürich") == ""
 
 
 def test_diacritics_and_case_do_not_matter(connection: sqlite3.Connection) -> None:
@@ -89,35 +58,6 @@ def test_no_string_is_read_as_syntax(word: str) -> None:
         memory.execute("INSERT INTO words (text) VALUES ('and or not near')")
         full_text.frequency(memory, [word.encode("utf-8", "replace").decode()])
     memory.close()
-
-
-@pytest.mark.parametrize("word", ['"', '" OR "', "text:", "NEAR(", "a*", "^a", "-a", "(", "a\0b", "words MATCH"])
-def test_hostile_words_are_text(connection: sqlite3.Connection, word: str) -> None:
-    _write(connection, "text words or near", "a")
-    full_text.nearest(connection, [word, "near"], 5)
-    full_text.matching_words(connection, [word], [1, 2])
-    assert full_text.frequency(connection, [word])[word] in (0, 1)
-
-
-def test_the_words_held_are_bits_in_the_order_in_which_they_were_asked(connection: sqlite3.Connection) -> None:
-    _write(connection, "canary", "canary cluster", "cluster", "neither")
-    assert full_text.matching_words(connection, ["canary", "cluster"], [1, 2, 4]) == {1: 0b01, 2: 0b11}
-
-
-def test_a_condition_is_a_condition_on_crystals(connection: sqlite3.Connection) -> None:
-    _write(connection, "canary one", "canary two")
-    assert list(full_text.nearest(connection, ["canary"], 5, "crystals.text LIKE ?", ["%two"])) == [2]
-
-
-def test_frequent_words_are_left_out_once_the_rarer_ones_cost_enough() -> None:
-    many = full_text.MAX_POSTINGS
-    assert full_text.within_budget({"common": many, "rare": 1, "nowhere": 0}) == ["rare"]
-    assert full_text.within_budget({"some": many // 2, "rare": 1}) == ["rare", "some"]
-
-
-def test_the_rarest_word_is_asked_for_however_frequent_it_is() -> None:
-    assert full_text.within_budget({"very common": 10**6, "common": 10**5}) == ["common"]
-    assert full_text.within_budget({"nowhere": 0}) == []
 
 
 def test_an_index_that_lost_a_crystal_is_behind_and_torn_until_it_is_rebuilt(connection: sqlite3.Connection) -> None:

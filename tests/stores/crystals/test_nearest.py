@@ -19,7 +19,6 @@ from state.crystals.crystal import Kind
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
-from state.stores.disk.disk import Disk
 from tests.stores.crystals.test_search import _note
 from tests.support.in_memory import BagOfWords, ListIndex
 from tests.support.long_variants import examples
@@ -122,30 +121,6 @@ def test_after_any_steps_the_nearest_are_those_of_an_exact_search(
         assert crystals.vectors.waiting()[0] == 0
         assert crystals.vectors.vector_count() == crystals.count()
         agrees(crystals, embedder)
-
-
-@pytest.mark.parametrize(("k", "listed"), [(3, 2), (3, 100), (60, 2)])
-def test_a_filter_that_lets_little_pass_is_answered_from_far_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k: int, listed: int
-) -> None:
-    monkeypatch.setattr("state.stores.crystals.nearest._LISTED_UP_TO", listed)
-    monkeypatch.setattr("state.stores.crystals.nearest._MORE", 1)
-    monkeypatch.setattr("state.stores.crystals.nearest._TIMES", 2)
-    monkeypatch.setattr("state.stores.crystals.nearest._ROWS_AT_ONCE", 7)
-    with opened(tmp_path) as crystals:
-        fill(crystals, 90)
-        crystals.upsert(_note(f"quartz {number}", kind=Kind.GOAL) for number in range(5))
-        crystals.vectors.embed_pending(EMBEDDER, FEW)
-        agrees(crystals)
-        found = crystals.vectors.nearest.to(EMBEDDER.embed(["canary"]), k, "crystals.kind = ?", ["goal"])[0]
-        assert len(found) == min(k, 5)
-
-
-def test_where_an_index_is_to_be_asked_and_there_is_none_the_latest_are_compared(tmp_path: Path) -> None:
-    with opened(tmp_path) as crystals:
-        fill(crystals, 20)
-        crystals.vectors.nearest.latest = 5
-        assert set(crystals.vectors.nearest.to(EMBEDDER.embed(["canary"]), FEW)[0]) == {16, 17, 18, 19, 20}
 
 
 @pytest.mark.parametrize("wrong", ["of others", "other cosines"])
@@ -333,16 +308,3 @@ def test_what_is_dropped_leaves_no_byte_of_its_vector(tmp_path: Path) -> None:
         crystals.vectors.drop()
         assert not any(vector in path.read_bytes() for path in tmp_path.glob(f"{NAME}*"))
         agrees(crystals)
-
-
-def test_a_disk_that_takes_no_vectors_has_them_wait(tmp_path: Path) -> None:
-    (tmp_path / "index").write_text("no folder")
-    with closing(open_database(tmp_path / "state.db")) as connection:
-        crystals = Crystals(connection, tmp_path / "index" / NAME)
-        crystals.upsert([_note("canary")])
-        with pytest.raises(Exception, match="index"):
-            crystals.vectors.embed_pending(EMBEDDER)
-        assert crystals.vectors.waiting() == (1, 0)
-        Disk(tmp_path).remove(tmp_path / "index")
-        assert crystals.vectors.embed_pending(EMBEDDER) == 1
-        crystals.vectors.close()

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
-from state.search.ranking import GOOD, Filters, Findings, relevance, score
+from state.search.ranking import Filters, Findings
 from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Beside, Searcher
@@ -42,11 +42,6 @@ def test_the_text_that_answers_comes_first_with_its_age(crystals: Crystals) -> N
     assert found.arms == ("lexical", "dense")
 
 
-def test_an_empty_store_finds_nothing_good(crystals: Crystals) -> None:
-    found = _searcher(crystals).search("canary", NOW)
-    assert (found.hits, found.good, found.arms) == ((), False, ("lexical", "dense"))
-
-
 def test_a_question_that_nothing_answers_is_a_miss(crystals: Crystals) -> None:
     crystals.upsert([_note("The canary was drained"), _note("Lunch at noon")])
     assert not _searcher(crystals).search("zeppelin maintenance schedule", NOW).good
@@ -61,26 +56,6 @@ def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystal
     assert found.good
 
 
-def test_vectors_of_another_model_are_not_compared(crystals: Crystals) -> None:
-    crystals.upsert([_note("The canary was drained")])
-    crystals.vectors.embed_pending(BagOfWords("another"))
-    assert Searcher(crystals, BagOfWords()).search("canary", NOW).arms == ("lexical",)
-
-
-def test_no_more_than_the_limit_comes_back(crystals: Crystals) -> None:
-    crystals.upsert(_note(f"canary {number}") for number in range(200))
-    searcher = _searcher(crystals)
-    assert len(searcher.search("canary", NOW, limit=3).hits) == 3
-    assert len(searcher.search("canary", NOW, limit=150).hits) == 150
-
-
-def test_scores_fall_from_first_to_last(crystals: Crystals) -> None:
-    crystals.upsert(_note(f"canary {'cluster ' * (number % 3)}{number}") for number in range(40))
-    scores = [hit.score for hit in _searcher(crystals).search("canary cluster", NOW, limit=20).hits]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-
-
 def test_a_search_writes_nothing(crystals: Crystals) -> None:
     crystals.upsert(_note(f"canary {number}", session="s", position=number) for number in range(5))
     searcher = _searcher(crystals)
@@ -93,24 +68,11 @@ def test_a_search_writes_nothing(crystals: Crystals) -> None:
 HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*", "\0", "a\ud83db", "the", "-", "😀"]
 
 
-@pytest.mark.parametrize("query", HOSTILE)
-def test_hostile_queries_are_text(crystals: Crystals, query: str) -> None:
-    crystals.upsert([_note("the canary"), _note("a b text near")])
-    assert len(_searcher(crystals).search(query, NOW).hits) <= 2
-
-
 @given(query=st.text())
 @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_string_is_a_query(crystals: Crystals, query: str) -> None:
     crystals.upsert([_note("the canary and the cluster", session="s")])
     _searcher(crystals).search(query, NOW)
-
-
-@pytest.mark.full
-def test_a_page_is_a_query(crystals: Crystals) -> None:
-    crystals.upsert([_note("canary")])
-    page = "canary " + " ".join(f"word{number}" for number in range(20_000))
-    assert _texts(_searcher(crystals).search(page, NOW)) == ["canary"]
 
 
 def test_a_long_text_does_not_win_by_holding_some_words_of_everything(crystals: Crystals) -> None:
@@ -142,16 +104,6 @@ def test_the_answer_to_a_question_is_found_though_it_repeats_none_of_its_words(c
         assert "Tom does, since May." in _texts(searcher.search("canary cluster", NOW))[:3]
 
 
-def test_a_neighbour_in_another_session_is_none(crystals: Crystals) -> None:
-    crystals.upsert([_note("the canary cluster", session="s", position=3), _note("beside", session="t", position=4)])
-    assert _texts(Searcher(crystals).search("canary", NOW)) == ["the canary cluster"]
-
-
-def test_crystals_without_a_session_are_nobodys_neighbours(crystals: Crystals) -> None:
-    crystals.upsert([_note("the canary cluster"), _note("beside")])
-    assert _texts(Searcher(crystals).search("canary", NOW)) == ["the canary cluster"]
-
-
 def test_a_session_without_an_order_does_not_flood_the_search(crystals: Crystals) -> None:
     crystals.upsert(_note(f"entry {number}", session="s") for number in range(2_000))
     crystals.upsert([_note("canary", session="s")])
@@ -167,27 +119,12 @@ def test_what_a_named_speaker_said_comes_before_what_was_said_to_them(crystals: 
     assert _texts(_searcher(crystals).search("What did Mira say about the canary?", NOW))[0] == by_her.text
 
 
-def test_a_name_that_no_speaker_has_is_a_word(crystals: Crystals) -> None:
-    crystals.upsert([_note("Mira keeps the canary", speaker="user"), _note("The canary", speaker="assistant")])
-    assert _texts(_searcher(crystals).search("Mira canary", NOW))[0] == "Mira keeps the canary"
-
-
-def test_a_speaker_is_named_by_the_first_word_of_the_name(crystals: Crystals) -> None:
-    crystals.upsert([_note("canary one", speaker="Mira Stone"), _note("canary two", speaker="Miranda Stone")])
-    assert _texts(Searcher(crystals).search("Mira canary", NOW))[0] == "canary one"
-
-
 def test_the_time_that_was_asked_for_decides_between_equal_matches(crystals: Crystals) -> None:
     may, june = datetime(2025, 5, 8, tzinfo=UTC), datetime(2025, 6, 8, tzinfo=UTC)
     crystals.upsert([_note("canary drained once", created_at=may), _note("canary drained twice", created_at=june)])
     searcher = _searcher(crystals)
     assert _texts(searcher.search("What was drained in May 2025? canary", NOW))[0] == "canary drained once"
     assert _texts(searcher.search("What was drained on 2025-06-08? canary", NOW))[0] == "canary drained twice"
-
-
-def test_a_question_is_no_answer(crystals: Crystals) -> None:
-    crystals.upsert([_note("the canary was drained?"), _note("the canary was drained.")])
-    assert _texts(_searcher(crystals).search("canary drained", NOW))[0] == "the canary was drained."
 
 
 # --- hormones and age
@@ -256,75 +193,7 @@ def test_only_what_passes_the_filter_is_found(
     assert _texts(searcher.search("canary cluster", NOW, filters=filters)) == ["canary"]
 
 
-def test_a_trust_filter_wants_at_least_that_much(crystals: Crystals) -> None:
-    crystals.upsert(_note(f"canary by {trust.value}", trust=trust) for trust in Trust)
-    found = Searcher(crystals).search("canary", NOW, filters=Filters(trust=Trust.AGENT))
-    assert set(_texts(found)) == {"canary by agent", "canary by owner"}
-
-
-def test_a_session_filter_finds_what_was_repeated_there(crystals: Crystals) -> None:
-    crystals.upsert([_note("canary", session="s"), _note("canary", session="t", position=7)])
-    assert _texts(Searcher(crystals).search("canary", NOW, filters=Filters(session="t"))) == ["canary"]
-
-
-@pytest.mark.parametrize("filters", [filters for filters, _ in FILTERED])
-def test_a_filter_reads_not_every_crystal(crystals: Crystals, filters: Filters) -> None:
-    crystals.upsert(_note(f"canary cluster {number}", session="t", position=number) for number in range(50))
-    embedder, index = BagOfWords(), ListIndex()
-    crystals.vectors.embed_pending(embedder, 1_000)
-    index.tell(crystals, 1_000)
-    statements: list[str] = []
-    crystals.connection.set_trace_callback(statements.append)
-    Searcher(crystals, embedder, index).search("canary cluster", NOW, filters=filters)
-    crystals.connection.set_trace_callback(None)
-    steps = [
-        step["detail"]
-        for statement in statements
-        if statement.startswith(("SELECT", "WITH")) and "crystals" in statement
-        for step in crystals.connection.execute(f"EXPLAIN QUERY PLAN {statement}")
-    ]
-    scans = [step for step in steps if step.startswith("SCAN crystals")]
-    assert [step for step in scans if "COVERING INDEX" not in step] == []
-
-
-def test_what_passes_a_filter_is_found_behind_many_that_are_nearer(
-    crystals: Crystals, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("state.stores.crystals.nearest._LISTED_UP_TO", 5)  # too many pass to be compared one by one
-    monkeypatch.setattr("state.stores.crystals.nearest._ASKED_FOR", 160)
-    crystals.upsert(_note(f"canary cluster {number}") for number in range(100))
-    crystals.upsert(_note(f"canary in the far north {number}", kind=Kind.GOAL) for number in range(30))
-    embedder, index = BagOfWords(), ListIndex()
-    crystals.vectors.embed_pending(embedder, 1_000)
-    index.tell(crystals, 1_000)
-    crystals.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")  # only the vectors can find them
-    searcher = Searcher(crystals, embedder, index)
-    found = searcher.search("canary cluster", NOW, limit=30, filters=Filters(kind=Kind.GOAL))
-    assert len(found.hits) >= 20
-
-
 # --- the indexes
-
-
-def test_what_the_index_has_not_been_told_is_found_all_the_same(crystals: Crystals) -> None:
-    embedder, index = BagOfWords(), ListIndex()
-    crystals.upsert([_note("lunch at noon")])
-    crystals.vectors.embed_pending(embedder)
-    index.tell(crystals)
-    crystals.upsert([_note("canary drained")])
-    crystals.vectors.embed_pending(embedder)
-    crystals.connection.execute("DELETE FROM words_idx")  # so that only the vectors can find it
-    crystals.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-    assert _texts(Searcher(crystals, embedder, index).search("canary drained", NOW))[0] == "canary drained"
-
-
-def test_what_the_index_still_holds_of_a_removed_crystal_is_not_found(crystals: Crystals) -> None:
-    embedder, index = BagOfWords(), ListIndex()
-    crystals.upsert([_note("canary drained"), _note("canary")])
-    crystals.vectors.embed_pending(embedder)
-    index.tell(crystals)
-    crystals.remove([_note("canary drained").id])
-    assert _texts(Searcher(crystals, embedder, index).search("canary drained", NOW)) == ["canary"]
 
 
 def _kept(crystals: Crystals) -> tuple[BagOfWords, ListIndex]:
@@ -347,13 +216,6 @@ def test_what_is_beside_is_searched_as_if_it_were_written_and_nothing_is(crystal
     assert Searcher(crystals, embedder, index).rank_of("quartz gate passphrase", evicted.id, NOW) is None
 
 
-def test_what_is_stored_already_and_beside_is_found_once(crystals: Crystals) -> None:
-    embedder, index = _kept(crystals)
-    with closing(Beside([_note("note 3 on the cluster")], embedder)) as beside:
-        found = Searcher(crystals, embedder, index, beside).search("note 3 cluster", NOW)
-    assert len({hit.crystal.id for hit in found.hits}) == len(found.hits)
-
-
 TOPICS = "gate cluster quartz canary replica invoice harbour compost".split()
 sentences = st.lists(st.sampled_from(TOPICS), min_size=2, max_size=6).map(
     lambda words: "the " + " of the ".join(words)
@@ -371,12 +233,3 @@ def test_what_a_person_says_comes_before_an_agents_reply_with_the_same_words(cry
     assert _texts(searcher.search("where does the pooler listen", NOW)) == [person.text, agent.text]
     found = searcher.candidates("where did you say the pooler listens", NOW)
     assert not any(signals.reply for _, signals in found)
-
-
-@pytest.mark.parametrize("beside", [[], ["nothing of the kind"], ["the canary again"]])
-def test_a_score_is_that_of_the_text_whatever_stands_beside_it(crystals: Crystals, beside: list[str]) -> None:
-    alone = _note("canary drained")
-    crystals.upsert([alone, _turn("canary is drained", 1), *(_turn(text, 2) for text in beside)])
-    signals = {crystal.id: known for crystal, known in _searcher(crystals).candidates("canary drained", NOW)}
-    assert score(signals[alone.id], usual=0.2) >= GOOD
-    assert relevance(signals[alone.id]) > relevance(replace(signals[alone.id], beside=0.0, session=0.0))

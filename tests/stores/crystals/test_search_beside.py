@@ -1,6 +1,5 @@
 """Search of what is not in the stores yet, beside what is."""
 
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -63,10 +62,3 @@ def test_the_same_is_found_through_chromadb(crystals: Crystals, tmp_path: Path) 
         index.close()
     assert through_index.hits[0] == exact.hits[0]
     assert _texts(through_index)[0] == "The canary was drained"
-
-
-def test_a_broken_database_is_not_taken_for_an_empty_one(crystals: Crystals) -> None:
-    crystals.upsert([_note("canary")])
-    crystals.connection.execute("DROP TABLE words")
-    with pytest.raises(sqlite3.OperationalError):
-        Searcher(crystals).search("canary", NOW)

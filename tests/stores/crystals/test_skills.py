@@ -41,29 +41,6 @@ def test_one_task_that_is_searched_often_is_no_skill(crystals: Crystals) -> None
     assert skills.known(5) == []
 
 
-def test_notes_of_one_day_are_one_session(crystals: Crystals) -> None:
-    note = replace(TASK, session="", origin=Origin.SCRATCH)
-    again = replace(note, text="Write the changelog before each release, as always")
-    crystals.upsert([note, again])
-    skills = Skills(crystals.connection, crystals.vectors)
-    assert skills.known(5) == []
-    crystals.upsert([replace(note, text=f"{TASK.text} again", created_at=AT + timedelta(days=1))])
-    assert [skill.sessions for skill in skills.known(5)] == [2]
-
-
-def test_they_are_found_anew_only_when_tasks_were_added(crystals: Crystals) -> None:
-    skills = Skills(crystals.connection, crystals.vectors)
-    assert skills.refresh() is None
-    crystals.upsert([TASK, replace(TASK, text="A fact", kind=Kind.FACT)])
-    assert skills.refresh() == 0
-    crystals.upsert([TASK, replace(TASK, text="Another fact", kind=Kind.FACT)])
-    assert skills.refresh() is None
-    crystals.upsert([replace(TASK, session="b")])
-    assert skills.refresh() == 1
-    assert [skill.pattern for skill in skills.known(5)] == [TASK.text]
-    assert skills.known(0) == []
-
-
 # The same work on three days, as an agent notes it.
 DEEDS = {
     "en": ("Rotated the staging keys.", "I rotated the staging keys after lunch.", "Rotated the staging keys again."),

@@ -5,12 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin, Source
-from state.crystals.supersession import Cause, Supersession, current_values
+from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
 from state.document.operations import Why
 from state.dream import Dream
@@ -55,24 +53,12 @@ def test_of_a_chain_the_last_one_holds_wherever_one_looks(known: Supersessions) 
         assert found.current == {1: 3, 2: 3}
 
 
-def test_writing_a_pair_again_changes_nothing(known: Supersessions, crystals: Crystals) -> None:
-    before = known.among([1])
-    with transaction(crystals.connection):
-        assert known.record([pair(1, 2), pair(1, 1)]) == 0
-    assert known.among([1]) == before
-
-
 def test_who_goes_back_to_an_old_value_makes_it_current(known: Supersessions, crystals: Crystals) -> None:
     crystals.upsert([said(PORTS[0], 0, 7)])
     assert known.among([2]).current == {2: 1}
     with transaction(crystals.connection):
         known.record([pair(3, 1)])
     assert known.among([2]).current == {2: 1, 3: 1}
-
-
-def test_before_a_day_the_value_of_that_day_holds(known: Supersessions) -> None:
-    assert known.among([1], NOW - timedelta(days=4)).current == {1: 2}
-    assert known.among([1], NOW - timedelta(days=8)).current == {}
 
 
 def test_what_the_owner_takes_back_is_not_found_again(known: Supersessions, crystals: Crystals) -> None:
@@ -93,33 +79,6 @@ def test_a_hidden_duplicate_stands_for_the_crystal_that_it_became(known: Superse
         connection.execute("UPDATE crystals SET merged_into = 3 WHERE key = 4")
         known.record([pair(2, 4)])
     assert known.among([1]).current == {1: 3, 2: 3}
-
-
-def test_a_crystal_that_is_erased_takes_its_pairs_along(known: Supersessions, crystals: Crystals) -> None:
-    crystals.connection.execute("PRAGMA foreign_keys = ON")
-    crystals.remove([crystals.by_keys([2])[2].id])
-    assert known.among([1, 3]).pairs == ()
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20),
-    st.lists(st.integers(0, 9), min_size=7, max_size=7),
-)
-def test_chains_and_circles_end(pairs: list[tuple[int, int]], times: list[int]) -> None:
-    moments = {row: str(time) for row, time in enumerate(times)}
-
-    def after(row: int) -> set[int]:
-        reached = {row}
-        for _ in range(7):
-            reached |= {newer for older, newer in pairs if older in reached}
-        return reached
-
-    found = current_values(pairs, moments)
-    for old, now in found.items():
-        assert old != now
-        assert now in after(old)
-        assert all(now in after(row) for row in after(now))  # nothing that it does not supersede supersedes it
-        assert found.get(now, now) == now
 
 
 def search(crystals: Crystals, query: str, **filters: object) -> list[tuple[str, str]]:
@@ -151,14 +110,6 @@ def test_as_of_a_day_what_came_later_is_neither_found_nor_told_of(crystals: Crys
     assert found == [(PORTS[1], ""), (PORTS[0], PORTS[1])]
     found = search(crystals, "which port listens for the cache", until=NOW - timedelta(days=8))
     assert found == [(PORTS[0], "")]
-
-
-@pytest.mark.usefixtures("known")
-def test_what_a_filter_leaves_out_is_not_brought_in(crystals: Crystals) -> None:
-    crystals.connection.execute("UPDATE crystals SET trust = 'web' WHERE key = 3")
-    found = search(crystals, "which port listens for the cache", trust=Trust.AGENT)
-    assert PORTS[2] not in [text for text, _ in found]
-    assert all(newer != PORTS[2] for _, newer in found)
 
 
 @pytest.mark.usefixtures("known")

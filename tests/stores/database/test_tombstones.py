@@ -1,6 +1,5 @@
 """What is forgotten stays out of every table, costs nothing while there is nothing, and can be lifted."""
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from state.codec import decode, encode
-from state.crystals.crystal import Crystal, Kind, Origin
+from state.crystals.crystal import Crystal, Origin
 from state.forgetting.known import Target
 from state.signals.curiosity import Cause
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Questions
-from state.stores.crystals.skills import Skills
 from state.stores.database.connection import open_database, to_text
 from state.stores.database.tombstones import TombstoneStore, tombstones_in
 from state.stores.sessions.rows import Session
@@ -29,7 +26,6 @@ AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 SECRET = "the vault code is 4711"
 HELD = "Miez is a cat. The Vault **code** is 4711! Rex is a dog."
 REST = "Miez is a cat. Rex is a dog."
-HERE = Path(__file__).parent
 
 
 @pytest.fixture
@@ -54,14 +50,6 @@ def texts(connection: sqlite3.Connection) -> list[str]:
     return [row["text"] for row in connection.execute("SELECT text FROM crystals ORDER BY key")]
 
 
-def statements(connection: sqlite3.Connection, crystals: list[Crystal]) -> int:
-    asked: list[str] = []
-    connection.set_trace_callback(asked.append)
-    Crystals(connection).upsert(crystals)
-    connection.set_trace_callback(None)
-    return sum("seen_upto" not in one and ("meta" in one or "forgotten" in one) for one in asked)
-
-
 @pytest.mark.parametrize("origin", list(Origin))
 def test_whoever_writes_a_crystal_it_is_written_without(
     connection: sqlite3.Connection, forgotten: TombstoneStore, origin: Origin
@@ -72,31 +60,6 @@ def test_whoever_writes_a_crystal_it_is_written_without(
     assert crystals.get(crystals.ids_of([crystal(REST, origin).digest]).values())[0].text == REST
     assert forgotten.withheld() == 2
     assert connection.execute("SELECT count(*) FROM words WHERE words MATCH 'vault'").fetchone()[0] == 0
-
-
-def test_what_stands_beside_a_text_goes_too(connection: sqlite3.Connection, forgotten: TombstoneStore) -> None:
-    Crystals(connection).upsert(
-        [replace(crystal("Miez is a cat"), context=f"Notes / {SECRET}", speaker=SECRET, session=SECRET)]
-    )
-    row = connection.execute("SELECT text, context, speaker, session FROM crystals").fetchone()
-    assert tuple(row) == ("Miez is a cat", "", "", "")
-    assert forgotten.withheld() == 1
-
-
-def test_while_nothing_is_forgotten_a_thousand_texts_are_one_question(connection: sqlite3.Connection) -> None:
-    assert statements(connection, [crystal(f"text {number}") for number in range(1_000)]) == 1
-
-
-def test_with_something_forgotten_it_is_read_once(connection: sqlite3.Connection, forgotten: TombstoneStore) -> None:
-    crystals = Crystals(connection)
-    crystals.upsert([crystal("first")])
-    asked: list[str] = []
-    connection.set_trace_callback(asked.append)
-    for number in range(9):
-        crystals.upsert([crystal(f"text {number}")])
-    connection.set_trace_callback(None)
-    assert [one for one in asked if "FROM forgotten" in one] == []
-    assert forgotten.any()
 
 
 def test_another_connection_is_heard_of_at_once_and_a_trial_is_not(tmp_path: Path) -> None:
@@ -129,22 +92,6 @@ def test_what_a_session_buried_is_known_as_it_was_and_in_no_other_text(connectio
     assert not forgotten.any()
 
 
-def test_a_word_and_a_text_of_one_word_are_two_tombstones(connection: sqlite3.Connection) -> None:
-    forgotten = TombstoneStore(connection)
-    forgotten.block_texts(["vault"], AT)
-    forgotten.block(Target.of("vault"), AT)
-    assert forgotten.unblock("vault")
-    assert not forgotten.holds("a vault")
-    assert forgotten.holds("vault")
-
-
-def test_figures_are_told_once(forgotten: TombstoneStore) -> None:
-    forgotten.count(3)
-    assert (forgotten.withheld(), forgotten.withheld_lately()) == (3, 3)
-    forgotten.count()
-    assert (forgotten.withheld(), forgotten.withheld_lately(), forgotten.withheld_lately()) == (4, 1, 0)
-
-
 def test_no_question_holds_it_until_it_is_lifted(connection: sqlite3.Connection, forgotten: TombstoneStore) -> None:
     questions = Questions(connection)
     asked = f"Is it so that {SECRET}?"
@@ -153,18 +100,6 @@ def test_no_question_holds_it_until_it_is_lifted(connection: sqlite3.Connection,
     forgotten.unblock(SECRET)
     questions.raise_(asked, Cause.MISS, AT)
     assert [gap.question for gap in questions.open(9)] == [asked]
-
-
-def test_no_skill_is_named_after_it(connection: sqlite3.Connection) -> None:
-    task = Crystal("Draw up the weekly sales report", Origin.SESSION, AT, kind=Kind.TASK_PATTERN)
-    crystals = Crystals(connection)
-    crystals.upsert(replace(task, session=session) for session in "abcd")
-    skills = Skills(connection, crystals.vectors)
-    (skill,) = skills.known(9)
-    TombstoneStore(connection).block(Target.of(skill.pattern), AT)
-    assert skills.known(9) == []
-    assert skills.refresh() == 0
-    assert connection.execute("SELECT count(*) FROM skills").fetchone()[0] == 0
 
 
 def _session(connection: sqlite3.Connection) -> tuple[Sessions, Session]:
@@ -205,19 +140,6 @@ def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
     # A tombstone of its own would outlive the owner's.
     assert forgotten.unblock(SECRET)
     assert not forgotten.any()
-
-
-def test_what_a_session_buried_may_stay_in_the_archive_of_another(connection: sqlite3.Connection) -> None:
-    TombstoneStore(connection).block_texts(["Bello"], AT)
-    sessions, session = _session(connection)
-    _left(sessions, session, "Bello")
-    assert [one.content for one in sessions.archived(["bello"])] == ["Bello"]
-
-
-def test_it_goes_through_json_and_back(forgotten: TombstoneStore) -> None:
-    buried = forgotten.tombstones()
-    assert decode(type(buried), encode(buried)) == buried
-    assert SECRET.split()[1] not in json.dumps(encode(buried))
 
 
 def test_a_database_that_is_none_or_is_not_there_hides_nothing(tmp_path: Path) -> None:

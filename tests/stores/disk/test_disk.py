@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from state.errors import BusyError, StorageError
+from state.errors import StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
 from tests.support.faults import Bytes, Fault, FaultySystem, Names, PowerCut, every_fault, images
@@ -19,24 +19,12 @@ def no_such_call(_: System, one: Path, other: Path, /) -> None:
     raise OSError(errno.ENOSYS, "no such call")
 
 
-class OldKernel(System):
-    """A system without renameat2."""
-
-    exchange = rename_new = no_such_call
-
-
 class NoHardLinks(System):
     link = no_such_call
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def test_a_written_file_has_its_bytes_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    Disk(tmp_path).write_atomic(tmp_path / "a", NEW)
-    assert (tmp_path / "a").read_bytes() == NEW
-    assert names(tmp_path) == ["a"]
 
 
 def test_a_new_file_gets_the_mode_and_an_existing_one_keeps_its_own(tmp_path: Path) -> None:
@@ -47,12 +35,6 @@ def test_a_new_file_gets_the_mode_and_an_existing_one_keeps_its_own(tmp_path: Pa
     disk.write_atomic(path, NEW, mode=0o600)
     disk.exchange(path, OLD, mode=0o600)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
-def test_power_cut_order_is_write_sync_rename_sync_of_the_folder(tmp_path: Path) -> None:
-    system = FaultySystem(tmp_path)
-    Disk(tmp_path, system).write_atomic(tmp_path / "a", NEW)
-    assert [call.split()[0] for call in system.calls] == ["create", "write", "fsync", "rename", "fsync"]
 
 
 @pytest.mark.parametrize("write", [Disk.write_atomic, Disk.exchange])
@@ -93,33 +75,6 @@ def test_the_fault_layer_catches_a_writer_that_does_not_sync(tmp_path: Path) -> 
     assert (system.image(tmp_path / "2", Names.SYNCED, Bytes.ALL) / "a").read_bytes() == OLD
 
 
-def test_a_new_file_is_there_and_whole_at_any_loss_of_power_after_it_was_written(tmp_path: Path) -> None:
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        root = tmp_path / f"{fault.name}{fail_at}"
-        root.mkdir()
-        system = FaultySystem(root, fail_at, fault)
-        done = False
-        try:
-            Disk(root, system).write_new(root / "1.json", NEW)
-            done = True
-        except PowerCut:
-            pass
-        for image in images(system, tmp_path / f"{fault.name}{fail_at}-images"):
-            assert Disk(image).read_optional(image / "1.json") in ((NEW,) if done else (None, NEW))
-        return system
-
-    assert every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario) > 2 * 5
-
-
-def test_write_new_never_overwrites(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
-    disk.write_new(tmp_path / "1.json", OLD)
-    with pytest.raises(FileExistsError):
-        disk.write_new(tmp_path / "1.json", NEW)
-    assert (tmp_path / "1.json").read_bytes() == OLD
-    assert names(tmp_path) == ["1.json"]
-
-
 def test_write_new_works_without_hard_links(tmp_path: Path) -> None:
     disk = Disk(tmp_path, NoHardLinks())
     disk.write_new(tmp_path / "1.json", OLD)
@@ -127,35 +82,6 @@ def test_write_new_works_without_hard_links(tmp_path: Path) -> None:
         disk.write_new(tmp_path / "1.json", NEW)
     assert (tmp_path / "1.json").read_bytes() == OLD
     assert names(tmp_path) == ["1.json"]
-
-
-def test_rename_new_never_overwrites(tmp_path: Path) -> None:
-    for system in (System(), OldKernel()):
-        (tmp_path / "a").write_bytes(OLD)
-        (tmp_path / "b").write_bytes(NEW)
-        disk = Disk(tmp_path, system)
-        with pytest.raises(FileExistsError):
-            disk.rename_new(tmp_path / "a", tmp_path / "b")
-        assert (tmp_path / "b").read_bytes() == NEW
-        disk.rename_new(tmp_path / "a", tmp_path / "c")
-        assert names(tmp_path) == ["b", "c"]
-        (tmp_path / "c").unlink()
-
-
-@pytest.mark.parametrize("system", [System(), OldKernel()])
-def test_exchange_returns_what_stood_there_and_keeps_it_until_it_is_settled(tmp_path: Path, system: System) -> None:
-    disk, path = Disk(tmp_path, system), tmp_path / "MEMORY.md"
-    assert disk.exchange(path, OLD) is None
-    assert disk.exchange(path, NEW) == OLD
-    assert path.read_bytes() == NEW
-    assert disk.displaced(path) == OLD
-    with pytest.raises(StorageError, match="unsettled"):
-        disk.exchange(path, b"third")
-    assert (path.read_bytes(), disk.displaced(path)) == (NEW, OLD)
-    disk.settle(path)
-    disk.settle(path)
-    assert disk.displaced(path) is None
-    assert names(tmp_path) == ["MEMORY.md"]
 
 
 def test_a_save_between_reading_and_the_exchange_is_returned(tmp_path: Path) -> None:
@@ -207,20 +133,6 @@ def test_a_file_that_was_moved_is_there_after_a_loss_of_power(
         assert not (image / "a").exists()
 
 
-def test_an_error_leaves_no_temporary_file(tmp_path: Path) -> None:
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        root = tmp_path / str(fail_at)
-        root.mkdir()
-        system = FaultySystem(root, fail_at, fault)
-        try:
-            Disk(root, system).write_atomic(root / "a", NEW)
-        except StorageError:
-            assert names(root) in ([], ["a"])
-        return system
-
-    every_fault((Fault.ERROR,), scenario)
-
-
 def test_a_link_inside_the_folder_is_written_through(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "real.md").write_bytes(OLD)
@@ -251,21 +163,6 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
             disk.append_locked(path, b"x\n", b"")
     assert (outside / "a").read_bytes() == OLD
     assert names(outside) == ["a"]
-
-
-def test_an_entry_stands_on_a_line_of_its_own_below_the_header(tmp_path: Path) -> None:
-    disk, path = Disk(tmp_path), tmp_path / "log"
-    disk.append_locked(path, b"one\n", b"head\n")
-    with path.open("ab") as file:
-        file.write(b"by hand, without a newline")
-    disk.append_locked(path, b"two\n", b"head\n")
-    assert path.read_bytes() == b"head\none\nby hand, without a newline\ntwo\n"
-
-
-def test_the_header_is_written_into_an_empty_file(tmp_path: Path) -> None:
-    (tmp_path / "log").touch()
-    Disk(tmp_path).append_locked(tmp_path / "log", b"one\n", b"head\n")
-    assert (tmp_path / "log").read_bytes() == b"head\none\n"
 
 
 def test_two_that_make_the_file_at_the_same_time_both_append(tmp_path: Path) -> None:
@@ -315,16 +212,6 @@ def test_blanking_a_torn_entry_spares_what_another_wrote_behind_it(tmp_path: Pat
     assert path.read_bytes() == b"head\n   \nby another\n"
 
 
-def test_a_lock_that_is_not_freed_in_time_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
-    with (
-        disk.locked(tmp_path / "log", b""),
-        pytest.raises(BusyError, match="log is locked"),
-        disk.locked(tmp_path / "log", b"", wait_seconds=0.02),
-    ):
-        pass
-
-
 def test_a_writer_that_waited_while_the_file_was_renamed_writes_into_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"")
@@ -350,12 +237,3 @@ def test_leftovers_of_killed_writers_go_once_they_are_old(tmp_path: Path) -> Non
     assert disk.remove_leftovers(tmp_path, left.stat().st_mtime - 1) == 0
     assert disk.remove_leftovers(tmp_path, left.stat().st_mtime + 1) == 1
     assert names(tmp_path) == []
-
-
-def test_removing_a_link_leaves_the_file_it_leads_to(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(OLD)
-    (tmp_path / "link").symlink_to("a")
-    disk = Disk(tmp_path)
-    disk.remove(tmp_path / "link")
-    disk.remove(tmp_path / "link")
-    assert names(tmp_path) == ["a"]

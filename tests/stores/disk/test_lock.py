@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import subprocess
@@ -8,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from state.errors import BusyError, FencedError
-from state.stores.disk.disk import LONGEST_FILE, Disk
-from state.stores.disk.lock import Lock, acquire, holder, present_holder
+from state.stores.disk.lock import acquire, holder, present_holder
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 
 # Says what it holds, waits for a line, then says whether it still may write.
@@ -102,57 +100,6 @@ def test_the_second_one_is_told_who_holds_the_workspace(workspace: Workspace) ->
     acquire(workspace, "dreamd dream").release()
 
 
-def test_nobody_is_told_to_end_an_agents_server(workspace: Workspace) -> None:
-    with acquire(workspace, "dreamd mcp"), pytest.raises(BusyError, match=r"'dreamd mcp'.*wait for") as caught:
-        acquire(workspace, "dreamd dream")
-    assert "kill" not in str(caught.value)
-
-
-def test_the_fence_rises_with_every_owner(workspace: Workspace) -> None:
-    fences = []
-    for _ in range(3):
-        with acquire(workspace, "x") as lock:
-            fences.append(lock.fence)
-    assert fences == [1, 2, 3]
-
-
-def test_a_released_lock_may_not_be_written_under(workspace: Workspace) -> None:
-    lock = acquire(workspace, "x")
-    lock.check()
-    lock.release()
-    lock.release()
-    with pytest.raises(FencedError, match="released"):
-        lock.check()
-
-
-def test_a_lock_that_is_released_while_it_is_checked_was_not_taken_over(workspace: Workspace) -> None:
-    """Though it has a next owner at once, whose number is another one."""
-
-    class Slow(Disk):
-        """Before a number is read, another thread releases the lock and takes it again."""
-
-        meanwhile = staticmethod(lambda: None)
-
-        def read_optional(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
-            meanwhile, self.meanwhile = self.meanwhile, lambda: None
-            meanwhile()
-            return super().read_optional(path, longest)
-
-    disk = Slow(workspace.root)
-    lock = acquire(workspace, "x", disk=disk)
-    others = list[Lock]()
-
-    def change_owner() -> None:
-        lock.release()
-        others.append(acquire(workspace, "x"))
-
-    disk.meanwhile = change_owner
-    with pytest.raises(FencedError, match="was released"):
-        lock.check()
-    others[0].check()
-    others[0].release()
-
-
 def test_a_dead_owners_lock_is_free_at_once(workspace: Workspace) -> None:
     with run(HOLD, workspace) as process:
         assert line(process) == "1"
@@ -221,22 +168,6 @@ def test_a_stopped_owner_with_a_child_is_displaced_and_its_child_runs_no_more(
             owner.kill()
 
 
-def test_a_stopped_process_that_only_got_the_owners_pid_displaces_nobody(workspace: Workspace) -> None:
-    with run(HOLD, workspace) as owner:
-        assert line(owner) == "1"
-        with subprocess.Popen(["sleep", "60"]) as other:
-            try:
-                other.send_signal(signal.SIGSTOP)
-                wait_until_stopped(other.pid)
-                signed = json.loads(workspace.lock.read_bytes())
-                workspace.lock.write_text(json.dumps(signed | {"pid": other.pid}), encoding="utf-8")
-                with pytest.raises(BusyError, match="held by another process"):
-                    acquire(workspace, "x")
-            finally:
-                other.kill()
-        assert owner.communicate("go on\n")[0] == "owner\n"
-
-
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": "x"}', b"\xff\xfe", b"null"])
 def test_a_lock_file_that_cannot_be_read_still_locks(workspace: Workspace, content: bytes) -> None:
     with acquire(workspace, "x") as lock:
@@ -273,15 +204,6 @@ def test_a_fence_that_was_damaged_by_hand_fences_its_owner_and_the_next_one_goes
             lock.check()
     with acquire(workspace, "y") as lock:
         lock.check()
-
-
-def test_of_many_processes_one_at_a_time_owns_the_workspace(workspace: Workspace) -> None:
-    number = workspace.root / "number"
-    number.write_text("0", encoding="utf-8")
-    processes = [run(COUNT, workspace, "15") for _ in range(8)]
-    fences = [int(fence) for process in processes for fence in process.communicate()[0].split()]
-    assert number.read_text(encoding="utf-8") == "120"
-    assert sorted(fences) == list(range(1, 121))
 
 
 def test_of_many_that_displace_one_stopped_owner_one_at_a_time_wins(workspace: Workspace) -> None:

@@ -1,4 +1,3 @@
-import os
 import stat
 from pathlib import Path
 
@@ -19,23 +18,6 @@ def test_a_new_workspace_has_its_folders_and_nobody_else_may_look(workspace: Wor
     assert workspace.scratch.parent.is_dir()
     for folder in (workspace.state, workspace.index, workspace.checkpoints):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
-def test_making_a_workspace_again_changes_nothing_but_closes_its_state(workspace: Workspace) -> None:
-    init_workspace(workspace).scratch.write_text("- a\n", encoding="utf-8")
-    workspace.scratch.parent.chmod(0o755)
-    workspace.state.chmod(0o755)
-    assert init_workspace(workspace) == workspace
-    assert workspace.scratch.read_text(encoding="utf-8") == "- a\n"
-    assert stat.S_IMODE(workspace.scratch.parent.stat().st_mode) == 0o755
-    assert stat.S_IMODE(workspace.state.stat().st_mode) == 0o700
-
-
-def test_a_file_is_no_workspace(workspace: Workspace) -> None:
-    workspace.root.parent.mkdir()
-    workspace.root.touch()
-    with pytest.raises(UsageError, match="is a file"):
-        init_workspace(workspace)
 
 
 def test_memory_that_is_kept_elsewhere_by_a_link_is_refused(workspace: Workspace, tmp_path: Path) -> None:
@@ -62,8 +44,3 @@ def test_no_name_leads_out_of_the_workspace(tmp_path: Path, name: str) -> None:
     (workspace.root / "out").symlink_to(tmp_path)
     with pytest.raises(UsageError):
         workspace.inside(name)
-
-
-def test_names_inside_the_workspace_are_its_files(tmp_path: Path) -> None:
-    workspace = contained(Path(os.path.realpath(tmp_path)))
-    assert workspace.inside("memory/../MEMORY.md") == workspace.document

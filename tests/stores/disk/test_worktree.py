@@ -62,26 +62,6 @@ def test_a_worktree_that_a_repository_only_claims_is_none_of_its_own(main: Path,
     assert worktrees_of(main) == ()
 
 
-def test_paths_may_be_relative_as_newer_git_writes_them(main: Path, tmp_path: Path) -> None:
-    top = tmp_path / "tree"
-    git(main, "worktree", "add", "--detach", top)
-    (top / ".git").write_text("gitdir: ../main/.git/worktrees/tree\n", encoding="utf-8")
-    (main / ".git/worktrees/tree/gitdir").write_text("../../../../tree/.git\n", encoding="utf-8")
-    assert worktree_at(top) == Worktree(top, main / ".git", main)
-
-
-def test_a_bare_repository_has_a_main_folder_only_if_that_says_so(main: Path, tmp_path: Path) -> None:
-    for bare in (tmp_path / "bare.git", tmp_path / "project" / ".bare"):
-        git(tmp_path, "clone", "--bare", main, bare)
-        git(bare, "worktree", "add", "--detach", bare.parent / f"{bare.name}-tree")
-    assert worktree_at(tmp_path / "bare.git-tree") == Worktree(
-        tmp_path / "bare.git-tree", tmp_path / "bare.git", None
-    )
-    project = tmp_path / "project"
-    (project / ".git").write_text("gitdir: ./.bare\n", encoding="utf-8")
-    assert worktree_at(project / ".bare-tree") == Worktree(project / ".bare-tree", project / ".bare", project)
-
-
 def test_a_submodule_is_no_worktree_and_a_worktree_of_one_has_no_main_checkout(main: Path, tmp_path: Path) -> None:
     git(main, "submodule", "add", repository(tmp_path / "other"), "part")
     assert worktree_at(main / "part") is None
@@ -89,14 +69,6 @@ def test_a_submodule_is_no_worktree_and_a_worktree_of_one_has_no_main_checkout(m
     found = worktree_at(tmp_path / "of part")
     assert found is not None
     assert found.main is None
-
-
-def test_a_worktree_that_was_moved_without_git_is_none_until_git_repairs_it(main: Path, tmp_path: Path) -> None:
-    git(main, "worktree", "add", "--detach", tmp_path / "old")
-    (tmp_path / "old").rename(tmp_path / "new")
-    assert worktree_at(tmp_path / "new") is None
-    git(main, "worktree", "repair", tmp_path / "new")
-    assert worktree_at(tmp_path / "new") == Worktree(tmp_path / "new", main / ".git", main)
 
 
 def test_a_folder_that_names_somebody_elses_worktree_is_none(main: Path, tmp_path: Path) -> None:

@@ -42,15 +42,6 @@ def test_git_leaves_out_that_file_and_no_other_one(top: Path) -> None:
     holds()
 
 
-@pytest.mark.parametrize("line", ["MEMORY.md", "/MEMORY.md", "memory", "/memory/", "memory/"])
-def test_what_the_owner_excludes_is_not_named_again(tmp_path: Path, line: str) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    (tmp_path / "memory").mkdir()
-    (tmp_path / ".gitignore").write_text(f"*.pyc\n{line}\n", encoding="utf-8")
-    names = keep_out(tmp_path, [tmp_path / "MEMORY.md", tmp_path / "memory", tmp_path / ".dreamd"]).names
-    assert set(names) == {"MEMORY.md", "memory/", ".dreamd"} - {"MEMORY.md" if "MEM" in line else "memory/"}
-
-
 @given(st.one_of(st.binary(max_size=300), st.binary(max_size=300).map(lambda rest: b"DIRC\0\0\0\4\0\1\0\0" + rest)))
 def test_an_index_of_any_bytes_is_no_defect(top: Path, index: bytes) -> None:
     (top / ".git" / "index").write_bytes(index)

@@ -90,29 +90,6 @@ def test_whatever_may_change_files_is_a_move(tmp_path: Path, how: str) -> None:
     assert has_moved(path, began, now)
 
 
-def test_commits_that_leave_the_file_alone_are_no_move_of_it(tmp_path: Path) -> None:
-    path = repository(tmp_path / "one")
-    (path.parent / "a" / "more").write_text("more\n", encoding="utf-8")
-    commit(path.parent)
-    began, inside = git_file(path), git_file(path.parent / "a" / "more")
-    assert began is not None
-    assert inside is not None
-    git(path.parent, "reset", "-q", "--hard", "HEAD~1")
-    now, left = git_file(path), git_file(path.parent / "a" / "more")
-    assert now is not None
-    assert left is not None
-    assert not has_moved(path, began, now)
-    assert has_moved(path.parent / "a" / "more", inside, left)
-
-
-def test_what_git_does_not_track_has_no_blob_and_no_repository_says_nothing(tmp_path: Path) -> None:
-    path = repository(tmp_path / "one")
-    found = git_file(path.with_name("untracked"))
-    assert found is not None
-    assert found.blob == ""
-    assert git_file(tmp_path / "MEMORY.md") is None
-
-
 def test_a_conflict_and_its_resolution_are_known(tmp_path: Path) -> None:
     path = repository(tmp_path / "one")
     folder = path.parent

@@ -1,6 +1,5 @@
 """The ceilings of a day over all workspaces of a user: counted by whoever pays, and held for all."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,35 +16,10 @@ from state.budget import DayLimits, Spend, check_day
 from state.dream import Reason
 from state.errors import CeilingError
 from state.scratch import Note
-from state.stores.history.daily_spend import DailySpend
 from state.stores.history.inbox import NoteInbox
 from state.stores.vectors.embedder import Unavailable
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
-
-
-def test_what_is_spent_is_known_to_whoever_comes_later(tmp_path: Path) -> None:
-    now = utc_now()
-    writer, reader = DailySpend(tmp_path / "spent"), DailySpend(tmp_path / "spent")
-    assert reader.of(now) == Spend()
-    writer.add(Spend(1, 1_000, 0.25), now - timedelta(days=1))
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: DailySpend(tmp_path / "spent").add(Spend(1, 10, 0.5), now), range(20)))
-    assert reader.of(now) == Spend(20, 200, 10.0)
-    writer.add(Spend(1, 1, 0.0), now)
-    assert reader.of(now) == DailySpend(tmp_path / "spent").of(now) == Spend(21, 201, 10.0)
-    assert reader.of(now + timedelta(days=1)) == Spend()
-    assert [path.name for path in (tmp_path / "spent").iterdir()] == [f"{now:%Y-%m-%d}"]
-
-
-def test_a_line_that_is_torn_costs_no_other_one(tmp_path: Path) -> None:
-    now = utc_now()
-    spent = DailySpend(tmp_path)
-    spent.add(Spend(1, 10, 0.5), now)
-    with (tmp_path / f"{now:%Y-%m-%d}").open("ab") as file:
-        file.write(b"12 0.\n-5 nan\n12")
-    spent.add(Spend(1, 10, float("nan")), now)
-    assert spent.of(now) == Spend(2, 20, 0.5)
 
 
 def test_the_call_that_could_pass_the_ceiling_of_all_is_not_made() -> None:

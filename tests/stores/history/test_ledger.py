@@ -11,9 +11,6 @@ import pytest
 
 from state.document.operations import Refusal
 from state.dream import Dream, decode_record
-from state.signals.curiosity import Cause
-from state.signals.hormones import Baselines, Feeling
-from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.connection import compact, open_database
 from state.stores.history.ledger import Call, Ledger
 from state.stores.history.steps import Finished, Steps
@@ -71,39 +68,6 @@ def test_answers_go_earlier_and_those_of_a_dream_that_goes_on_or_waits_stay(conn
         False, True, True, True,
     ]  # fmt: skip
     assert ledger.spent(dream="done").usd == 0.5
-
-
-def test_a_proposal_goes_when_it_is_decided_and_old(connection: Connection) -> None:
-    ledger = Ledger(connection)
-    for dream, at in (("waits", OLD), ("old", OLD), ("recent", RECENT)):
-        ledger.propose(_dream(dream, at))
-    for dream in ("old", "recent"):
-        ledger.decide(dream, "rejected")
-    ledger.sweep(BEFORE, ANSWERS_BEFORE)
-    assert {row[0] for row in connection.execute("SELECT dream FROM proposals")} == {"waits", "recent"}
-
-
-def test_what_raised_a_hormone_long_ago_goes(connection: Connection) -> None:
-    feelings = Feelings(connection, Baselines(0.15, 0.02, 0.2))
-    feelings.feel([Feeling.REWARD], "old", OLD)
-    feelings.feel([Feeling.REWARD], "recent", RECENT)
-    levels = feelings.levels(NOW)
-    assert feelings.sweep(BEFORE) == 1
-    assert [row[0] for row in connection.execute("SELECT cause FROM feelings")] == ["recent"]
-    assert feelings.levels(NOW) == levels
-
-
-def test_of_too_many_questions_the_misses_that_were_met_least_go(connection: Connection) -> None:
-    questions = Questions(connection)
-    for number in range(30):
-        for _ in range(1 + number % 3):
-            questions.raise_(f"What is number {number}?", Cause.MISS, RECENT + timedelta(minutes=number))
-    questions.raise_("Who asked this?", Cause.EXPLICIT, RECENT)
-    questions.sweep(RECENT, 11)
-    kept = questions.open(99)
-    assert len(kept) == 11
-    assert "Who asked this?" in {gap.question for gap in kept}
-    assert all(gap.times == 3 for gap in kept if gap.cause == Cause.MISS)
 
 
 def test_a_large_file_of_which_most_is_free_is_made_smaller_and_another_is_left_alone(connection: Connection) -> None:

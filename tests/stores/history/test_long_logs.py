@@ -1,6 +1,5 @@
 """Long logs of notes: what is counted, shown and taken in at once does not grow with them."""
 
-import os
 import time
 import tracemalloc
 from pathlib import Path
@@ -9,21 +8,9 @@ import pytest
 
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.stores import Store, utc_now
-from state.errors import StorageError
-from state.scratch import Bite
 from state.stores.disk.workspace import contained, init_workspace
 from tests.support.committing import opened
-from tests.support.notes import noted, pending, taken
-
-
-def test_a_bite_ends_where_its_room_does_and_takes_one_note_in_any_case(store: Store) -> None:
-    noted(store, "x" * 50, "y" * 5, "z" * 5, "w")
-    taken(store)
-    sizes = []
-    while found := store.notes.pending(Bite(9, 10, lambda note: len(note.text))):
-        sizes.append([len(one.note.text) for one in found])
-        store.notes.consume([one.key for one in found], 1)
-    assert sizes == [[50], [5, 5], [1]]
+from tests.support.notes import pending
 
 
 def test_a_long_log_is_counted_up_to_a_thousand_and_shown_from_its_end(store: Store) -> None:
@@ -34,18 +21,6 @@ def test_a_long_log_is_counted_up_to_a_thousand_and_shown_from_its_end(store: St
     numbers = [int(note.text.split()[1]) for note in newest.notes]
     assert numbers == list(range(numbers[0], 30_000))
     assert 20 < len(numbers) < 60
-
-
-def test_a_line_that_no_log_has_is_not_read(store: Store) -> None:
-    with store.workspace.scratch.open("wb") as file:
-        file.truncate(64 << 20)
-    os.utime(store.workspace.scratch, (0, 0))
-    for _ in range(2):
-        with pytest.raises(StorageError, match="a line of more than"):
-            absorb_notes(store, utc_now())
-    os.truncate(store.workspace.scratch, 0)
-    noted(store, "tea")
-    assert taken(store) == ["tea"]
 
 
 def peak_of_taking_in(folder: Path, lines: int) -> int:

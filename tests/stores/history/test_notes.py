@@ -8,11 +8,10 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 import pytest
 from hypothesis import given
@@ -26,9 +25,7 @@ from state.errors import StorageError, UsageError
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.copies import copies_of
-from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from state.stores.history import log_file, notes
 from state.stores.history.inbox import HEAD, NoteInbox
 from tests.support.committing import opened
 from tests.support.faults import FaultySystem, images
@@ -401,31 +398,11 @@ def test_a_secret_in_a_note_that_was_read_once_makes_no_second_note(store: Store
     assert store.notes.count().notes == 1
 
 
-def test_an_appended_note_stands_in_scratch_below_the_header(store: Store) -> None:
-    stored = store.notes.inbox.append(Note("  tea\r\nwith milk ", AT.replace(microsecond=7), 0.8))
-    assert stored == Note("tea\nwith milk", AT, 0.8)
-    entry_text = "- [2026-03-12T14:30:00Z] (importance: 0.8) tea\n  with milk\n"
-    assert store.workspace.scratch.read_text(encoding="utf-8") == f"{HEADER}\n\n{entry_text}"
-    assert store.workspace.inbox.read_text(encoding="utf-8") == entry_text
-
-
 @pytest.mark.parametrize("text", ["", " \n\t", "x" * (MAX_NOTE_BYTES + 1), "é" * (MAX_NOTE_BYTES // 2 + 1)])
 def test_a_note_that_is_empty_or_too_long_is_refused(store: Store, text: str) -> None:
     with pytest.raises(UsageError, match="note"):
         noted(store, text)
     assert store.notes.inbox.files() == []
-
-
-@pytest.mark.parametrize("importance", [-0.1, 1.1, float("nan"), float("inf")])
-def test_an_impossible_importance_is_refused(store: Store, importance: float) -> None:
-    with pytest.raises(UsageError, match="from 0 to 1"):
-        store.notes.inbox.append(Note("tea", AT, importance))
-
-
-def test_the_longest_note_is_kept_whole(store: Store) -> None:
-    text = "é" * (MAX_NOTE_BYTES // 2)
-    noted(store, text)
-    assert taken(store) == [text]
 
 
 def test_where_the_state_may_not_be_written_a_note_goes_to_scratch_durably(tmp_path: Path) -> None:
@@ -472,22 +449,6 @@ def test_a_log_that_leads_out_of_the_workspace_is_not_followed(store: Store, tmp
     assert taken(store) == ["tea"]
 
 
-def test_a_log_behind_a_link_inside_the_workspace_is_read_and_written_where_it_is(store: Store) -> None:
-    real = store.workspace.root / "real.md"
-    real.write_text("- a\n", encoding="utf-8")
-    store.workspace.scratch.symlink_to(real)
-    noted(store, "b")
-    assert taken(store) == ["a", "b"]
-    store.memory.show_notes(anew=True)
-    assert store.workspace.scratch.is_symlink()
-    assert shown_notes(store.workspace) == ["a", "b"]
-
-
-def test_bytes_that_are_no_text_are_read(store: Store) -> None:
-    store.workspace.scratch.write_bytes(b"\xff\xfe\n- a\0b\n\x00\n")
-    assert taken(store) == [r"\xff\xfe", "ab"]
-
-
 def test_appending_loads_nothing_heavy() -> None:
     script = (
         "import sys, state.stores.disk.lock, state.stores.history.inbox; "
@@ -497,26 +458,6 @@ def test_appending_loads_nothing_heavy() -> None:
 
 
 # ------------------------------------------------------------------------------- late, twice, unfinished
-
-
-def test_a_line_that_was_consumed_before_its_end_came_is_not_consumed_twice(store: Store) -> None:
-    with store.workspace.scratch.open("a", buffering=1) as held:
-        held.write("- tea")
-        held.flush()
-        assert taken(store) == ["tea"]
-        consumed(store)
-        held.write("\n- milk\n")
-    assert taken(store, AT + timedelta(minutes=1)) == ["milk"]
-
-
-def test_a_line_that_went_on_after_it_was_consumed_is_a_note_as_a_whole(store: Store) -> None:
-    with store.workspace.scratch.open("a", buffering=1) as held:
-        held.write("- tw")
-        held.flush()
-        assert taken(store) == ["tw"]
-        consumed(store)
-        held.write("o\n")
-    assert taken(store, AT + timedelta(minutes=1)) == ["two"]
 
 
 def test_a_text_that_is_said_again_when_it_was_consumed_is_a_note_again(store: Store) -> None:
@@ -543,46 +484,6 @@ def test_what_was_scratch_is_swept_when_it_is_old_read_and_closed(store: Store) 
         writer.communicate()
     assert store.notes.sweep(utc_now() + timedelta(hours=2)) == 1
     assert list(store.notes.inbox.displaced()) == [2]  # a repair looks for it
-
-
-def test_what_was_scratch_and_grew_is_not_swept(store: Store) -> None:
-    noted(store, "tea")
-    with store.workspace.scratch.open("a") as held:
-        taken(store)
-        consumed(store)
-        held.write("- late\n")
-    noted(store, "milk")
-    store.memory.show_notes(anew=True)
-    assert store.notes.sweep(utc_now() + timedelta(hours=2)) == 0
-    assert sorted(taken(store)) == ["late", "milk"]
-
-
-def test_what_was_scratch_is_read_once_and_again_when_it_has_grown(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked_at = list[Path]()
-
-    def open_log(disk: Disk, path: Path) -> AbstractContextManager[tuple[BinaryIO, os.stat_result]]:
-        looked_at.append(path)
-        return log_file.open_log(disk, path)
-
-    def is_read(path: Path) -> bool:
-        looked_at.clear()
-        taken(store)
-        return path in looked_at
-
-    noted(store, "tea")
-    with store.workspace.scratch.open("a") as held:
-        taken(store)
-        consumed(store)
-        (former,) = store.notes.inbox.displaced().values()
-        monkeypatch.setattr(notes, "open_log", open_log)
-        assert is_read(store.workspace.scratch)
-        assert not is_read(former)
-        held.write("- late\n")
-    assert is_read(former)
-    assert pending(store) == ["late"]
-    assert not is_read(former)
 
 
 def test_an_inbox_is_kept_until_every_copy_has_its_notes(store: Store) -> None:

@@ -39,29 +39,6 @@ def test_what_is_stored_is_read_as_it_was_and_as_policies_see_it(sessions: Sessi
     assert sessions.items(session) == [changed]
 
 
-def test_numbers_and_counts_are_each_sessions_own(sessions: Sessions) -> None:
-    one, other = sessions.open("one", START), sessions.open("other", START)
-    first = [add(sessions, one, content=f"n{n}", token_count=3, step_index=n) for n in range(3)]
-    add(sessions, other, content="m")
-    assert [each.seq for each in first] == [0, 1, 2]
-    assert (sessions.fill(one), [found.step for found in sessions.all("WHERE id = 'one'")]) == ((3, 9), [2])
-    sessions.leave(one, first[0], "old", START, rescue=True)
-    sessions.change(one, first[1], state="hidden")
-    assert (sessions.fill(one), sessions.fill(other)) == ((2, 6), (1, 1))
-    assert [each.seq for each in sessions.held(one)] == [1, 2]
-    sessions.purge(one, [first[2]], "asked", START)
-    assert add(sessions, one, content="next").seq == 3
-
-
-def test_an_id_that_is_taken_gets_a_number(sessions: Sessions) -> None:
-    session = sessions.open("s", START)
-    made = [sessions.add(session, item(id="same", content=f"n{n}")) for n in range(4)]
-    assert [one.id for one in made] == ["same", "same-2", "same-3", "same-4"]
-    sessions.purge(session, [made[1]], "asked", START)
-    assert sessions.add(session, item(id="same", content="n")).id not in {one.id for one in made if one != made[1]}
-    assert sessions.add(session, item(id="same-2-and more", content="n")).id == "same-2-and more"
-
-
 def test_events_can_neither_be_changed_nor_deleted(sessions: Sessions) -> None:
     session = sessions.open("s", START)
     add(sessions, session, content="c")
@@ -102,31 +79,6 @@ def test_what_was_purged_stands_nowhere_in_the_tables(sessions: Sessions) -> Non
     for word in words.split():
         assert [row for row in dump if word in row or word[:4] in row] == [], word
     assert [one.state for one in sessions.items(session)] == [State.PURGED] * 2
-
-
-def test_the_salt_of_tombstones_is_the_databases_own(tmp_path: Path) -> None:
-    digests = []
-    for name in ("one", "other"):
-        with closing(open_database(tmp_path / name)) as connection:
-            forgotten = Sessions(connection).forgotten
-            assert not forgotten.holds("the text")
-            forgotten.block_texts(["the text"], START)
-            forgotten.block_texts(["the text"], START)
-            assert forgotten.holds("the text")
-            assert not forgotten.holds("another text")
-            digests += [row["digest"] for row in connection.execute("SELECT digest FROM forgotten")]
-    assert len(set(digests)) == 2
-
-
-def test_a_look_that_was_broken_off_does_not_keep_others_from_writing(sessions: Sessions, tmp_path: Path) -> None:
-    session = sessions.open("s", START)
-    for number in range(40):
-        sessions.leave(session, add(sessions, session, content=f"n{number}"), "old", START)
-    with closing(open_database(tmp_path / "state.db")) as connection:
-        assert next(sessions.archived([])).content == "n39"
-        add(Sessions(connection), session, content="by another process")
-        add(sessions, session, content="and by this one")
-        assert sessions.fill(session) == (2, 2)
 
 
 def test_the_archive_finds_words_of_any_script_and_quotes_nothing(sessions: Sessions) -> None:

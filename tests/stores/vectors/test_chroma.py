@@ -41,19 +41,6 @@ def test_nearest_is_what_comparing_with_every_vector_gives(index: VectorIndex) -
     assert index.nearest(vectors[0], 0) == []
 
 
-def test_an_empty_index_finds_nothing(index: VectorIndex) -> None:
-    assert index.nearest(records(0, 1)[1][0], 5) == []
-    assert index.count() == 0
-
-
-def test_what_is_told_twice_is_held_once_with_its_text(index: VectorIndex) -> None:
-    index.add(*records(0, 20))
-    index.add(*records(10, 30))
-    assert index.count() == 30
-    held = index._collection.get(ids=["0012"], include=["documents", "metadatas"])
-    assert (held["documents"], held["metadatas"]) == (["text 0012"], [{"origin": "session"}])
-
-
 def test_a_failure_is_told_and_the_index_of_no_use_then(index: VectorIndex) -> None:
     index.add(*records(0, 20))
     with pytest.raises(StorageError, match="built anew"):
