@@ -15,15 +15,10 @@ from state.dream import Dream
 from state.errors import StorageError
 from state.stores.disk.workspace import contained
 from tests.support.committing import (
-    NEW_NOTES,
-    OLD_NOTES,
     Prepared,
-    assert_goes_on,
     assert_recovers,
     assert_recovers_and_goes_on,
-    dreamt,
     opened,
-    places,
     prepared,
 )
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
@@ -84,25 +79,6 @@ def test_a_loss_of_power_during_a_commit_leaves_the_old_version_or_the_new_one(
 
     every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
     assert worlds > share(200)
-
-
-def test_a_call_that_fails_anywhere_in_a_dream_loses_nothing(ready: Prepared, tmp_path: Path) -> None:
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
-        with opened(workspace) as store:
-            store.ledger.end(ready.dream.id, "failed", "left aside", ready.dream.at)
-            store.disk.system = system = FaultySystem(workspace.root, fail_at, fault)
-            with suppress(StorageError):
-                dreamt(store)
-            standing = workspace.document.read_text(encoding="utf-8")
-            assert standing in (ready.dream.before, store.memory.text(store.lineage.last_version()))
-        with opened(workspace) as store:
-            assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES), 1)
-            assert_goes_on(store)
-        shutil.rmtree(workspace.root)
-        return system
-
-    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(30)
 
 
 POLL = """

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config
-from daemon.dream.progress import Step
 from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.examine import check_stores
 from daemon.upkeep.forget import Receipt, forget
@@ -99,26 +98,6 @@ def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
     runs = every_fault((Fault.CRASH,) if every > 1 else (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR), scenario)
     assert counted["cut off"] * every > share(20)
     assert runs > counted["cut off"]
-
-
-def test_a_dream_in_between_brings_nothing_back(workspace: Workspace, folder: Path) -> None:
-    from daemon.dream.run import Mode, dream_now
-    from state.dream import Reason
-
-    copy = copied(workspace, folder / "w")
-
-    def told(step: Step) -> None:
-        if step.node == "files":
-            raise PowerCut
-
-    with pytest.raises(PowerCut), quick(copy) as store:
-        forget(store, ForgetRequest(SECRET), utc_now(), told)
-    with quick(copy) as store:
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-    assert SECRET not in copy.document.read_text(encoding="utf-8")
-    with quick(copy) as store:
-        assert forget(store, ForgetRequest(""), utc_now()).clean
-    assert_gone(copy, SECRET)
 
 
 def test_a_note_that_says_it_again_is_wiped_whatever_call_fails(workspace: Workspace, folder: Path) -> None:

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from daemon.dream.run import Mode
 from daemon.workspace.stores import Store, utc_now
 from state.document.operations import Action
-from state.errors import DocumentError
 from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
@@ -39,7 +37,7 @@ from tests.support.committing import (
     without,
     write,
 )
-from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, share
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 
 PORT, TEA, LEDGER = OLD_NOTES
 NEW_PORT, GOAL, FAILED = NEW_NOTES
@@ -86,19 +84,6 @@ Saves = list[Callable[[str], str]]
 
 
 @dataclass
-class Interrupting(Unsynced):
-    """Saves of the owner's, each in the instant before MEMORY.md is swapped."""
-
-    workspace: Workspace
-    saves: Saves = field(default_factory=list)
-
-    def exchange(self, one: Path, other: Path, /) -> None:
-        if other == self.workspace.document and self.saves:
-            write(self.workspace, self.saves.pop(0))
-        super().exchange(one, other)
-
-
-@dataclass
 class FaultyInterrupting(FaultySystem):
     """The same, and a fault at one of the calls."""
 
@@ -138,18 +123,6 @@ def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(ready: 
         assert not any(line.startswith("The staging server") for line in lines(workspace))
 
 
-def test_a_dream_says_so_when_the_file_never_stands_still(ready: Prepared, tmp_path: Path) -> None:
-    workspace = ready.copy(tmp_path / "agent")
-    saves: Saves = [partial(added, line=f"Line {number} of the owner") for number in range(20)]
-    with opened(workspace, Interrupting(workspace, saves)) as store:
-        with pytest.raises(DocumentError, match="changed 8 times"):
-            store.memory.commit(ready.dream)
-        saves.clear()
-        store.memory.recover()
-        typed = tuple(f"Line {number} of the owner" for number in range(8))
-        assert_wins(store, Edit(str, stays=typed))
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
@@ -169,37 +142,6 @@ def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path
         return system
 
     assert every_fault((Fault.TORN_CRASH,), scenario) > share(15)
-
-
-@pytest.mark.parametrize("stamp", ["kept", "deleted"])
-def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
-    ready: Prepared, tmp_path: Path, stamp: str
-) -> None:
-    deletions = 0
-
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        nonlocal deletions
-        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
-        system = FaultySystem(workspace.root, fail_at, fault)
-        with suppress(PowerCut), opened(workspace, system) as store:
-            store.memory.commit(ready.dream)
-        if GOAL in lines(workspace):
-            deletions += 1
-            write(workspace, lambda text: without(text, GOAL))
-            if stamp == "deleted":
-                write(workspace, lambda text: without(text, "_Last dream: "))
-            with opened(workspace) as store:
-                assert GOAL not in lines(workspace)
-                dreamt(store, FURTHER)
-                dreamt(store, f"{GOAL}!")
-                assert GOAL not in lines(workspace)
-                assert f"{GOAL}!" not in lines(workspace)
-                assert FAILED in lines(workspace)
-        shutil.rmtree(workspace.root)
-        return system
-
-    every_fault((Fault.TORN_CRASH,), scenario)
-    assert deletions > share(5)
 
 
 @pytest.mark.full

@@ -210,25 +210,6 @@ def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(ready: 
     assert worlds > share(400)
 
 
-def test_a_note_is_acknowledged_when_it_is_on_the_disk(ready: Path, tmp_path: Path) -> None:
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        workspace, acknowledged = copied(ready, tmp_path / f"{fault.name}{fail_at}"), [*OLD[1:]]
-        workspace.inbox.unlink()  # the first note of a new inbox: its name has to last as well
-        system = FaultySystem(workspace.root, fail_at, fault)
-        inbox = NoteInbox(workspace, workspace.disk(system))
-        with suppress(PowerCut):
-            for text in ("echo is new", "foxtrot\nhas two lines"):
-                inbox.append(Note(text, utc_now()))
-                acknowledged.append(text)
-        for image in images(system, tmp_path / "images"):
-            found = Counter(note.text for note in pending_notes(contained(image)))
-            assert {text: found[text] for text in acknowledged} == dict.fromkeys(acknowledged, 1)
-        shutil.rmtree(tmp_path / "images")
-        return system
-
-    every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
-
-
 # ------------------------------------------------------------------------------- real processes
 
 ECHO = 'i=0; while [ $i -lt 100000 ]; do echo "- $2 line $i ends" >> "$1"; echo $i; i=$((i+1)); sleep .005; done'

@@ -20,7 +20,7 @@ from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.document.document import parse
 from state.dream import Reason
-from state.errors import NothingToDoError, StorageError
+from state.errors import NothingToDoError
 from state.scratch import Note
 from state.stores.database.connection import open_database
 from state.stores.database.copies import KEPT, copies_of, found_damaged
@@ -215,18 +215,6 @@ def test_a_damaged_database_is_told_of_and_replaces_no_copy(
     assert copied_now(here) == ()
     assert not found_damaged(here.database)
     assert [one for one in status(here, Config(), utc_now()).problems if "copied" in one.what] == []
-
-
-def test_a_database_that_is_gone_is_not_made_anew_beside_its_copies(
-    here: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    here.database.unlink()
-    with pytest.raises(StorageError, match=r"is gone, and copies of it are there.*run 'dreamd doctor'"):
-        open_database(here.database)
-    assert not here.database.exists()
-    assert Caller(capsys)("note", "The keel is sound", "-w", here.root).status == 0
-    assert Caller(capsys)("doctor", here.root, "--repair").status == 0
-    assert_works(here)
 
 
 def test_a_migration_copies_first(tmp_path: Path) -> None:

@@ -1,41 +1,30 @@
 """`dreamd export` and `dreamd import`: the workspace that comes out is the one that went in."""
 
-import json
 import os
-import re
-import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from daemon.config.paths import registry_path
-from daemon.config.registry import known
 from daemon.dream.run import Mode, dream_now
 from daemon.upkeep.export import export
-from daemon.upkeep.import_ import import_archive
-from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import recover
 from state.dream import Reason
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
-from tests.support.archives import NOTES, exported, files_of, lived, members
+from tests.support.archives import exported, files_of, lived, members
 from tests.support.copies import copy_of
 from tests.support.keeping import one_line
 from tests.support.lived import everything
 from tests.support.notes import pending_notes
 from tests.support.running import Caller
 from tests.support.working import working
-
-ASKED = (
-    "history", "diff 2 3", "why tea", "session events s", "session show s", "mood", "bootstrap", "search 東京",
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -85,34 +74,6 @@ def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: P
     assert {path.stat().st_mode & 0o777 for path in open_workspace(there).state.rglob("*") if path.is_dir()} == {
         0o700
     }
-
-
-@pytest.mark.full
-def test_every_window_says_the_same_of_it(dreamd: Caller, archive: Path, here: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    import_archive(archive, there)
-    for asked in ASKED:
-        words = asked.split()
-        before, after = dreamd(*words, "-w", here), dreamd(*words, "-w", there)
-        assert (before.status, *map(_ageless, before.out.splitlines()), before.err) == (
-            after.status, *map(_ageless, after.out.splitlines()), after.err,
-        ), asked  # fmt: skip
-        assert before.status == 0, before
-    before, after = (dreamd("status", root, "--json").json for root in (here, there))
-    for moving in ("workspace", "at", "holder"):
-        del before[moving], after[moving]
-    for status in (before, after):
-        status["pending"]["oldest_seconds"] = round(status["pending"]["oldest_seconds"], -3)
-        status["last_bootstrap"]["at"] = ""  # each was given at its own second
-    assert before == after
-    assert dreamd("restore", "1", "-w", there).status == 0
-    assert dreamd("dream", there).status == 0
-    assert all(note in _lines(there) for note in ("pending", *NOTES))
-    assert "problem" not in dreamd("doctor", there).out.replace("problems", "")
-
-
-def _ageless(line: str) -> str:
-    return re.sub(r"\d+ (s|min|h|d) (old|ago)", "old", line)
 
 
 def _lines(root: Path) -> str:
@@ -214,51 +175,3 @@ def test_only_a_new_or_empty_folder_is_imported_into(
     assert empty.stat().st_mode & 0o777 == 0o750
     assert (tmp_path / "link").is_symlink()
     assert _lines(empty) == _lines(here)
-
-
-def test_the_daemon_learns_of_it_and_an_agent_can_be_connected(
-    dreamd: Caller, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    ended = dreamd("import", archive)
-    assert ended.status == 0, ended
-    root = tmp_path / "honest"
-    assert known(registry_path(os.environ)) == (root,)
-    assert "dreamd connect -w" in ended.out
-    assert str(root) in ended.out
-    shutil.rmtree(root)
-    ended = dreamd("import", archive, root, "--json")
-    assert ended.json["workspace"] == str(root)
-    assert ended.json["daemon"] is False
-
-
-def test_what_a_killed_import_left_goes_and_what_a_running_one_makes_stays(archive: Path, tmp_path: Path) -> None:
-    import fcntl
-
-    dead, alive = tmp_path / ".dreamd-import-1-dead", tmp_path / ".dreamd-import-2-alive"
-    for folder in (dead, alive):
-        (folder / "memory").mkdir(parents=True)
-    held = os.open(alive, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        import_archive(archive, tmp_path / "there")
-        assert (dead.exists(), alive.exists()) == (False, True)
-    finally:
-        os.close(held)
-
-
-@pytest.fixture(params=["empty", "a note"])
-def young(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    workspace = init_workspace(tmp_path / "young")
-    if request.param == "a note":
-        workspace.scratch.write_text("- only this\n")
-    return workspace.root
-
-
-def test_a_workspace_that_has_never_dreamt_comes_back_too(dreamd: Caller, young: Path, tmp_path: Path) -> None:
-    assert dreamd("export", young, "-o", tmp_path / "x.db").status == 0
-    done = asdict(import_archive(tmp_path / "x.db", tmp_path / "there"))
-    noted = (young / "memory" / "scratch.md").exists()
-    assert (done["version"], done["crystals"], done["missing"]) == (0, int(noted), ())
-    assert json.loads(dreamd("status", tmp_path / "there", "--json").out)["version"] == 0
-    assert pending_notes(open_workspace(tmp_path / "there")) == pending_notes(open_workspace(young))

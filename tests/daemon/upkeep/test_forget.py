@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.upkeep.examine import Level, check_stores
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
@@ -148,25 +147,6 @@ def test_any_text_can_be_forgotten(tmp_path: Path, text: str, cut: Cut) -> None:
             assert any(line in one for one in finds(store, line)), line
 
 
-@pytest.mark.full
-def test_words_of_dreamds_own_can_be_forgotten_and_everything_works(plain_one: Workspace, tmp_path: Path) -> None:
-    words = "session scratch add text manual bond forgotten agent note id metadata version".split()
-    workspace = copied(plain_one, tmp_path / "w")
-    with quick(workspace) as store:
-        note(store, *(f"My {word} is secret" for word in words), "The door of house 3 is green")
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-    for word in words:
-        assert forget_quickly(workspace, word).clean, word
-        assert bytes_with(workspace, f"My {word} is secret") == []
-    with quick(workspace) as store:
-        assert [one for one in check_stores(store) if one.level is Level.PROBLEM] == []
-        assert "The door of house 3 is green" in finds(store, "the green door")
-        restore(store, 1)
-        note(store, "The carpet of house 6 is new")
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-    assert parse(workspace.document.read_text(encoding="utf-8")).missing == ()
-
-
 class Saving(System):
     """The owner saves in the instant of the swap."""
 
@@ -204,15 +184,6 @@ def test_what_the_owner_keeps_is_named_and_never_touched(plain_one: Workspace, t
     assert {one.place for one in receipt.left if one.owners} >= {"GENOME.md", "memory/talk.txt"}
     assert SECRET in workspace.genome.read_text(encoding="utf-8")
     assert talk.read_text(encoding="utf-8") == SECRET.upper()
-
-
-def test_what_cannot_be_taken_out_is_said_and_is_a_failure(plain_one: Workspace, tmp_path: Path) -> None:
-    workspace = copied(plain_one, tmp_path / "w")
-    look_alike = SECRET.translate(str.maketrans("aeo", "аео"))  # Cyrillic
-    (workspace.state / "odd.bin").write_bytes(b"\0\1" + look_alike.encode("utf-16-le"))
-    receipt = forget_quickly(workspace, SECRET)
-    assert not receipt.clean
-    assert [one.place for one in receipt.left if not one.owners] == [str(workspace.state / "odd.bin")]
 
 
 def test_a_page_of_the_database_that_keeps_it_is_found(plain_one: Workspace, tmp_path: Path) -> None:

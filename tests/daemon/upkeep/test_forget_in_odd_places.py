@@ -1,15 +1,12 @@
 """Forgetting: what a model or an agent put where nobody would look for a text, and copies that were put aside."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from daemon import sessions
 from daemon.dream.run import Mode, dream_now
-from daemon.upkeep.export import export
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.forget_proof import searched
@@ -21,15 +18,12 @@ from state.codec import decode, encode
 from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal
 from state.dream import Reason
-from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
-from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.plan import Erasure
 from state.stores.history.ledger import Call
 from tests.support.forgettable import bytes_with, note, quick
-from tests.support.former_archives import FORMER
 
 SECRET = "blue heron nests behind mill 7731"
 
@@ -95,23 +89,6 @@ def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Work
         assert (left.operation.cites, left.operation.lines, left.operation.action) == (("N1",), (), Action.ADD)
 
 
-def test_a_relation_goes_as_a_whole(workspace: Workspace) -> None:
-    with quick(workspace) as store:
-        now = utc_now()
-        one = sessions.add(store, "s", sessions.Draft("Ada likes tea in Oslo", "high"), now)
-        other = sessions.add(store, "s", sessions.Draft("Bo likes coffee", "high"), now)
-        sessions.relation_add(store, "s", one.id, SECRET, other.id, now, {})
-        sessions.relation_add(
-            store, "s", one.id, "with", other.id, now, {"why": SECRET, SECRET: "why", "kept": "yes"}
-        )
-        sessions.promote(store, "s", one.id, now)
-        assert forgotten(store).clean
-        (relation,) = sessions.promote(store, "s", one.id, now).relations
-        assert (relation.relation_type, relation.target_element_id) == ("with", other.id)
-        assert relation.metadata["kept"] == "yes"
-    assert bytes_with(workspace, SECRET) == []
-
-
 @pytest.mark.parametrize("header", [True, False])
 def test_a_database_that_was_put_aside_is_deleted_whatever_its_first_bytes(
     workspace: Workspace, *, header: bool
@@ -146,21 +123,6 @@ def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(w
     assert bytes_with(workspace, SECRET) == []
 
 
-def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Workspace) -> None:
-    archive = workspace.root / "backup.db"
-    with quick(workspace) as store:
-        note(store, SECRET)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        Path(export(store, utc_now()).path).rename(archive)
-        shutil.copy(FORMER, workspace.root / "older.tar.gz")
-        for name in ("photos.gz", "photos.db"):
-            (workspace.root / name).write_bytes(b"\x1f\x8b of the owner's")
-        receipt = forgotten(store)
-    assert [(one.place, one.owners) for one in receipt.left] == [("backup.db", True), ("older.tar.gz", True)]
-    assert f"rm '{archive}'" in receipt.left[0].why
-    assert archive.exists()
-
-
 @pytest.mark.full
 def test_what_is_remembered_in_another_spelling_goes_too(workspace: Workspace) -> None:
     forms = (SECRET.title().replace(" ", ""), " ".join(SECRET.replace(" ", "")), SECRET.replace(" ", " very ", 1))
@@ -176,16 +138,3 @@ def test_what_is_remembered_in_another_spelling_goes_too(workspace: Workspace) -
         assert [place for form in forms for place in bytes_with(workspace, form)] == []
         texts = {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
     assert {"Ada likes tea in Oslo", "Bo likes coffee"} <= texts
-
-
-def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(workspace: Workspace) -> None:
-    with quick(workspace) as store:
-        note(store, "Ada likes tea in Oslo")
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        TombstoneStore(store.crystals.connection).block(Target.of(SECRET), utc_now())
-        with workspace.scratch.open("a", encoding="utf-8") as log:
-            log.write(f"- {SECRET}")  # its end is never written
-        os.utime(workspace.scratch, (0, 0))
-        with pytest.raises(NothingToDoError):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
-    assert bytes_with(workspace, SECRET) == []

@@ -12,12 +12,10 @@ from daemon.config.settings import Config
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.run import Repair
 from daemon.workspace.stores import open_exclusive
-from state.document.document import parse
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
 from tests.support.breaking import (
-    BY_HAND,
     PENDING,
     WORDS_ONLY,
     about,
@@ -154,19 +152,6 @@ def test_what_is_broken_is_found_said_mended_and_kept(
     assert set(gone.notes) <= (set(PENDING) | {breaking.UNREAD} if topic == "notes" else set())
     assert repaired(here).mends == ()
     assert_works(here)
-
-
-def test_a_line_that_the_owner_wrote_since_is_taken_over_from_a_torn_file(here: Workspace) -> None:
-    mine = "The spare anchor is in the cellar"
-    text = here.document.read_text().replace("## The Bond\n", f"## The Bond\n- {mine}\n", 1)
-    cut = text.index("## Crystal Pointers")
-    here.document.write_text(text[:cut])
-    done = repaired(here)
-    assert "what it lacks comes from version 4" in done.mends[0].deed
-    lines = [block.text for _, block in parse(here.document.read_text()).lines()]
-    assert mine in lines
-    assert BY_HAND in lines
-    assert len(lines) == len(set(lines))
 
 
 @pytest.mark.parametrize("name", [".dreamd/state.db", "MEMORY.md"])

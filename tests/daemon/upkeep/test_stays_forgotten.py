@@ -191,21 +191,6 @@ def test_a_note_is_wiped_out_of_its_files_and_a_late_write_is_found(store: Store
     assert store.crystals.forgotten.withheld() == 2
 
 
-def test_a_note_that_comes_while_a_dream_begins_is_blanked_too(store: Store) -> None:
-    from daemon.dream.memory import DryMemory, WorkspaceMemory
-
-    bury(store)
-    noted(store, SECRET, SAID)
-    dry = DryMemory(store).read("dream", Reason.MANUAL, utc_now())
-    assert [crystal.text for crystal in dry.notes] == [REST]
-    assert "4711" in store.workspace.scratch.read_text().lower()  # a dry run writes nothing
-    assert store.crystals.forgotten.withheld() == 0
-    read = WorkspaceMemory(store).read("dream", Reason.MANUAL, utc_now())
-    assert [crystal.text for crystal in read.notes] == [REST]
-    assert told_anywhere(store) == []
-    assert store.crystals.forgotten.withheld() == 2
-
-
 def writing(text: str) -> Callable[[dict[str, Any], int], str]:
     """A model that knows it from elsewhere: it writes it beside what it was asked for, and names it as consumed."""
 

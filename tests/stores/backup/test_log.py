@@ -12,7 +12,6 @@ from typing import BinaryIO
 import pytest
 
 from state.errors import StorageError
-from state.stores.backup import log
 from state.stores.backup.log import take_log
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 
@@ -56,23 +55,6 @@ def test_a_line_that_is_being_written_is_waited_for(here: Workspace, tmp_path: P
 
         with meanwhile(threading.Thread(target=finish)):
             assert taken(here)["memory/scratch.md"] == b"- whole\n- half a line\n"
-
-
-def test_a_line_that_never_ends_is_left_out(here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_LONGEST_LINE_SECONDS", 0.2)
-    here.scratch.write_bytes(b"- whole\n- and so")
-    done = threading.Event()
-
-    def dribble() -> None:
-        with here.scratch.open("ab", buffering=0) as file:
-            while not done.wait(0.01):
-                file.write(b" on")
-
-    with meanwhile(threading.Thread(target=dribble)):
-        try:
-            assert taken(here)["memory/scratch.md"] == b"- whole\n"
-        finally:
-            done.set()
 
 
 def test_a_writer_that_holds_the_log_is_waited_for(here: Workspace, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from state.stores.database.connection import open_database, to_text, unlike_sche
 from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import contained, init_workspace
-from tests.support.archives import Importer, changed, unsealed
+from tests.support.archives import Importer, changed
 from tests.support.lived import everything
 from tests.support.long_variants import examples
 from tests.support.older import OLDER, older_schema
@@ -146,21 +146,6 @@ def test_what_is_no_file_is_never_opened_and_a_link_is_followed(archive: Path, t
     assert import_archive(tmp_path / "latest.db", tmp_path / "there").version == 4
 
 
-def test_a_log_beside_it_is_not_read(archive: Path, tmp_path: Path) -> None:
-    """What a database has beside it SQLite would carry out, or delete."""
-    path = Path(shutil.copy(archive, tmp_path / "x.db"))
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("DELETE FROM crystals")
-        log = (tmp_path / "x.db-wal").read_bytes()
-    shutil.copy(archive, path)
-    (tmp_path / "x.db-wal").write_bytes(log)
-    (tmp_path / "x.db-journal").symlink_to("/dev/zero")
-    assert import_archive(path, tmp_path / "there").crystals > 0
-    assert path.read_bytes() == archive.read_bytes()
-    assert (tmp_path / "x.db-wal").read_bytes() == log
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -207,13 +192,6 @@ def test_files_that_no_dreamd_writes_are_refused(
     archive: Path, importer: Importer, tmp_path: Path, statement: str, said: str
 ) -> None:
     importer.refuses(changed(archive, tmp_path / "x.db", statement), said)
-
-
-def test_a_view_in_the_place_of_the_files_is_never_asked(archive: Path, importer: Importer, tmp_path: Path) -> None:
-    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT 'MEMORY.md', x, x FROM n"
-    for name in TABLES:
-        statements = (f"DROP TABLE {name}", f"CREATE VIEW {name} (name, content, mtime_ns) AS {endless}")
-        importer.refuses(unsealed(archive, tmp_path / f"{name}.db", *statements), "its tables are not those")
 
 
 @pytest.mark.full

@@ -1,12 +1,9 @@
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.stores.crystals import full_text
@@ -53,17 +50,6 @@ def _turn(text: str, **changes: object) -> Crystal:
     return _note(text, origin=Origin.SESSION, **changes)
 
 
-def _dump(connection: sqlite3.Connection) -> list[str]:
-    return list(connection.iterdump())
-
-
-def test_writing_the_same_again_changes_nothing(crystals: Crystals) -> None:
-    crystals.upsert([FULL, _note("other")])
-    before = _dump(crystals.connection)
-    assert crystals.upsert([_note("other"), FULL, FULL]) == 0
-    assert _dump(crystals.connection) == before
-
-
 def test_the_same_text_met_twice_is_one_crystal_with_two_occurrences(crystals: Crystals) -> None:
     again = replace(FULL, session="s2", position=0, created_at=AT + timedelta(days=1), source=None)
     assert crystals.upsert([again, FULL]) == 1
@@ -81,12 +67,6 @@ def test_a_later_occurrence_raises_the_importance_and_never_the_trust(crystals: 
     crystals.upsert([_note("x", importance=0.1, trust=Trust.TOOL)])
     (known,) = crystals.get([_note("x").id])
     assert (known.importance, known.trust, known.parents) == (0.9, Trust.WEB, ("a", "b"))
-
-
-def test_what_is_derived_again_has_the_least_trust_of_its_sources(crystals: Crystals) -> None:
-    insight = _note("x", origin=Origin.DREAM, trust=Trust.OWNER)
-    crystals.upsert([insight, replace(insight, trust=Trust.TOOL)])
-    assert crystals.get([insight.id])[0].trust is Trust.TOOL
 
 
 def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
@@ -126,14 +106,6 @@ def test_what_a_dream_passed_over_is_no_news_and_comes_along_with_news_when_it_i
     assert {crystal.importance for crystal in second[1:]} == {0.6}
 
 
-def test_what_a_restore_gives_back_is_news_again(crystals: Crystals) -> None:
-    crystals.upsert([one := _turn("one"), two := _turn("two")])
-    crystals.mark_dreamt([one.id, two.id], 1, crystals.newest())
-    crystals.undream([two.id])
-    assert crystals.undreamt_count() == 1
-    assert [crystal.id for crystal in crystals.undreamt()] == [two.id]
-
-
 def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
     crystals.upsert([pending := _note("pending"), _note("of before there were rows of notes, and given back")])
     crystals.connection.execute(
@@ -149,15 +121,6 @@ def test_the_output_of_a_dream_is_not_its_input(crystals: Crystals) -> None:
     crystals.upsert([_note("seen", origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
     assert {crystal.origin for crystal in crystals.undreamt()} == {Origin.WORKING, Origin.SESSION}
     assert crystals.undreamt_count() == 2
-
-
-def test_a_crystal_stays_with_the_dream_that_took_it_in_first(crystals: Crystals) -> None:
-    one, two = _note("one"), _note("two")
-    crystals.upsert([one, two])
-    crystals.mark_dreamt([one.id], 3)
-    crystals.mark_dreamt([one.id, two.id], 4)
-    assert crystals.undreamt() == []
-    assert (crystals.dreamt_in(3), crystals.dreamt_in(4)) == ([one.id], [two.id])
 
 
 def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: Path) -> None:
@@ -177,25 +140,6 @@ def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: 
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert not any(b"xylophon" in path.read_bytes() for path in tmp_path.iterdir())
     connection.close()
-
-
-def test_the_context_is_embedded_with_the_text(crystals: Crystals) -> None:
-    embedder = BagOfWords()
-    crystals.upsert([FULL])
-    crystals.vectors.embed_pending(embedder)
-    assert embedder.texts == [FULL.indexed_text] == ["Mira, 1 March 2026: Mira drained the canary"]
-
-
-def test_a_crystal_that_is_removed_while_it_is_being_embedded_gets_no_vector(crystals: Crystals) -> None:
-    class Slow(BagOfWords):
-        def embed(self, texts: object) -> NDArray[np.float32]:
-            crystals.remove([_note("gone").id])
-            return super().embed(texts)  # type: ignore[arg-type]
-
-    crystals.upsert([_note("kept"), _note("gone")])
-    crystals.vectors.embed_pending(Slow())
-    assert crystals.vectors.waiting() == (0, 1)
-    assert crystals.vectors.vector_count() == 1
 
 
 def test_vectors_of_two_models_are_never_mixed(crystals: Crystals) -> None:

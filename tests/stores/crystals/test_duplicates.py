@@ -12,7 +12,6 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.search import Searcher
 from state.stores.database.connection import open_database, transaction
-from state.trust import Trust
 from tests.support.in_memory import BagOfWords
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -55,20 +54,6 @@ def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> N
     assert crystals.count() == 2
 
 
-def test_what_contradicts_never_merges(crystals: Crystals) -> None:
-    coffee = replace(SAID, text="Ada prefers coffee over tea in the morning")
-    assert not _merge(crystals, SAID, coffee)
-    assert {crystal.lifecycle for crystal in crystals.get([SAID.id, coffee.id])} == {Lifecycle.GENERATED}
-
-
-def test_who_stood_for_one_that_steps_back_stands_behind_the_new_survivor(crystals: Crystals) -> None:
-    assert _merge(crystals, SAID, AGAIN)
-    word = replace(SAID, text="Ada prefers TEA over coffee in the morning", trust=Trust.OWNER)
-    assert _merge(crystals, SAID, word)
-    assert HiddenDuplicates(crystals).survivors(_keys(crystals).values()) == {1: 3, 2: 3}
-    assert not _merge(crystals, AGAIN, word)
-
-
 def test_what_a_pointer_leads_to_is_not_merged_away_whether_it_stands_or_not(crystals: Crystals) -> None:
     crystals.upsert([SAID, AGAIN])
     _point(crystals, AGAIN, standing=False)
@@ -80,12 +65,6 @@ def test_who_forgets_the_survivor_forgets_what_says_the_same(crystals: Crystals)
     assert _merge(crystals, SAID, AGAIN)
     assert set(crystals.remove([SAID.id])) == {SAID.id, AGAIN.id}
     assert crystals.count() == 0
-
-
-def test_who_forgets_a_twin_keeps_its_survivor(crystals: Crystals) -> None:
-    assert _merge(crystals, SAID, AGAIN)
-    assert crystals.remove([AGAIN.id]) == [AGAIN.id]
-    assert [crystal.id for crystal in crystals.get([SAID.id])] == [SAID.id]
 
 
 def test_a_search_shows_the_survivor_alone_and_the_twin_for_its_very_words(crystals: Crystals) -> None:

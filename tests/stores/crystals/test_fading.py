@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from state.crystals.crystal import Crystal, Lifecycle, Origin, lifecycle
-from state.crystals.lifecycle import SETTLED_ACCESSES, fades_at
+from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.crystals.lifecycle import fades_at
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database, to_text
 
@@ -62,19 +62,6 @@ def test_an_access_brings_it_back_and_it_fades_again(crystals: Crystals) -> None
     assert crystals.archive_faded(_fading(crystals)) == (1, 0)
 
 
-def test_the_stages_of_a_life(crystals: Crystals) -> None:
-    crystals.upsert([FACT, dreamt := replace(FACT, text="dreamt")])
-    crystals.touch([FACT.id], AT)
-    assert _stage(crystals) is Lifecycle.ACTIVATED
-    for _ in range(SETTLED_ACCESSES - 1):
-        crystals.touch([FACT.id], AT)
-    assert _stage(crystals) is Lifecycle.CONSOLIDATED
-    crystals.mark_dreamt([dreamt.id], 1)
-    assert _stage(crystals, dreamt) is Lifecycle.CONSOLIDATED
-    crystals.touch([dreamt.id], AT)
-    assert _stage(crystals, dreamt) is Lifecycle.CONSOLIDATED
-
-
 def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) -> None:
     crystals.upsert([FACT, other := replace(FACT, text="other", id="0" * 32)])
     crystals.connection.executemany(
@@ -83,23 +70,3 @@ def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) 
     )
     assert crystals.archive_faded(AT + timedelta(days=400)) == (1, 1)
     assert (_stage(crystals), _stage(crystals, other)) == (Lifecycle.FROZEN, Lifecycle.ARCHIVED)
-
-
-def test_what_is_kept_and_what_is_read_are_one_after_a_pass(crystals: Crystals) -> None:
-    crystals.upsert(
-        replace(
-            FACT,
-            text=f"fact {number}",
-            id=f"{number:032}",
-            importance=number / 40,
-            created_at=AT - timedelta(days=9 * number),
-        )
-        for number in range(40)
-    )
-    crystals.touch([f"{number:032}" for number in range(0, 40, 3)], AT)
-    now = AT + timedelta(days=30)
-    while any(crystals.archive_faded(now, limit=3)):
-        pass
-    everything = crystals.by_keys(range(1, 41)).values()
-    assert {crystal.lifecycle for crystal in everything} >= {Lifecycle.ARCHIVED, Lifecycle.ACTIVATED}
-    assert all(crystal.lifecycle is lifecycle(crystal, now) for crystal in everything)

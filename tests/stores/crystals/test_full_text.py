@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
 from state.stores.crystals import full_text
@@ -51,15 +49,6 @@ def test_diacritics_and_case_do_not_matter(connection: sqlite3.Connection) -> No
     assert _found(connection, "zürich") == _found(connection, "cafe") == [1]
 
 
-@given(word=st.text(min_size=1))
-def test_no_string_is_read_as_syntax(word: str) -> None:
-    with sqlite3.connect(":memory:") as memory:
-        memory.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
-        memory.execute("INSERT INTO words (text) VALUES ('and or not near')")
-        full_text.frequency(memory, [word.encode("utf-8", "replace").decode()])
-    memory.close()
-
-
 def test_an_index_that_lost_a_crystal_is_behind_and_torn_until_it_is_rebuilt(connection: sqlite3.Connection) -> None:
     _write(connection, "canary", "cluster")
     assert not full_text.is_behind(connection)
@@ -75,13 +64,6 @@ def test_an_index_that_lost_a_crystal_is_behind_and_torn_until_it_is_rebuilt(con
     assert _found(connection, "cluster") == [2]
 
 
-def test_an_index_with_other_words_than_the_crystals_is_torn(connection: sqlite3.Connection) -> None:
-    _write(connection, "canary")
-    connection.execute("UPDATE crystals SET text = 'cluster'")
-    assert not full_text.is_behind(connection)
-    assert full_text.is_torn(connection)
-
-
 @pytest.mark.parametrize("damage", ["UPDATE words_config SET v = 9", "DELETE FROM words_config"])
 def test_an_index_whose_version_is_damaged_is_torn_and_rebuilt(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "state.db"
@@ -93,9 +75,3 @@ def test_an_index_whose_version_is_damaged_is_torn_and_rebuilt(tmp_path: Path, d
         full_text.rebuild(after)
         assert not full_text.is_torn(after)
         assert _found(after, "cluster") == [1]
-
-
-def test_a_fault_that_is_no_tear_is_not_called_one(connection: sqlite3.Connection) -> None:
-    connection.execute("DROP TABLE words")
-    with pytest.raises(sqlite3.OperationalError):
-        full_text.is_torn(connection)

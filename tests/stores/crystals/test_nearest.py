@@ -235,26 +235,6 @@ def test_a_file_that_is_harmed_costs_nothing_but_time(
         assert spoil is not _a_link or (tmp_path / "elsewhere").read_bytes() == kept
 
 
-@pytest.mark.parametrize("copied", ["vectors.db", "state.db"])
-def test_what_was_copied_back_from_an_earlier_time_is_noticed_and_what_is_right_of_it_kept(
-    tmp_path: Path, copied: str
-) -> None:
-    with opened(tmp_path) as crystals:
-        fill(crystals)
-    shutil.copy(tmp_path / copied, tmp_path / "old")
-    with opened(tmp_path) as crystals:
-        crystals.remove([row[0] for row in crystals.connection.execute("SELECT id FROM crystals WHERE key > 6")])
-        crystals.upsert(_note(f"quartz {number}") for number in range(8))
-        crystals.vectors.embed_pending(EMBEDDER, 4)
-        crystals.vectors.embed_pending(EMBEDDER, FEW)
-    shutil.copy(tmp_path / "old", tmp_path / copied)
-    embedder = BagOfWords(width=WIDTH)
-    with opened(tmp_path) as crystals:
-        crystals.vectors.embed_pending(embedder, FEW)
-        agrees(crystals)
-        assert len(embedder.texts) < crystals.count()
-
-
 def _live(folder: str, number: int) -> None:
     """A life of writing and embedding, until it is killed."""
     with opened(Path(folder)) as crystals:
@@ -283,20 +263,6 @@ def test_a_process_that_is_killed_leaves_what_an_exact_search_agrees_with(tmp_pa
             agrees(crystals)
             crystals.vectors.embed_pending(EMBEDDER, FEW)
             agrees(crystals)
-
-
-def test_a_reader_in_another_process_sees_what_is_written_and_dropped_meanwhile(tmp_path: Path) -> None:
-    with opened(tmp_path) as writer, opened(tmp_path) as reader:
-        reader.vectors.may_write = False
-        fill(writer)
-        agrees(reader)
-        writer.remove([_note("canary canary 0").id])
-        writer.vectors.drop()
-        agrees(reader)
-        shutil.rmtree(tmp_path / NAME, ignore_errors=True)
-        (tmp_path / NAME).unlink(missing_ok=True)
-        writer.vectors.embed_pending(EMBEDDER, FEW)
-        agrees(reader)
 
 
 def test_what_is_dropped_leaves_no_byte_of_its_vector(tmp_path: Path) -> None:

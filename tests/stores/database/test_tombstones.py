@@ -11,15 +11,12 @@ import pytest
 
 from state.crystals.crystal import Crystal, Origin
 from state.forgetting.known import Target
-from state.signals.curiosity import Cause
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.hormones import Questions
 from state.stores.database.connection import open_database, to_text
 from state.stores.database.tombstones import TombstoneStore, tombstones_in
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 from tests.state.sessions.items import item
-from tests.support.in_memory import trial
 from tests.support.older import older_schema
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
@@ -62,46 +59,6 @@ def test_whoever_writes_a_crystal_it_is_written_without(
     assert connection.execute("SELECT count(*) FROM words WHERE words MATCH 'vault'").fetchone()[0] == 0
 
 
-def test_another_connection_is_heard_of_at_once_and_a_trial_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    with closing(open_database(path)) as one, closing(open_database(path)) as other:
-        here, there = TombstoneStore(one), TombstoneStore(other)
-        assert not here.any()
-        there.block(Target.of(SECRET), AT)
-        assert here.found(HELD)
-        with trial(other):
-            there.block(Target.of("Rex"), AT)
-            assert there.found("Rex")
-        assert not there.found("Rex")
-        with trial(other):
-            assert there.unblock(SECRET)
-            assert not there.any()
-        assert there.found(HELD)
-        assert there.unblock(SECRET)
-        assert not here.any()
-        assert tombstones_in(path).found(HELD) == ()
-
-
-def test_what_a_session_buried_is_known_as_it_was_and_in_no_other_text(connection: sqlite3.Connection) -> None:
-    forgotten = TombstoneStore(connection)
-    forgotten.block_texts([SECRET], AT)
-    assert forgotten.holds(f" {SECRET}\n")
-    assert forgotten.among([SECRET, HELD]) == {SECRET}
-    assert not forgotten.unblock(SECRET)  # the owner did not bury it
-    assert forgotten.unblock_all_of(SECRET)
-    assert not forgotten.any()
-
-
-def test_no_question_holds_it_until_it_is_lifted(connection: sqlite3.Connection, forgotten: TombstoneStore) -> None:
-    questions = Questions(connection)
-    asked = f"Is it so that {SECRET}?"
-    questions.raise_(asked, Cause.MISS, AT)
-    assert questions.open(9) == []
-    forgotten.unblock(SECRET)
-    questions.raise_(asked, Cause.MISS, AT)
-    assert [gap.question for gap in questions.open(9)] == [asked]
-
-
 def _session(connection: sqlite3.Connection) -> tuple[Sessions, Session]:
     sessions = Sessions(connection)
     return sessions, sessions.open("s", AT)
@@ -140,12 +97,6 @@ def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
     # A tombstone of its own would outlive the owner's.
     assert forgotten.unblock(SECRET)
     assert not forgotten.any()
-
-
-def test_a_database_that_is_none_or_is_not_there_hides_nothing(tmp_path: Path) -> None:
-    assert not tombstones_in(tmp_path / "state.db")
-    (tmp_path / "state.db").write_bytes(b"no database")
-    assert not tombstones_in(tmp_path / "state.db")
 
 
 def _version_3(path: Path) -> None:

@@ -1,5 +1,4 @@
 import errno
-import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from state.errors import StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
-from tests.support.faults import Bytes, Fault, FaultySystem, Names, PowerCut, every_fault, images
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images
 
 OLD = b"old\n" * 500
 NEW = b"new\n" * 700
@@ -61,18 +60,6 @@ def test_a_file_is_old_or_new_at_any_loss_of_power(tmp_path: Path, write: Callab
 
     assert every_fault(tuple(Fault), scenario) > 4 * 5
     assert seen == {OLD, NEW}
-
-
-def test_the_fault_layer_catches_a_writer_that_does_not_sync(tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "a").write_bytes(OLD)
-    system = FaultySystem(tmp_path / "root")
-    fd = system.open(tmp_path / "root" / "b", os.O_WRONLY | os.O_CREAT)
-    system.write(fd, NEW)
-    os.close(fd)
-    system.rename(tmp_path / "root" / "b", tmp_path / "root" / "a")
-    assert (system.image(tmp_path / "1", Names.ALL, Bytes.SYNCED) / "a").read_bytes() == b""
-    assert (system.image(tmp_path / "2", Names.SYNCED, Bytes.ALL) / "a").read_bytes() == OLD
 
 
 def test_write_new_works_without_hard_links(tmp_path: Path) -> None:
@@ -133,17 +120,6 @@ def test_a_file_that_was_moved_is_there_after_a_loss_of_power(
         assert not (image / "a").exists()
 
 
-def test_a_link_inside_the_folder_is_written_through(tmp_path: Path) -> None:
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "real.md").write_bytes(OLD)
-    (tmp_path / "MEMORY.md").symlink_to("notes/real.md")
-    disk = Disk(tmp_path)
-    disk.write_atomic(tmp_path / "MEMORY.md", NEW)
-    assert disk.exchange(tmp_path / "MEMORY.md", OLD) == NEW
-    assert (tmp_path / "MEMORY.md").is_symlink()
-    assert (tmp_path / "notes" / "real.md").read_bytes() == OLD
-
-
 def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
@@ -163,18 +139,6 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
             disk.append_locked(path, b"x\n", b"")
     assert (outside / "a").read_bytes() == OLD
     assert names(outside) == ["a"]
-
-
-def test_two_that_make_the_file_at_the_same_time_both_append(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-
-    class AnotherIsFaster(System):
-        def link(self, source: Path, target: Path, /) -> None:
-            path.write_bytes(b"head\nby another\n")
-            super().link(source, target)
-
-    Disk(tmp_path, AnotherIsFaster()).append_locked(path, b"one\n", b"head\n")
-    assert path.read_bytes() == b"head\nby another\none\n"
 
 
 def test_an_append_that_fails_leaves_no_part_of_its_entry(tmp_path: Path) -> None:
@@ -226,14 +190,3 @@ def test_a_writer_that_waited_while_the_file_was_renamed_writes_into_the_new_one
     Disk(tmp_path, RenamedMeanwhile()).append_locked(path, b"one\n", b"head\n")
     assert path.read_bytes() == b"head\none\n"
     assert (tmp_path / "taken").read_bytes() == b""
-
-
-def test_leftovers_of_killed_writers_go_once_they_are_old(tmp_path: Path) -> None:
-    system = FaultySystem(tmp_path, fail_at=3, fault=Fault.CRASH)
-    with pytest.raises(PowerCut):
-        Disk(tmp_path, system).write_atomic(tmp_path / "a", NEW)
-    (left,) = tmp_path.iterdir()
-    disk = Disk(tmp_path)
-    assert disk.remove_leftovers(tmp_path, left.stat().st_mtime - 1) == 0
-    assert disk.remove_leftovers(tmp_path, left.stat().st_mtime + 1) == 1
-    assert names(tmp_path) == []

@@ -52,23 +52,6 @@ print(os.getpid(), flush=True)
 time.sleep(600)
 """
 
-# Adds one to a number in a file, with room for another process in between, and prints its fences.
-COUNT = """
-import sys, time
-from pathlib import Path
-from state.stores.disk.lock import acquire
-from state.stores.disk.workspace import Workspace, contained
-workspace = contained(Path(sys.argv[1]))
-number = workspace.root / "number"
-for _ in range(int(sys.argv[2])):
-    with acquire(workspace, "count", wait_seconds=60) as lock:
-        value = int(number.read_text())
-        time.sleep(0.001)
-        lock.check()
-        number.write_text(str(value + 1))
-        print(lock.fence, flush=True)
-"""
-
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
@@ -98,18 +81,6 @@ def test_the_second_one_is_told_who_holds_the_workspace(workspace: Workspace) ->
         assert holder(workspace) is not None
     assert holder(workspace) is None
     acquire(workspace, "dreamd dream").release()
-
-
-def test_a_dead_owners_lock_is_free_at_once(workspace: Workspace) -> None:
-    with run(HOLD, workspace) as process:
-        assert line(process) == "1"
-        with pytest.raises(BusyError):
-            acquire(workspace, "x")
-        process.kill()
-        process.wait()
-        assert holder(workspace) is not None
-        with acquire(workspace, "x") as lock:
-            assert lock.fence == 2
 
 
 def test_a_stopped_owner_is_displaced_and_cannot_write_when_it_goes_on(workspace: Workspace) -> None:
@@ -178,19 +149,6 @@ def test_a_lock_file_that_cannot_be_read_still_locks(workspace: Workspace, conte
     acquire(workspace, "y").release()
 
 
-def test_a_lock_file_that_was_removed_by_hand_fences_its_owner(workspace: Workspace) -> None:
-    old = acquire(workspace, "x")
-    workspace.lock.unlink()
-    with pytest.raises(FencedError, match="taken over"):
-        old.check()
-    with acquire(workspace, "y") as new:
-        assert new.fence == old.fence + 1
-        with pytest.raises(FencedError):
-            old.check()
-        old.release()
-        new.check()
-
-
 @pytest.mark.parametrize("content", [b"", b"garbage", None])
 def test_a_fence_that_was_damaged_by_hand_fences_its_owner_and_the_next_one_goes_on(
     workspace: Workspace, content: bytes | None
@@ -204,17 +162,3 @@ def test_a_fence_that_was_damaged_by_hand_fences_its_owner_and_the_next_one_goes
             lock.check()
     with acquire(workspace, "y") as lock:
         lock.check()
-
-
-def test_of_many_that_displace_one_stopped_owner_one_at_a_time_wins(workspace: Workspace) -> None:
-    (workspace.root / "number").write_text("0", encoding="utf-8")
-    with run(HOLD, workspace) as process:
-        assert line(process) == "1"
-        process.send_signal(signal.SIGSTOP)
-        wait_until_stopped(process.pid)
-        others = [run(COUNT, workspace, "3") for _ in range(8)]
-        fences = [int(fence) for other in others for fence in other.communicate()[0].split()]
-        process.send_signal(signal.SIGCONT)
-        assert process.communicate("go on\n")[0] == "fenced\n"
-    assert (workspace.root / "number").read_text(encoding="utf-8") == "24"
-    assert sorted(fences) == list(range(2, 26))

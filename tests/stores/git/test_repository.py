@@ -1,7 +1,6 @@
 """What a repository says of a file is what git itself says, and a `.git` of any bytes is only compared."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from state.document.merge import is_conflicted
 from state.stores.git.repository import UNKNOWN, git_file, has_moved, is_blob
-from tests.support.repository import ENVIRONMENT, git
+from tests.support.repository import git
 
 FORMS = {
     "plain": (),
@@ -114,42 +113,6 @@ def test_a_conflict_and_its_resolution_are_known(tmp_path: Path) -> None:
     left = git_file(path)
     assert left is not None
     assert not left.resolved
-
-
-def test_a_linked_worktree_has_a_head_of_its_own(tmp_path: Path) -> None:
-    path = repository(tmp_path / "one")
-    git(path.parent, "worktree", "add", "-q", "-b", "tree", tmp_path / "tree")
-    own = tmp_path / "tree" / "MEMORY.md"
-    began, there = git_file(own), git_file(path)
-    own.write_text("tree\n", encoding="utf-8")
-    git(own.parent, "commit", "-q", "-a", "-m", "tree")
-    git(own.parent, "reset", "-q", "--hard", "HEAD~1")
-    now = git_file(own)
-    assert began is not None
-    assert now is not None
-    assert has_moved(own, began, now)
-    assert git_file(path) == there
-
-
-def test_tables_of_refs_and_a_split_index_are_taken_as_changed(tmp_path: Path) -> None:
-    path = repository(tmp_path / "one")
-    inside = path.parent / ".git"
-    (inside / "HEAD").write_text("ref: refs/heads/.invalid\n", encoding="utf-8")
-    (inside / "reftable").mkdir()
-    tables = inside / "reftable" / "tables.list"
-    tables.write_text("0x1-0x1-a.ref\n", encoding="utf-8")
-    began = git_file(path)
-    tables.write_text("0x1-0x2-b.ref\n", encoding="utf-8")
-    now = git_file(path)
-    assert began is not None
-    assert now is not None
-    assert has_moved(path, began, now)
-    subprocess.run(["git", "init", "-q", "."], cwd=path.parent, env=ENVIRONMENT, check=True)
-    (inside / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
-    git(path.parent, "update-index", "--split-index")
-    split = git_file(path)
-    assert split is not None
-    assert split.blob == UNKNOWN
 
 
 @pytest.fixture(scope="module")

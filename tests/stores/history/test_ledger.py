@@ -11,7 +11,7 @@ import pytest
 
 from state.document.operations import Refusal
 from state.dream import Dream, decode_record
-from state.stores.database.connection import compact, open_database
+from state.stores.database.connection import open_database
 from state.stores.history.ledger import Call, Ledger
 from state.stores.history.steps import Finished, Steps
 
@@ -68,16 +68,6 @@ def test_answers_go_earlier_and_those_of_a_dream_that_goes_on_or_waits_stay(conn
         False, True, True, True,
     ]  # fmt: skip
     assert ledger.spent(dream="done").usd == 0.5
-
-
-def test_a_large_file_of_which_most_is_free_is_made_smaller_and_another_is_left_alone(connection: Connection) -> None:
-    assert not compact(connection)
-    connection.execute("INSERT INTO meta VALUES ('large', hex(zeroblob(12000000)))")
-    assert not compact(connection)
-    connection.execute("DELETE FROM meta WHERE name = 'large'")
-    assert compact(connection)
-    assert connection.execute("PRAGMA page_count").fetchone()[0] < 400
-    assert not compact(connection)
 
 
 def _dream(id_: str, at: datetime) -> Dream:

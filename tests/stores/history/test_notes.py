@@ -385,19 +385,6 @@ def test_a_case_that_is_rare_in_the_law(acts: list[Act]) -> None:
 # ------------------------------------------------------------------------------- what is noted
 
 
-def test_a_secret_in_a_note_that_was_read_once_makes_no_second_note(store: Store) -> None:
-    """What stands in the inbox is without it, and the same note."""
-    store.workspace.scratch.parent.mkdir(exist_ok=True)
-    store.workspace.scratch.write_text(
-        "- [2026-03-12T14:30:00Z] (importance: 0.9) REPLAY_API_KEY=sk_live_0FAKE1KEY2FOR3THE4DEMO5 is new\n"
-    )
-    for _ in range(2):
-        absorb_notes(store, utc_now(), most=None)
-        store.memory.show_notes(anew=True)
-    assert [one.text for one in pending_notes(store.workspace)] == ["REPLAY_API_KEY=[redacted: stripe key] is new"]
-    assert store.notes.count().notes == 1
-
-
 @pytest.mark.parametrize("text", ["", " \n\t", "x" * (MAX_NOTE_BYTES + 1), "é" * (MAX_NOTE_BYTES // 2 + 1)])
 def test_a_note_that_is_empty_or_too_long_is_refused(store: Store, text: str) -> None:
     with pytest.raises(UsageError, match="note"):
@@ -458,14 +445,6 @@ def test_appending_loads_nothing_heavy() -> None:
 
 
 # ------------------------------------------------------------------------------- late, twice, unfinished
-
-
-def test_a_text_that_is_said_again_when_it_was_consumed_is_a_note_again(store: Store) -> None:
-    for second in range(3):
-        with store.workspace.scratch.open("a") as file:
-            file.write("- tea\n")
-        assert taken(store, AT + timedelta(seconds=second)) == ["tea"]  # by hand, it has the time of its file
-        consumed(store)
 
 
 def test_what_was_scratch_is_swept_when_it_is_old_read_and_closed(store: Store) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from state.sessions.item import Item, Related, State
-from state.sessions.selection import query_words
 from state.stores.database.connection import open_database
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
@@ -79,23 +78,3 @@ def test_what_was_purged_stands_nowhere_in_the_tables(sessions: Sessions) -> Non
     for word in words.split():
         assert [row for row in dump if word in row or word[:4] in row] == [], word
     assert [one.state for one in sessions.items(session)] == [State.PURGED] * 2
-
-
-def test_the_archive_finds_words_of_any_script_and_quotes_nothing(sessions: Sessions) -> None:
-    session, other = sessions.open("s", START), sessions.open("other", START)
-    texts = ["Deployments happen on Fridays", "東京都に行きました", "ünïcödé Straße", "a NEAR b AND c"]
-    for text in texts:
-        made = add(sessions, session, content=text)
-        sessions.leave(session, made, "old", START)
-    found = {
-        query: [one.content for one in sessions.archived(query_words(query), session)]
-        for query in ("deployment friday", "東京", "UNICODE", "NEAR(", "c*", "")
-    }
-    assert found["deployment friday"] == texts[:1]
-    assert found["東京"] == texts[1:2]
-    assert found["UNICODE"] == texts[2:3]
-    assert found["NEAR("] == texts[3:]
-    assert found["c*"] == texts[3:]
-    assert found[""] == texts[::-1]
-    assert list(sessions.archived(["friday"], other)) == []
-    assert len(list(sessions.archived(["friday"]))) == 1

@@ -1,7 +1,6 @@
 """The weights are installed whole, from whatever brings them, and only those that are pinned."""
 
 import os
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -9,8 +8,8 @@ import pytest
 
 from state.errors import BusyError, DreamdError
 from state.stores.vectors import weights
-from state.stores.vectors.embedder import ARCHIVE, Sources, Unavailable, installed_sources, open_embedder, places
-from state.stores.vectors.weights import FILES, PACKAGE, TOKENIZER, WEIGHTS, held, install, is_whole
+from state.stores.vectors.embedder import Sources, Unavailable, installed_sources, open_embedder, places
+from state.stores.vectors.weights import FILES, PACKAGE, WEIGHTS, held, install, is_whole
 
 MODEL = installed_sources().package or Path("/nonexistent")
 
@@ -65,20 +64,3 @@ def test_two_at_once_do_not_meet_and_what_a_killed_one_left_goes(tmp_path: Path)
     (tmp_path / ".model.safetensors.dreamd-tmp-x").write_bytes(b"half")
     with held(tmp_path):
         assert list(tmp_path.iterdir()) == []
-
-
-def test_a_list_says_what_is_wrong_and_which_is_used(tmp_path: Path) -> None:
-    first, second, chroma = tmp_path / "first", tmp_path / "second", tmp_path / "chroma"
-    for folder in (first, second, chroma):
-        folder.mkdir()
-    for one in FILES:
-        shutil.copy(MODEL / TOKENIZER.name, first / one.name)
-        (second / one.name).symlink_to(MODEL / one.name)
-    (chroma / ARCHIVE).write_bytes(b"no archive")
-    found = places(tmp_path / "cache", Sources(MODEL, chroma, (first, second)))
-    assert [(one.path, bool(one.wrong)) for one in found] == [
-        (first, True), (second, False), (MODEL, False), (chroma, True),
-    ]  # fmt: skip
-    assert found[1].bytes == sum(one.size for one in FILES)
-    own = places(tmp_path / "cache", Sources(MODEL, chroma), tmp_path / "mine")
-    assert [(one.name, "tokenizer.json" in one.wrong) for one in own] == [("mine", True)]
