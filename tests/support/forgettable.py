@@ -5,7 +5,7 @@ import os
 import sqlite3
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -26,6 +26,7 @@ from state.dream import Reason
 from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut
 from state.scratch import Note
+from state.stores.database.table import unpacked
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
@@ -146,11 +147,22 @@ def bytes_with(workspace: Workspace, text: str) -> list[str]:
 
     def has(path: Path) -> bool:
         with suppress(FileNotFoundError):  # what lies beside a database goes when it is closed
-            content = path.read_bytes().lower()
+            content = b" ".join((path.read_bytes(), *_packed_texts(path))).lower()
             return any(form in content for form in forms)
         return False
 
     return [name for name, path in all_files(workspace).items() if path.stem != "talk" and has(path)]
+
+
+def _packed_texts(path: Path) -> list[bytes]:
+    """What the versions in a database say, whose texts are compressed."""
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection,
+    ):
+        rows = connection.execute("SELECT text, record FROM versions").fetchall()
+        return [unpacked(value).encode() for row in rows for value in row]
+    return []
 
 
 def finds(store: Store, query: str) -> list[str]:

@@ -31,6 +31,7 @@ from state.scratch import Note, plain_text
 from state.signals.curiosity import Cause
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
+from state.stores.database.table import packed, unpacked
 from state.stores.disk.workspace import Workspace
 from state.stores.history.originals import Original
 from state.text.words import normalise
@@ -283,8 +284,8 @@ def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
     connection.execute("UPDATE proposals SET record = ? WHERE dream = ?", (encode_record(proposed), dream))
     number = store.lineage.last_version()
     (record,) = connection.execute("SELECT record FROM versions WHERE number = ?", (number,)).fetchone()
-    last = _worded(decode_record(record, "record"), texts, lines)
-    connection.execute("UPDATE versions SET record = ? WHERE number = ?", (encode_record(last), number))
+    last = _worded(decode_record(unpacked(record), "record"), texts, lines)
+    connection.execute("UPDATE versions SET record = ? WHERE number = ?", (packed(encode_record(last)), number))
 
 
 def _worded(dream: Dream, texts: Sequence[HostileText], lines: Sequence[CurrentLine]) -> Dream:

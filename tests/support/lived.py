@@ -9,6 +9,7 @@ from pathlib import Path
 
 from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName, parse
+from state.stores.database.table import unpacked
 from state.stores.disk.workspace import Workspace
 from tests.support.copies import all_files
 from tests.support.notes import pending_notes
@@ -18,6 +19,7 @@ def rows(workspace: Workspace, query: str, *values: object) -> list[sqlite3.Row]
     """What state.db says, without opening the workspace."""
     with closing(sqlite3.connect(workspace.database)) as connection:
         connection.row_factory = sqlite3.Row
+        connection.create_function("unpacked", 1, unpacked, deterministic=True)
         return connection.execute(query, values).fetchall()
 
 
@@ -63,7 +65,8 @@ def calls(workspace: Workspace) -> int:
 
 def versions(workspace: Workspace) -> list[sqlite3.Row]:
     """Every version, the first one first; 0 is what stood before dreamd."""
-    return rows(workspace, "SELECT number, cause, dream, text, record FROM versions ORDER BY number")
+    unpacking = "unpacked(text) AS text, unpacked(record) AS record"
+    return rows(workspace, f"SELECT number, cause, dream, {unpacking} FROM versions ORDER BY number")  # noqa: S608
 
 
 def assert_valid(workspace: Workspace) -> None:
@@ -74,7 +77,7 @@ def assert_valid(workspace: Workspace) -> None:
     assert parsed.doubled == ()
     last = rows(workspace, "SELECT * FROM versions ORDER BY number DESC LIMIT 1")[0]
     assert hashlib.sha256(text.encode()).hexdigest() == last["digest"]
-    assert text == last["text"]
+    assert text == unpacked(last["text"])
     assert list(workspace.root.glob(".*.displaced")) == []
 
 

@@ -18,6 +18,7 @@ from state.dream import FOUND
 from state.errors import DreamdError
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.copies import copies_of
+from state.stores.database.table import unpacked
 from state.stores.history.memory import displaced_files
 
 # A line that is so much like one that is missing is that one, damaged.
@@ -97,11 +98,11 @@ def _committed(context: RepairContext) -> str | None:
     """Return the text of the last version; None without one. While state.db is damaged, a copy has it."""
     path = context.workspace.database
     for one in (path, *copies_of(path)):
-        with suppress(sqlite3.Error, DreamdError), open_unmigrated(one, "rw") as connection:
+        with suppress(sqlite3.Error, DreamdError, ValueError), open_unmigrated(one, "rw") as connection:
             row = connection.execute(
                 "SELECT text FROM versions WHERE cause <> ? ORDER BY number DESC LIMIT 1", (FOUND,)
             ).fetchone()
-            return str(row["text"]) if row and row["text"] else None
+            return unpacked(row["text"]) or None if row else None
     return None
 
 

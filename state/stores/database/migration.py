@@ -1,7 +1,7 @@
 """Migration: brings a database of any older schema to the current one, in one transaction.
 
 Tables of another form are made anew and filled with the rows of the old ones. A column that an old table lacks gets
-what `_VALUES` says, else its default; what was dropped since goes. `_NEWS` is what an update does to rows beside.
+what `_LACKING` says, else its default; what was dropped since goes. `_NEWS` is what an update does to rows beside.
 """
 
 import json
@@ -12,6 +12,7 @@ from pathlib import Path
 from state.crystals.crystal import faded_at
 from state.stores.database.connection import from_text, to_text
 from state.stores.database.schema import INDEXES, SCHEMA_VERSION, UNDECLARED
+from state.stores.database.table import packed
 from state.stores.database.tables import TABLES
 from state.stores.disk.disk import Disk
 from state.text.words import normalise
@@ -23,9 +24,14 @@ ENTRIES_WRITTEN = "entries_written"
 FORMER = ("entries", "item_relations", "promotions")
 """Tables of older schemas of which the rows go elsewhere."""
 _OLD = "before_"
-_VALUES = {
+_LACKING = {
     ("crystals", "digest"): "id",
     ("crystals", "fades_at"): "faded_at(importance, accesses, valence, created_at, last_accessed_at)",
+}
+# How values of older schemas are read.
+_READ = {
+    ("versions", "text"): "packed(text)",
+    ("versions", "record"): "packed(record)",
     ("hormones", "armed"): "replace(armed, '{}', '[]')",
     ("changes", "decision"): "iif(decision = 'doubtful', 'applied', decision)",
 }
@@ -81,6 +87,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     """
     connection.create_function("faded_at", 5, _faded_at, deterministic=True)
     connection.create_function("normalised", 1, normalise, deterministic=True)
+    connection.create_function("packed", 1, packed, deterministic=True)
     # References to a table that gets another name are to lead to the new one.
     connection.execute("PRAGMA legacy_alter_table = ON")
     old = _cleared(connection)
@@ -125,10 +132,11 @@ def _fill(connection: sqlite3.Connection, name: str) -> None:
     if name == "items" and "relations" not in had:
         connection.execute(_ITEMS)
         return
-    values = {column: _VALUES.get((name, column), column) for column in TABLES[name].columns}
-    if name == "crystals":
-        values |= {column: column for column in had & values.keys()}
-    taken = {column: value for column, value in values.items() if column in had or value != column}
+    values = {
+        column: _READ.get((name, column), column) if column in had else _LACKING.get((name, column))
+        for column in TABLES[name].columns
+    }
+    taken = {column: value for column, value in values.items() if value}
     connection.execute(
         f'INSERT INTO {name} ({", ".join(taken)}) SELECT {", ".join(taken.values())} FROM "{_OLD}{name}"'
     )

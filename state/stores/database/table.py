@@ -15,6 +15,7 @@ Values of other classes are written and read too, by the names of their fields.
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
@@ -56,7 +57,10 @@ class Sql(str):
 
 
 PRIMARY = Sql("PRIMARY KEY")
+PACKED = Sql("")
+"""A text that is kept compressed (zlib)."""
 _GIVEN = Sql("")
+_LONGEST_UNPACKED = 64 * 1024**2
 Prose = Annotated[str, Kind.PROSE]
 Code = Annotated[str, Kind.CODE]
 File = Annotated[str, Kind.FILE]
@@ -89,10 +93,12 @@ class Column:
     ddl: str = ""
     read: Convert = _same
     write: Convert = _same
+    is_packed: bool = False
 
     def holds(self, value: Value) -> bool:
         """Return whether dreamd can read this value."""
         try:
+            value = unpacked(value) if self.is_packed else value
             return value is None or self.rule is None or bool(self.rule(value))
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError, DreamdError):
             return False
@@ -216,6 +222,25 @@ def _layout(connection: Connection, name: str, *, has_rowids: bool) -> Layout:
     return Layout(name, {column: kind for column, kind, _ in map(tuple, declared)}, key)
 
 
+def packed(text: str | bytes) -> bytes:
+    """Return a text as a packed column keeps it."""
+    return text if isinstance(text, bytes) else zlib.compress(text.encode(), 9) if text else b""
+
+
+def unpacked(value: Any) -> str:  # noqa: ANN401 - what a database holds, perhaps somebody else's
+    """Return the text in a packed column, or one that is not packed. Raise ValueError for any other value."""
+    if isinstance(value, str) or not value:
+        return value or ""
+    stream = zlib.decompressobj()
+    try:
+        content = stream.decompress(value, _LONGEST_UNPACKED)
+    except (zlib.error, TypeError) as error:
+        raise ValueError(f"it is no packed text ({error})") from error
+    if not stream.eof or stream.unused_data:
+        raise ValueError("it is cut off, too long, or goes on behind its end")
+    return content.decode()
+
+
 def is_moment(value: Value) -> bool:
     """Return whether this is a moment as `to_text` writes one."""
     try:
@@ -240,9 +265,11 @@ def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as 
         said = write(default)
         words.append(f"DEFAULT '{said}'" if isinstance(said, str) else f"DEFAULT {said:g}")
     ddl = " ".join([*words, *(mark for mark in marks if isinstance(mark, Sql) and mark)])
-    if _GIVEN in marks:
+    if any(mark is _GIVEN for mark in marks):
         write = lambda number: number or None  # noqa: E731
-    return Column(kind, rule, ddl, _optional(read), _optional(write))
+    if is_packed := any(mark is PACKED for mark in marks):
+        ddl, read, write = f"{name} BLOB NOT NULL DEFAULT x''", unpacked, packed
+    return Column(kind, rule, ddl, _optional(read), _optional(write), is_packed)
 
 
 def _held(hint: Any) -> tuple[Kind, Convert, Convert, Rule | None]:  # noqa: ANN401

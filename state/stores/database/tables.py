@@ -18,7 +18,21 @@ from state.dream import Decided, Decision, StagedChange, decode_record
 from state.sessions.item import WEIGHTS, State
 from state.signals import curiosity
 from state.signals.hormones import Hormone
-from state.stores.database.table import PRIMARY, Code, Column, Declared, File, Key, Kind, One, Prose, Rule, Sql, Table
+from state.stores.database.table import (
+    PACKED,
+    PRIMARY,
+    Code,
+    Column,
+    Declared,
+    File,
+    Key,
+    Kind,
+    One,
+    Prose,
+    Rule,
+    Sql,
+    Table,
+)
 from state.trust import Trust
 
 # From this place on a change is what several workspaces agree on, and none of its dream's own.
@@ -305,9 +319,9 @@ class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream)
     revised: int = 0
     evicted: int = 0
     notes: int = 0
-    text: Annotated[str, Kind.DOCUMENT] = ""  # empty: it is not kept
+    text: Annotated[str, Kind.DOCUMENT, PACKED] = ""  # empty: it is not kept
     # The dream, but for texts and crystals.
-    record: Annotated[str, Kind.RECORD, lambda text: not text or _is_dream(text)] = ""
+    record: Annotated[str, Kind.RECORD, PACKED, lambda text: not text or _is_dream(text)] = ""
 
 
 @dataclass(frozen=True, kw_only=True)

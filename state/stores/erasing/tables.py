@@ -25,7 +25,7 @@ from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
 from state.stores.database.connection import to_text
-from state.stores.database.table import Kind, Layout, layouts_of
+from state.stores.database.table import Kind, Layout, layouts_of, packed, unpacked
 from state.stores.database.tables import REST, Change, Proposal, Run, content_of
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_document
@@ -83,6 +83,8 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
 def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
     """Erase the targets from every table; returns how many rows changed, by table. In the caller's transaction."""
     changed: Counter[str] = Counter()
+    connection.create_function("packed", 1, packed, deterministic=True)
+    connection.create_function("unpacked", 1, unpacked, deterministic=True)
     changed["crystals"] += _crystals(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     changed["pointers"] += _pointers(connection, erasure)
@@ -100,8 +102,9 @@ def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str
     """Yield (column, value) of every text in the table."""
     for row in connection.execute(f'SELECT * FROM "{table}"'):
         for column in row.keys():  # noqa: SIM118 - a Row is no mapping
-            if isinstance(row[column], str):
-                yield column, row[column]
+            value = unpacked(row[column]) if content_of(table, column).is_packed else row[column]
+            if isinstance(value, str):
+                yield column, value
 
 
 def scrub(connection: sqlite3.Connection) -> None:
@@ -149,7 +152,9 @@ def _give_new_id(connection: sqlite3.Connection, old: str) -> None:
     """Replace the id of a crystal of an older dreamd, which is a digest of its text, wherever it stands."""
     new = new_id()
     for table, column in _REFERENCES:
-        statement = f"UPDATE {table} SET {column} = replace({column}, ?1, ?2) WHERE instr({column}, ?1)"
+        is_packed = content_of(table, column).is_packed
+        value, kept = (f"unpacked({column})", "packed") if is_packed else (column, "")
+        statement = f"UPDATE {table} SET {column} = {kept}(replace({value}, ?1, ?2)) WHERE instr({value}, ?1)"
         connection.execute(statement, (old, new))
 
 
@@ -207,8 +212,10 @@ def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:
 def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now: datetime) -> int:
     """Erase the targets from all texts of the table that are left, each as its column is marked."""
     keys = table.key
-    kinds = {one: content_of(table.name, one).kind for one in table.columns}
+    contents = {one: content_of(table.name, one) for one in table.columns}
+    kinds = {one: content.kind for one, content in contents.items()}
     named = [one for one, kind in kinds.items() if kind not in _NAMES]
+    packing = [one for one in named if contents[one].is_packed]
     if not named:
         return 0
     wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
@@ -217,6 +224,7 @@ def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now:
         if table.name == "meta" and row["name"] == INTENTION:
             continue
         old = dict(zip(named, tuple(row)[len(keys) :], strict=True))
+        old |= {name: unpacked(old[name]) for name in packing}
         new = {name: _erased(kinds[name], value, erasure) for name, value in old.items()}
         if new := {name: value for name, value in new.items() if value != old[name]}:
             updates.append((tuple(row[: len(keys)]), old, new))
@@ -227,7 +235,12 @@ def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now:
                 connection.execute(f'DELETE FROM "{table.name}" WHERE {_where(table)}', place)
             else:
                 more = follow(connection, place, old, new, now) if follow else {}
-                _update(connection, table, place, new | more)
+                _update(
+                    connection,
+                    table,
+                    place,
+                    new | more | {name: packed(new[name]) for name in packing if name in new},
+                )
     return len(updates)
 
 

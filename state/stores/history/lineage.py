@@ -18,6 +18,7 @@ from state.document.pointer import parse_pointer
 from state.dream import FOUND, HUMAN, MERGED, Dream, PointerLine, encode_kept
 from state.errors import StorageError
 from state.stores.database.connection import from_text, open_unmigrated
+from state.stores.database.table import unpacked
 from state.stores.database.tables import DeletedLineRow, EvidenceRow, LineRow, PointerRow, VersionRow
 from state.text.words import normalise
 from state.trust import Trust
@@ -94,7 +95,7 @@ class Lineage:
     def text(self, number: int) -> str:
         """Return the text of this version; "" where it is not kept."""
         row = self._connection.execute("SELECT text FROM versions WHERE number = ?", (number,)).fetchone()
-        return str(row["text"]) if row else ""
+        return unpacked(row["text"]) if row else ""
 
     def last_dream_at(self) -> datetime:
         """Return when the last dream was that made a version; long ago before the first."""

@@ -33,6 +33,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import from_text, transaction
 from state.stores.database.meta import Meta
+from state.stores.database.table import unpacked
 from state.stores.database.tables import Document
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
@@ -98,14 +99,14 @@ class Memory:
         row = self._connection.execute(
             "SELECT at, cause, text, record FROM versions WHERE number = ? AND number > 0", (number,)
         ).fetchone()
-        if row is None or not row["text"]:
+        text = unpacked(row["text"]) if row else ""
+        if not text:
             raise NotFoundError(f"there is no version {number}", _HISTORY)
         before = self._lineage.text(number - 1)
         if not row["record"]:
-            changes = text_changes(before, row["text"])
-            at = from_text(row["at"])
-            return Dream(number, "", at, row["cause"], "", before, row["text"], "", changes)
-        return replace(decode_record(row["record"], f"version {number}"), before=before, after=row["text"])
+            changes = text_changes(before, text)
+            return Dream(number, "", from_text(row["at"]), row["cause"], "", before, text, "", changes)
+        return replace(decode_record(unpacked(row["record"]), f"version {number}"), before=before, after=text)
 
     def text(self, number: int) -> str:
         """Return MEMORY.md as it was in this version; of version 0, before dreamd. Raises NotFoundError."""

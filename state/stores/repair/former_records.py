@@ -10,6 +10,7 @@ from state.dream import Dream, decode_record, encode_kept
 from state.errors import StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import transaction
+from state.stores.database.tables import VersionRow
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -33,10 +34,14 @@ def take_in_records(workspace: Workspace, disk: Disk, crystals: Crystals, memory
             if number == 1 and dream.before.strip() and not memory.has(0):
                 lineage.save(0, "human", dream.before, dream.at)
             if number <= last:
-                connection.execute(
-                    "UPDATE versions SET text = ?, digest = ?, characters = ?, record = ?"
-                    " WHERE number = ? AND text = ''",
-                    (dream.after, digest_of(dream.after), len(dream.after), encode_kept(dream), number),
+                VersionRow.table.change(
+                    connection,
+                    "number = ? AND length(text) = 0",
+                    number,
+                    text=dream.after,
+                    digest=digest_of(dream.after),
+                    characters=len(dream.after),
+                    record=encode_kept(dream),
                 )
     if (decided := records.get(last + 1)) is not None:
         _rejoin(workspace, disk, decided)

@@ -144,7 +144,7 @@ def test_a_proposal_shows_what_it_would_change(tmp_path: Path) -> None:
 def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
     with opened(tmp_path / "here") as store:
         dream = dreamt(store, TEA)
-        store.crystals.connection.execute("UPDATE versions SET text = '', record = ''")
+        store.crystals.connection.execute("UPDATE versions SET text = x'', record = x''")
         store.sweep(utc_now() + timedelta(days=15))
         found = asked(store, dream)
         assert (found.operations, found.diff, found.itself) == ((), "", None)

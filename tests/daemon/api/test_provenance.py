@@ -161,7 +161,7 @@ def test_standing_lines_come_before_those_that_left(lived: Store) -> None:
 
 
 def test_a_history_that_was_deleted_leaves_the_ledger(lived: Store) -> None:
-    lived.crystals.connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
+    lived.crystals.connection.execute("UPDATE versions SET text = x'', record = x'' WHERE number = 2")
     (story,) = why(lived, "L2")
     assert story.writing is not None
     assert (story.writing.version, story.writing.dream) == (2, "")

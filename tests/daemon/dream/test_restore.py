@@ -25,7 +25,7 @@ def lived(store: Store) -> None:
 
 def lost(store: Store, number: int) -> None:
     """Lose the text and the record of a version."""
-    store.crystals.connection.execute("UPDATE versions SET text = '', record = '' WHERE number = ?", (number,))
+    store.crystals.connection.execute("UPDATE versions SET text = x'', record = x'' WHERE number = ?", (number,))
 
 
 def test_a_version_is_restored_although_a_later_one_is_lost(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_version_that_is_lost_and_a_transcript_elsewhere_are_named(
     dreamd: Caller, here: Path, tmp_path: Path
 ) -> None:
     with working(here) as store:
-        store.crystals.connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
+        store.crystals.connection.execute("UPDATE versions SET text = x'', record = x'' WHERE number = 2")
         store.crystals.connection.execute("INSERT INTO watermarks VALUES ('/talks/one.jsonl', 1, 1, '{}')")
     assert dreamd("export", here, "-o", tmp_path / "x.db").status == 0
     ended = dreamd("import", tmp_path / "x.db", tmp_path / "there", "--no-daemon")

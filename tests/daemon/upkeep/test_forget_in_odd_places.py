@@ -20,6 +20,7 @@ from state.document.operations import Action, Operation, Refusal
 from state.dream import Reason
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
+from state.stores.database.table import packed, unpacked
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.plan import Erasure
 from state.stores.history.ledger import Call
@@ -76,10 +77,12 @@ def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Work
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         odd = Operation(Action.ADD, SectionName.BOND, "Ada", (f"L1 {SECRET}",), ("N1", f"N1: {SECRET}"))
         connection = store.crystals.connection
-        record = json.loads(connection.execute("SELECT record FROM versions WHERE number = 1").fetchone()[0])
+        record = json.loads(
+            unpacked(connection.execute("SELECT record FROM versions WHERE number = 1").fetchone()[0])
+        )
         refusal = json.loads(encode(Refusal("citation", "operation", "cites nothing", odd)))
         changed = json.dumps({**record, "refused": [refusal]})
-        connection.execute("UPDATE versions SET record = ? WHERE number = 1", (changed,))
+        connection.execute("UPDATE versions SET record = ? WHERE number = 1", (packed(changed),))
         erasure = Erasure((Target.of(SECRET),), Cut.SENTENCES)
         assert [one.place for one in searched(store, erasure, ()).left] == ["state.db: versions"]
         assert forgotten(store).clean

@@ -90,6 +90,8 @@ def test_other_versions_and_another_programs_database_are_refused(
         ("UPDATE crystals SET created_at = 'yesterday'", "of crystals hold what they cannot hold"),
         ("UPDATE crystals SET created_at = '2026-03-01T12:00:00'", "of crystals hold what they cannot hold"),
         ("UPDATE items SET content = x'00'", "of items hold"),
+        ("UPDATE versions SET text = x'00'", "of versions hold"),
+        ("UPDATE versions SET text = substr(text, 1, 20) WHERE length(text) > 20", "of versions hold"),
         ("UPDATE occurrences SET crystal = crystal + 777", "rows of occurrences lead to rows that are not there"),
         pytest.param("UPDATE meta SET value = zeroblob(70000000)", "too big", marks=pytest.mark.full),
         ("UPDATE crystals SET trust = 'zzz'", "of crystals hold what they cannot hold"),

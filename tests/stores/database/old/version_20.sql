@@ -52,8 +52,6 @@ CREATE TABLE "hormones" (one INTEGER PRIMARY KEY CHECK (one = 1), dopamine REAL 
 CREATE TABLE supersessions (older INTEGER NOT NULL REFERENCES crystals (key) ON DELETE CASCADE, newer INTEGER NOT NULL REFERENCES crystals (key) ON DELETE CASCADE, trust TEXT NOT NULL, cause TEXT NOT NULL, version INTEGER, at TEXT NOT NULL, undone_at TEXT, PRIMARY KEY (older, newer)) WITHOUT ROWID;
 CREATE INDEX supersessions_by_newer ON supersessions (newer);
 CREATE INDEX supersessions_by_version ON supersessions (version) WHERE version IS NOT NULL;
-CREATE TABLE searches (query TEXT PRIMARY KEY, crystal TEXT NOT NULL, at TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE recalls (dream TEXT PRIMARY KEY, at TEXT NOT NULL, asked INTEGER NOT NULL, before INTEGER NOT NULL, after INTEGER NOT NULL, lost TEXT NOT NULL DEFAULT '[]') WITHOUT ROWID;
 CREATE TABLE changes (number INTEGER PRIMARY KEY, dream TEXT NOT NULL, place INTEGER NOT NULL, at TEXT NOT NULL, record TEXT NOT NULL, decision TEXT NOT NULL, decided_at TEXT, note TEXT NOT NULL DEFAULT '');
 CREATE UNIQUE INDEX changes_by_dream ON changes (dream, place);
 CREATE INDEX changes_by_decision ON changes (decision);
@@ -74,4 +72,4 @@ CREATE INDEX items_undreamt ON items (rescue DESC, importance DESC, key) WHERE s
 CREATE VIEW cold_items AS SELECT key, content, tags, pairs FROM items WHERE state = 'archived';
 CREATE VIRTUAL TABLE cold_words USING fts5 (content, tags, pairs, content = 'cold_items', content_rowid = 'key', tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE UNIQUE INDEX crystals_by_digest ON crystals (digest);
-PRAGMA user_version = 19;
+PRAGMA user_version = 20;
