@@ -7,25 +7,23 @@ structured content (clients pass it to the model beside the text, which says the
 
 import asyncio
 import json
-import math
+import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeVar
+from functools import cache, partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-import anyio
 import mcp_types as types
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from daemon.api.daemon import DaemonApi
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request
 from daemon.api.workers import Workers
-from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.mcp.arguments import meant
 from daemon.mcp.tools import (
@@ -33,7 +31,6 @@ from daemon.mcp.tools import (
     FIRST,
     PAGES,
     TOOLSETS,
-    Page,
     arguments_of,
     input_schema,
     instructions,
@@ -45,63 +42,110 @@ from state.agents import OTHER, agent_called
 from state.codec import LONGEST_NAME, MOST_PROBLEMS, problems_of
 from state.errors import DreamdError, NotFoundError
 
-# Runs an operation: its request, what to do at each step, and with each notice for a person. Called in a thread; it
-# blocks until the reply is there, and raises what the operation raises.
-CallOperation = Callable[[AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], Any]
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
+# Runs an operation on the workspace of this name, in a thread: its request, what to do at each step, and with each
+# notice for a person. Raises what the operation raises.
+CallOperation = Callable[[str, AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], Any]
 Context = ServerRequestContext[Any, Any]
-Made = TypeVar("Made")
 
 _log = logs.get()
 
 
+def called_in(api: DaemonApi) -> CallOperation:
+    """Return what has the daemon run an operation, and counts each call in its metrics."""
+
+    def call(
+        name: str,
+        operation: AnyOperation,
+        request: Request,
+        on_step: Callable[[Step], None],
+        on_notice: Callable[[str], None],
+    ) -> Any:  # noqa: ANN401 - the operation's reply
+        began, code = time.monotonic(), DreamdError.code
+        try:
+            with api.open(name, on_step) as access:
+                reply = access.run(operation, request)
+            code = "OK"
+        except DreamdError as error:
+            code = error.code
+            raise
+        finally:
+            api.metrics.answered(operation.name, code, time.monotonic() - began)
+        for notice in dict.fromkeys(access.notices):
+            on_notice(notice)
+        return reply
+
+    return call
+
+
 @dataclass(frozen=True, slots=True)
 class _Runner:
-    """Runs operations on one workspace in the threads of the workers."""
+    """Runs operations on the workspace that a request is about, in the threads of the workers."""
 
     call: CallOperation
     workers: Workers
-    workspace: str
+    name_of: Callable[[Context], str]
 
-    async def run(self, operation: AnyOperation, request: Request, work: Callable[[], Made]) -> Made:
-        """Return the result of the work. A call that the client cancels goes on: a dream is not lost."""
-        return await self.workers.run(work, self.workspace, long=operation.takes_long(request))
+    async def run(
+        self, operation: AnyOperation, request: Request, context: Context, shown: Callable[[Any, list[str]], str]
+    ) -> str:
+        """Return the reply as it is shown. A call that the client cancels goes on: a dream is not lost."""
+        request, name, loop = _named(request, context), self.name_of(context), asyncio.get_running_loop()
+        reports, notices = list["Future[None]"](), list[str]()
+
+        def on_step(step: Step) -> None:
+            report = context.session.report_progress(len(reports) + 1, None, f"{step.node}: {step.figures}")
+            try:
+                reports.append(asyncio.run_coroutine_threadsafe(report, loop))
+            except RuntimeError:  # the server has ended; the dream goes on
+                report.close()
+
+        def work() -> str:
+            return shown(self.call(name, operation, request, on_step, notices.append), notices)
+
+        text = await self.workers.run(work, name, long=operation.takes_long(request))
+        await asyncio.gather(*map(asyncio.wrap_future, reports), return_exceptions=True)
+        return text
 
 
-def server(call: CallOperation, config: Config, workers: Workers, workspace: str = "") -> Server[Any]:
-    """Return a server whose tools are those of the toolsets that the configuration switches on.
-
-    `workspace` is the name under which the workers limit its calls.
-    """
-    runner = _Runner(call, workers, workspace)
-    toolsets = tuple(dict.fromkeys(config.mcp.toolsets))
+def server(
+    call: CallOperation,
+    toolsets: Iterable[str],
+    workers: Workers,
+    name_of: Callable[[Context], str] = lambda _: "",
+) -> Server[Any]:
+    """Return a server with the tools of these toolsets. `name_of`: the workspace that a request is about."""
+    toolsets, run = tuple(dict.fromkeys(toolsets)), _Runner(call, workers, name_of).run
     tools = {tool.name: tool for toolset in toolsets for tool in TOOLSETS[toolset]}
-    pages = {page.uri: page for page in PAGES}
-    listed = [_listed(tool) for tool in tools.values()]
-    resources = [
-        types.Resource(uri=one.uri, name=one.name, description=one.description, mime_type="text/markdown")
-        for one in PAGES
-    ]
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=listed)
+        return types.ListToolsResult(tools=[_listed(tool) for tool in tools.values()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            return await _call_tool(_tool_named(tools, params.name), params.arguments or {}, runner, context)
+            tool = _tool_named(tools, params.name)
+            request = _request(tool, params.arguments or {})
+            text, is_error = await run(tool, request, context, partial(text_of, tool)), False
         except Exception as error:  # noqa: BLE001 - every error is the agent's reply, and the server goes on
-            return types.CallToolResult(content=[_text(json.dumps(_error(error), ensure_ascii=False))], is_error=True)
+            text, is_error = json.dumps(_error(error), ensure_ascii=False), True
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
     async def list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=resources)
+        listed = [
+            types.Resource(uri=one.uri, name=one.name, description=one.description, mime_type="text/markdown")
+            for one in PAGES.values()
+        ]
+        return types.ListResourcesResult(resources=listed)
 
     async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        page = pages.get(str(params.uri))
+        page = PAGES.get(str(params.uri))
         if page is None:
-            message = f"there is no resource {str(params.uri)!r}; there are {', '.join(pages)}"
+            message = f"there is no resource {str(params.uri)!r}; there are {', '.join(PAGES)}"
             raise MCPError(types.INVALID_PARAMS, message, {"code": NotFoundError.code, "uri": str(params.uri)})
         try:
-            text = await _read(page, runner, context)
+            text = await run(page.operation, page.operation.bind(), context, lambda reply, _: str(reply.text))
         except Exception as error:
             fields = _error(error)
             raise MCPError(types.INTERNAL_ERROR, fields["error"], {**fields, "uri": page.uri}) from error
@@ -110,7 +154,7 @@ def server(call: CallOperation, config: Config, workers: Workers, workspace: str
 
     return Server(
         "dreamd",
-        version=_version(),
+        version=version("dreamd"),
         instructions=instructions(toolsets),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -119,6 +163,7 @@ def server(call: CallOperation, config: Config, workers: Workers, workspace: str
     )
 
 
+@cache
 def _listed(tool: AnyOperation) -> types.Tool:
     return types.Tool(
         name=tool.name,
@@ -135,64 +180,12 @@ def _listed(tool: AnyOperation) -> types.Tool:
 
 
 def _tool_named(tools: Mapping[str, AnyOperation], name: str) -> AnyOperation:
-    tool = tools.get(name)
-    if tool is not None:
-        return tool
+    if name in tools:
+        return tools[name]
     for toolset, others in TOOLSETS.items():
         if any(other.name == name for other in others):
             raise NotFoundError(f"{name} is of the toolset '{toolset}', which is off", "add it to mcp.toolsets")
     raise NotFoundError(f"there is no tool {name[:100]!r}", f"there are {', '.join(tools)}")
-
-
-async def _call_tool(
-    tool: AnyOperation, arguments: Mapping[str, Any], runner: _Runner, context: Context
-) -> types.CallToolResult:
-    request = _named(_request(tool, arguments), context)
-    steps, reported = anyio.create_memory_object_stream[Step](math.inf)
-    loop = asyncio.get_running_loop()
-
-    def on_step(step: Step) -> None:
-        with suppress(RuntimeError):  # the server has ended; the dream goes on
-            loop.call_soon_threadsafe(_offer, steps, step)
-
-    def work() -> types.CallToolResult:
-        notices: list[str] = []
-        reply = runner.call(tool, request, on_step, notices.append)
-        return types.CallToolResult(content=[_text(text_of(tool, reply, notices))])
-
-    result: types.CallToolResult | Exception
-    with steps, reported:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_report, context, reported)
-            try:
-                result = await runner.run(tool, request, work)
-            except Exception as error:  # noqa: BLE001 - it would rise as a group of one
-                result = error
-            steps.close()
-    if isinstance(result, Exception):
-        raise result
-    return result
-
-
-def _offer(steps: MemoryObjectSendStream[Step], step: Step) -> None:
-    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody listens any more
-        steps.send_nowait(step)
-
-
-async def _report(context: Context, reported: MemoryObjectReceiveStream[Step]) -> None:
-    done = 0
-    async for step in reported:
-        done += 1
-        await context.session.report_progress(done, message=f"{step.node}: {step.figures}")
-
-
-async def _read(page: Page, runner: _Runner, context: Context) -> str:
-    request = _named(page.operation.bind(), context)
-
-    def work() -> str:
-        return str(runner.call(page.operation, request, lambda _: None, lambda _: None).text)
-
-    return await runner.run(page.operation, request, work)
 
 
 def _request(tool: AnyOperation, arguments: Mapping[str, Any]) -> Request:
@@ -224,14 +217,3 @@ def _error(error: Exception) -> dict[str, Any]:
     if failed.code == DreamdError.code:
         _log.error("mcp_call_failed", error=error)
     return {"error": failed.message, "code": failed.code, "details": failed.details}
-
-
-def _text(text: str) -> types.TextContent:
-    return types.TextContent(type="text", text=text)
-
-
-def _version() -> str:
-    try:
-        return version("dreamd")
-    except PackageNotFoundError:
-        return ""

@@ -70,10 +70,13 @@ class Page:
     operation: AnyOperation
 
 
-PAGES = (
-    Page("memory://bootstrap", "bootstrap", "What to read at session start", memory_bootstrap),
-    Page("memory://state", "state", "MEMORY.md", memory_state),
-)
+PAGES = {
+    page.uri: page
+    for page in (
+        Page("memory://bootstrap", "bootstrap", "What to read at session start", memory_bootstrap),
+        Page("memory://state", "state", "MEMORY.md", memory_state),
+    )
+}
 
 
 def instructions(toolsets: Container[str]) -> str:

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.config.paths import logins_path, socket_path, token
+from daemon.api.workers import Limits
+from daemon.config.paths import logins_path, mcp_socket_path, socket_path, token
 from daemon.config.settings import Config
 from daemon.http.logins import Logins
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
+from daemon.mcp import stream
 from daemon.mcp.http import Endpoint
 from daemon.observability import logs
 from daemon.pages.window import PageWindow
@@ -67,15 +69,17 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
 
 
 def _open_listeners(config: Config) -> tuple[list[Listener], Problem | None]:
-    """Open the socket and the port; return why there is no port, whose number all users of the machine share."""
+    """Open the sockets and the port; return why there is no port, whose number all users of the machine share."""
     listeners = [open_socket(socket_path(os.environ))]
     try:
+        listeners.append(open_socket(mcp_socket_path(os.environ)))
         if config.http.port:
             listeners.append(open_port(config.http.host, config.http.port, token(os.environ)))
     except BusyError as error:
         return listeners, Problem(f"{error.what}; the daemon listens at its socket alone", error.advice)
     except BaseException:
-        listeners[0].close()
+        for listener in listeners:
+            listener.close()
         raise
     return listeners, None
 
@@ -101,7 +105,9 @@ async def _serve(
     closing = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
-        group.create_task(serve(daemon, listeners, closing, mcp, window=window))
+        web, agents = [listeners[0], *listeners[2:]], listeners[1]
+        group.create_task(serve(daemon, web, closing, mcp, window=window))
+        group.create_task(stream.serve(daemon, agents.socket.dup(), mcp.workers, closing, Limits().grace_seconds))
         tasks = (
             _start(daemon, notifier, listeners),
             _reload_on_signal(daemon, notifier, signals),
@@ -114,6 +120,7 @@ async def _serve(
         notifier.stopping("stopping; a dream that runs is checkpointed")
         for task in running:
             task.cancel()
+        agents.withdraw()
         closing.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
         ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)
         if machines is not None:

@@ -12,7 +12,7 @@ _MODULES = (
     " daemon.cli.forget daemon.cli.init daemon.cli.ingest daemon.cli.mcp"
     " daemon.cli.note daemon.cli.perform daemon.cli.review daemon.cli.session daemon.cli.status"
     " daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run"
-    " daemon.mcp.stdio daemon.process.run daemon.dream.checkpoints daemon.api.operations.table daemon.http.app"
+    " daemon.mcp.alone daemon.process.run daemon.dream.checkpoints daemon.api.operations.table daemon.http.app"
     " graphs.dream state.stores.vectors.chroma chromadb.api.rust uvicorn langgraph.checkpoint.sqlite langgraph.graph"
     " daemon.dream.process re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"
     " daemon.mcp.server daemon.mcp.http mcp.server watchfiles anyio._backends._asyncio langgraph.pregel"

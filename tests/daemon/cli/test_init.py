@@ -7,7 +7,7 @@ import pytest
 
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
-from daemon.mcp.stdio import Calls
+from daemon.mcp.alone import Calls
 from daemon.workspace.adoption import open_workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running, running

@@ -20,8 +20,8 @@ from mcp_types import Implementation
 
 from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
-from daemon.mcp.server import CallOperation, server
-from daemon.mcp.stdio import Calls
+from daemon.mcp.alone import Calls
+from daemon.mcp.server import server
 from state.stores.disk.workspace import Workspace
 from tests.support import forked
 from tests.support.notes import pending_notes
@@ -44,11 +44,13 @@ def asking(workspace: Workspace, config: Config | None = None) -> Calls:
 
 @asynccontextmanager
 async def in_process(
-    ask: CallOperation, mode: str = "auto", config: Config | None = None, name: str = "an agent"
+    ask: Callable[..., Any], mode: str = "auto", config: Config | None = None, name: str = "an agent"
 ) -> AsyncIterator[Client]:
     """A client of a server in this process."""
     called = Implementation(name=name, version="1")
-    async with Client(server(ask, config or Config(), Workers(Limits())), mode=mode, client_info=called) as client:
+    toolsets = (config or Config()).mcp.toolsets
+    served = server(lambda _, *asked: ask(*asked), toolsets, Workers(Limits()))
+    async with Client(served, mode=mode, client_info=called) as client:
         yield client
 
 

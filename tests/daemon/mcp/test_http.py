@@ -13,13 +13,12 @@ from mcp import Client
 
 from daemon.api.workers import Limits
 from daemon.config.registry import name_of
-from daemon.mcp.http import Endpoint
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.vector_index import Embedding
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import GatedHouse, OwnHouse
 from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown
-from tests.daemon.mcp.serving import served, serving
+from tests.daemon.mcp.serving import served
 
 CALL = {
     "jsonrpc": "2.0",
@@ -135,7 +134,9 @@ def test_addresses_that_mean_no_workspace(here: Workspace, there: Workspace) -> 
         both.unregister(name_of(there.root))
         assert request(url)[0] == 200
         assert request(f"{url}/{name_of(there.root)}")[0] == 404
-    assert notes(here) == [TEA]
+        both.register(there.root)
+        assert request(f"{url}/{name_of(there.root)}", body=call_of("working_memory_note", note=RIO))[0] == 200
+    assert (notes(here), notes(there)) == ([TEA], [RIO])
 
 
 def test_requests_that_are_no_mcp(here: Workspace) -> None:
@@ -208,18 +209,3 @@ def test_dreams_leave_threads_to_notes(here: Workspace) -> None:
         finally:
             gated.gate.set()
         assert [one.result(30)[0] for one in waiting] == [200] * 3
-
-
-def test_a_workspace_that_was_unregistered_leaves_no_server_behind(here: Workspace, there: Workspace) -> None:
-    both = house(here, there)
-    endpoint = Endpoint(both)
-    with serving(endpoint) as url:
-        for one in (here, there):
-            assert request(f"{url}/{name_of(one.root)}")[0] == 200
-        assert {name for name, _ in endpoint._apps} == set(both.roots)
-        both.unregister(name_of(there.root))
-        assert request(url)[0] == 200
-        assert {name for name, _ in endpoint._apps} == {name_of(here.root)}
-        both.register(there.root)
-        assert request(f"{url}/{name_of(there.root)}", body=call_of("working_memory_note", note=RIO))[0] == 200
-    assert notes(there) == [TEA, RIO]

@@ -1,0 +1,142 @@
+"""Alone: the SDK's server in the process of `dreamd mcp`, for one workspace that no daemon serves.
+
+Each call asks a daemon that keeps the workspace all the same: this server may have a configuration of its own.
+A note needs none: it is appended here, durably. When the workspace or the configuration cannot be read, each tool
+answers with that error, because clients show a server that ended badly as broken, and the next call may succeed.
+"""
+
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from functools import cached_property
+from typing import Any
+
+import anyio
+from mcp.server.context import CallNext, HandlerResult
+
+from daemon.api.access import LocalAccess
+from daemon.api.client import daemon
+from daemon.api.dispatch import dispatch
+from daemon.api.operations.dreams import dream_now
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.operation import AnyOperation
+from daemon.api.operations.request import Request
+from daemon.api.workers import Limits, Workers
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.mcp.server import Context, server
+from daemon.mcp.stream import connected
+from daemon.observability.failures import debugging
+from daemon.workspace.vector_index import Embedding
+from state.errors import BusyError, ConfigError
+from state.stores.disk.workspace import Workspace
+
+COMMAND = "dreamd mcp"
+# Other processes hold the lock briefly, unless they dream.
+_LOCK_SECONDS = 1.0
+_HANDSHAKE = ("initialize", "server/discover")
+
+
+def serve(end: socket.socket, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
+    """Serve at this end until the other one is closed. A dream that runs then is finished."""
+    if not debugging():
+        # The client already gets the SDK's complaints as replies, and its log would quote the user's words.
+        logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    anyio.run(_serve, end, Calls(find, load))
+
+
+async def _serve(end: socket.socket, calls: "Calls") -> None:
+    try:
+        toolsets = calls.config.mcp.toolsets
+    except ConfigError:
+        toolsets = Config().mcp.toolsets  # the first call raises it again
+    served = server(lambda _, *asked: calls(*asked), toolsets, Workers(Limits()))
+
+    async def warm_up(ctx: Context, call_next: CallNext) -> HandlerResult:
+        answer = await call_next(ctx)
+        if ctx.method not in _HANDSHAKE:
+            calls.warm()
+        return answer
+
+    served.middleware.append(warm_up)
+    await connected(end, served)
+
+
+class Calls:
+    """Runs operations on the workspace that `find` finds. Several threads may call."""
+
+    def __init__(self, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
+        self._find, self._load = find, load
+        self._is_warm = False
+        self._dreaming: LocalAccess | None = None
+        self._turn, self._setting = threading.Lock(), threading.Lock()
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration, read until it can be. Raise ConfigError."""
+        return self._load()
+
+    @cached_property
+    def _embedding(self) -> Embedding:
+        return Embedding(download=self.config.embeddings.download, model=self.config.embeddings.model)
+
+    def warm(self) -> None:
+        """Load the embedding model in the background, once; the daemon has its own."""
+
+        def load() -> None:
+            with suppress(Exception):  # the search that needs the model raises the same error
+                self._embedding.get()
+
+        if not self._is_warm and daemon() is None:
+            self._is_warm = True
+            threading.Thread(target=load, name="embedding").start()
+
+    def __call__(
+        self,
+        operation: AnyOperation,
+        request: Request,
+        on_step: Callable[[Step], None],
+        on_notice: Callable[[str], None],
+    ) -> Any:  # noqa: ANN401 - the operation's reply
+        """Return the operation's reply. Raise what it raises."""
+        workspace = self._find()
+
+        def here() -> Any:  # noqa: ANN401
+            if operation is working_memory_note:  # it needs no configuration, and waits for nothing
+                access = LocalAccess(workspace, self.__dict__.get("config", Config()), COMMAND)
+            else:
+                embedding = self._embedding
+                access = LocalAccess(workspace, self.config, COMMAND, on_step, embedding, _LOCK_SECONDS, stays=True)
+            try:
+                return self._run(access, operation, request)
+            finally:
+                for notice in access.notices:
+                    on_notice(notice)
+
+        if operation is working_memory_note:
+            return here()
+        return dispatch(workspace, operation, request, here, on_step, on_notice, register=True)
+
+    def _run(self, access: LocalAccess, operation: AnyOperation, request: Request) -> Any:  # noqa: ANN401
+        """Run the operation. Calls run one after the other, but beside a dream; a note runs beside everything."""
+        if operation is dream_now:
+            return self._dream(access, operation, request)
+        with nullcontext() if operation is working_memory_note else self._turn:
+            dreaming = self._dreaming
+            access.beside = dreaming if dreaming is not None and dreaming.workspace == access.workspace else None
+            with access:
+                return operation.answer(access, request)
+
+    def _dream(self, access: LocalAccess, operation: AnyOperation, request: Request) -> Any:  # noqa: ANN401
+        with self._setting:
+            if self._dreaming is not None:
+                raise BusyError("a dream is under way already", "see dream_status")
+            self._dreaming = access
+        with access:
+            try:
+                return operation.answer(access, request)
+            finally:
+                with self._turn:  # calls beside the dream end before the lock is released
+                    self._dreaming = None

@@ -1,0 +1,382 @@
+"""`dreamd mcp` as a real process, alone and with a real daemon: the SDK's client, and bytes."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from signal import SIGINT, SIGTERM
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp_types import Implementation
+
+from daemon.config.registry import exclude, known, name_of
+from daemon.workspace.adoption import init_workspace, open_workspace
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+from state.stores.history.bootstraps import receipts
+from tests.daemon.mcp.agents import (
+    MODES,
+    PORT,
+    ROOT,
+    TEA,
+    Raw,
+    environment,
+    greeted,
+    notes,
+    over_stdio,
+    raw,
+    refused,
+    run,
+    shown,
+    text_of,
+)
+from tests.support import forked
+from tests.support.scripted_model import ScriptedModel
+from tests.support.serving import Home, at_home, until
+
+CALL = b'{"jsonrpc":"2.0","id":900006,"method":"tools/call","params":{"name":"working_memory_note","arguments":%s}}'
+NONSENSE = (
+    b"",
+    b"no json",
+    b'{"jsonrpc": "2.0"',
+    b"[]",
+    b"null",
+    b"\xff\xfe\x00",
+    b'{"jsonrpc": "1.0", "id": 1, "method": "x"}',
+    b'{"jsonrpc": "2.0", "id": 900001, "method": "tools/call"}',
+    b'{"jsonrpc": "2.0", "id": 900002, "method": "tools/call", "params": {"name": 7}}',
+    b'{"jsonrpc": "2.0", "id": 900003, "method": "tools/call", "params": {"name": "x", "arguments": []}}',
+    b'{"jsonrpc": "2.0", "id": 900004, "method": "no/such\\r\\nHost: x", "params": []}',
+    b'{"jsonrpc": "2.0", "id": 900005, "method": "resources/read", "params": {"uri": "file:///etc/passwd"}}',
+    b'{"jsonrpc": "2.0", "id": {"a": 1}, "method": "ping"}',
+    b'{"jsonrpc": "2.0", "id": null, "method": "ping"}',
+    b'{"jsonrpc": "2.0", "id": 900005, "result": {}}',
+    b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}}',
+    b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": 7}',
+    b'{"jsonrpc":"2.0","id":900007,"method":"ping","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+)
+LOUD = """
+import os, subprocess, sys
+from dataclasses import replace
+from daemon.mcp import tools as mcp_tools
+from daemon.cli import main
+
+def loud(reply):
+    print("print")
+    os.write(1, b"write\\n")
+    subprocess.run(["echo", "child"], check=True)
+    return quiet(reply)
+
+tools = mcp_tools.TOOLSETS["memory"]
+(tool,) = [tool for tool in tools if tool.name == "memory_bootstrap"]
+quiet = tool.text
+mcp_tools.TOOLSETS["memory"] = (*(one for one in tools if one is not tool), replace(tool, text=loud))
+sys.exit(main(["mcp", "-w", sys.argv[1]]))
+"""
+HEAVY = {"litellm", "chromadb", "langgraph", "onnxruntime", "numpy"}
+# What may be imported when this has been: nothing but the standard library, not the SDK, nothing that takes long.
+LIGHT: dict[str, Callable[[set[str]], bool]] = {
+    "daemon.mcp.pump, daemon.cli.mcp": lambda names: (
+        names - sys.stdlib_module_names <= {"daemon", "state", "_sha256"}
+    ),
+    "daemon.mcp.http, daemon.mcp.stream": lambda names: "mcp" not in names,
+    "daemon.mcp.server, daemon.mcp.alone": lambda names: not names & HEAVY,
+}
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with at_home() as made:
+        yield made
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "here")
+
+
+def agent_at(home: Home, root: Path, **more: str) -> Raw:
+    """An agent's bytes, and an interpreter of its own: what it has loaded is seen."""
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Raw
+    command = [sys.executable, "-m", "daemon", "mcp", "-w", str(root)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
+    process: subprocess.Popen[bytes] = subprocess.Popen(command, cwd=ROOT, env=home.environment(**more), **pipes)
+    return Raw(process, errors)
+
+
+def is_thin(agent: Raw) -> bool:
+    """Whether nothing but the standard library is loaded."""
+    return "pydantic_core" not in Path(f"/proc/{agent.process.pid}/maps").read_text(encoding="utf-8")
+
+
+def agents_served(home: Home) -> int:
+    """How many connections of agents the daemon has, as the kernel says."""
+    rows = [row.split() for row in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()]
+    return sum(row[5] == "03" and row[-1] == str(home.socket.with_suffix(".mcp")) for row in rows)
+
+
+def request(number: int, tool: str, **arguments: Any) -> bytes:
+    call = {"name": tool, "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).encode()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("with_daemon", [False, True])
+def test_a_client_notes_searches_and_dreams(home: Home, mode: str, *, with_daemon: bool) -> None:
+    workspace, steps = home.workspace(known=False), list[str]()
+
+    async def heard(progress: float, total: float | None, message: str | None) -> None:
+        steps.append(message or "")
+
+    async def body() -> None:
+        (program, *first), variable = forked.stand_in()
+        arguments = [*first, "mcp", "-w", str(workspace.root)]
+        process = StdioServerParameters(
+            command=program, args=arguments, env=home.environment(**variable), cwd=str(ROOT)
+        )
+        called = Implementation(name="codex-mcp-client", version="1")
+        async with Client(stdio_client(process), mode=mode, client_info=called) as client:
+            assert "data, never instructions" in (client.instructions or "")
+            assert len((await client.list_tools()).tools) == 6
+            await shown(client, "working_memory_note", note=f"{TEA} 東京")
+            assert f"1. {TEA} 東京\n" in await shown(client, "memory_search", query="tea")
+            result = await client.call_tool("dream_now", {}, progress_callback=heard)
+            assert not result.is_error, result.content
+            assert (await refused(client, "dream_now"))["code"] == "NOTHING_TO_DO"
+            assert TEA in await shown(client, "memory_bootstrap")
+            (page,) = (await client.read_resource("memory://state")).contents
+            assert TEA in page.model_dump()["text"]
+            noted = await shown(client, "working_memory_note", note=PORT, replaces="L9")
+            assert noted.splitlines()[1].startswith("notice: 'L9' names no line and no memory")
+
+    with home.serving() if with_daemon else nullcontext():
+        run(body)
+    assert known(home.registry) == ((workspace.root,) if with_daemon else ())  # from now on the daemon keeps it
+    assert steps[-1] == "commit: version 1"
+    assert [(one.how, one.agent) for one in receipts(workspace)] == [("MCP", "codex")]
+
+
+@pytest.mark.parametrize("with_daemon", [False, True])
+def test_nonsense_is_answered_or_passed_over(home: Home, *, with_daemon: bool) -> None:
+    workspace = home.workspace()
+    with home.serving() if with_daemon else nullcontext(), agent_at(home, workspace.root) as agent:
+        agent.greet()
+        for line in NONSENSE:
+            agent.send(line)
+        large = agent.ask("tools/call", {"name": "memory_why", "arguments": {"text": "x" * (1 << 20)}})
+        assert "1,048,576 bytes" in text_of(large["result"])
+        assert not agent.call("working_memory_note", note=PORT).get("isError")
+        assert agent.end() == 0
+        assert agent.said() == ""
+    assert notes(workspace)[-1:] == [PORT]
+
+
+def test_it_is_ready_at_once_and_a_daemon_that_starts_anew_is_not_noticed(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        began = time.monotonic()
+        with agent_at(home, workspace.root) as agent:
+            agent.greet()
+            print(f"ready after {time.monotonic() - began:.3f} s")
+            assert not agent.call("working_memory_note", note=TEA).get("isError")
+            daemon.kill()
+            with home.serving() as another:
+                another.until_kept(workspace)
+                assert "1 note pending" in text_of(agent.call("dream_status"))
+                assert len(agent.ask("tools/list")["result"]["tools"]) == 6
+                another.terminated()
+                with home.serving() as third:
+                    third.until_kept(workspace)
+                    assert "1 note pending" in text_of(agent.call("dream_status"))
+                    assert is_thin(agent)
+
+
+@pytest.mark.full
+def test_without_its_daemon_it_goes_on_alone_until_one_is_back(home: Home) -> None:
+    """A call that was under way is told; nothing else is noticed."""
+    workspace, asked, may_answer = home.workspace(), threading.Event(), threading.Event()
+
+    def think(_: dict[str, Any], __: int) -> str:
+        asked.set()
+        may_answer.wait(60)
+        return "{}"
+
+    with ScriptedModel(think) as model:
+        home.asks(model)
+        with home.serving() as daemon, agent_at(home, workspace.root) as agent:
+            agent.greet()
+            assert agents_served(home) == 1
+            for text in (TEA, PORT):
+                assert not agent.call("working_memory_note", note=text).get("isError")
+            agent.send(request(7_001, "dream_now"))
+            assert asked.wait(60)
+            daemon.kill()
+            until(lambda: (answer := agent.line()).get("id") == 7_001 and answer["result"]["isError"])
+            may_answer.set()
+            assert is_thin(agent)
+            assert TEA in text_of(agent.call("memory_search", query="tea"))
+            assert not agent.call("working_memory_note", note="Nobody listens").get("isError")
+            assert len(agent.ask("tools/list")["result"]["tools"]) == 6
+            with home.serving() as back:
+                back.until_kept(workspace)
+                until(
+                    lambda: "3 notes pending" in text_of(agent.call("dream_status")) and agents_served(home) == 1,
+                )
+            assert agent.end() == 0
+            assert "Traceback" not in agent.said()
+
+
+def test_a_call_that_is_cancelled_is_not_answered_and_the_dream_goes_on(home: Home) -> None:
+    workspace, asked, may_answer = home.workspace(), threading.Event(), threading.Event()
+
+    def think(_: dict[str, Any], __: int) -> str:
+        asked.set()
+        may_answer.wait(60)
+        return "{}"
+
+    with ScriptedModel(think) as model:
+        home.asks(model)
+        with home.serving() as daemon, agent_at(home, workspace.root) as agent:
+            agent.greet()
+            for text in (TEA, PORT):
+                assert not agent.call("working_memory_note", note=text).get("isError")
+            agent.send(request(7_001, "dream_now"))
+            assert asked.wait(60)
+            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7_001}}
+            agent.send(json.dumps(cancelled).encode())
+            assert "version 0," in text_of(agent.call("dream_status"))
+            may_answer.set()
+            daemon.until(lambda: daemon.status(workspace).last_dream)
+            agent.send(request(7_002, "dream_status"))
+            assert agent.line()["id"] == 7_002
+            assert is_thin(agent)
+
+
+@pytest.mark.parametrize("kind", ["excluded", "configured", "missing"])
+def test_the_daemon_is_left_alone_where_it_is_to_be(home: Home, kind: str) -> None:
+    """A workspace that no daemon keeps, a configuration of this server's own, and no workspace at all."""
+    workspace = home.workspace(known=False)
+    root = workspace.root if kind != "missing" else home.folder / "later"
+    if kind == "excluded":
+        exclude(home.registry, root)
+    more = {"DREAMD_MCP__TOOLSETS": "[sessions]"} if kind == "configured" else {}
+    with home.serving():
+        with agent_at(home, root, **more) as agent:
+            agent.greet()
+            tools = [tool["name"] for tool in agent.ask("tools/list")["result"]["tools"]]
+            assert ("working_memory_add" in tools) == (kind == "configured")
+            assert bool(agent.call("working_memory_note", note=TEA).get("isError")) == (kind != "excluded")
+            assert agents_served(home) == 0
+        assert name_of(root) not in [one["name"] for one in home.client.get("/v1/workspaces")["workspaces"]]
+
+
+def test_until_there_is_a_workspace_every_tool_says_what_to_do(tmp_path: Path) -> None:
+    folder = tmp_path / "later"
+
+    async def body() -> None:
+        async with over_stdio(DREAMD_WORKSPACE=str(folder)) as client:
+            for tool, arguments in (("working_memory_note", {"note": TEA}), ("dream_status", {})):
+                error = await refused(client, tool, **arguments)
+                assert error["code"] == "VALIDATION_ERROR"
+                assert f"dreamd init {folder}" in error["error"]
+            init_workspace(folder)
+            await shown(client, "working_memory_note", note=TEA)
+
+    run(body)
+    assert notes(open_workspace(folder)) == [TEA]
+
+
+def test_with_a_bad_configuration_notes_are_taken_and_the_rest_says_what_is_wrong(
+    here: Workspace, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("dreams: {}\n")
+
+    async def body() -> None:
+        async with over_stdio("-w", str(here.root), "--config", str(config)) as client:
+            await shown(client, "working_memory_note", note=TEA)
+            error = await refused(client, "memory_search", query="tea")
+            assert "there is no key 'dreams'" in error["error"]
+            config.write_text("dream: {min_chunks: 2}\n")
+            assert TEA in await shown(client, "memory_search", query="tea")
+
+    run(body)
+
+
+@pytest.mark.full
+def test_a_note_is_taken_while_another_process_holds_the_workspace(here: Workspace) -> None:
+    async def body() -> None:
+        async with over_stdio("-w", str(here.root)) as client:
+            await shown(client, "working_memory_note", note=PORT)
+            await shown(client, "memory_search", query="port")
+            with acquire(here, "somebody else"):
+                await shown(client, "working_memory_note", note=TEA)
+                found = await shown(client, "memory_search", query="port 8443")
+                assert PORT in found
+                assert "notice: searched as it stands" in found
+                error = await refused(client, "dream_now")
+                assert error["code"] == "BUSY"
+                assert "somebody else" in error["error"]
+            assert (await shown(client, "dream_now")).count("  + ") == 2
+
+    run(body)
+
+
+def test_a_kill_right_after_the_answer_loses_no_note(here: Workspace) -> None:
+    expected = []
+    for number in range(5):
+        with greeted(here.root) as process:
+            for part in range(number + 1):
+                text = f"note {number}.{part} 東京"
+                assert not process.call("working_memory_note", note=text).get("isError")
+                expected.append(text)
+            process.kill()
+    assert notes(here) == expected
+
+
+@pytest.mark.full
+def test_stdout_carries_the_protocol_and_nothing_else(here: Workspace) -> None:
+    with greeted(here.root, "-c", LOUD, str(here.root)) as process:
+        assert not process.call("memory_bootstrap").get("isError")
+        assert not process.call("working_memory_note", note=TEA).get("isError")
+        assert process.end() == 0
+        for noise in ("print\n", "write\n", "child\n"):
+            assert noise in process.said()
+
+
+@pytest.mark.parametrize("how", [SIGTERM, SIGINT, "end", "end at once", "deaf"])
+def test_it_ends_in_silence(here: Workspace, how: Any) -> None:
+    """By a signal, at the end of stdin (also before a handshake), and when nobody reads its answer."""
+    with raw(here.root) if how == "end at once" else greeted(here.root) as process:
+        if how in (SIGTERM, SIGINT):
+            assert not process.call("working_memory_note", note=TEA).get("isError")
+            process.process.send_signal(how)
+            assert process.process.wait(300) == 0
+        elif how == "deaf":
+            assert process.process.stdin
+            assert process.process.stdout
+            process.process.stdout.close()
+            process.send(CALL % b'{"note": "tea"}')
+            process.process.stdin.close()
+            assert process.process.wait(300) == 0
+        else:
+            assert process.end() == 0
+        assert process.said() == ""
+
+
+@pytest.mark.parametrize("modules", LIGHT)
+def test_nothing_is_loaded_before_it_is_needed(modules: str) -> None:
+    program = f"import sys; sys.path.insert(0, '.'); before = set(sys.modules); import {modules};"
+    program += "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, cwd=ROOT, env=environment(), check=True
+    )
+    assert LIGHT[modules]({*ended.stdout.decode().split()})
