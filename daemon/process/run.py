@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,19 +70,18 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
 
 
 def _open_listeners(config: Config) -> tuple[list[Listener], Problem | None]:
-    """Open the sockets and the port; return why there is no port, whose number all users of the machine share."""
-    listeners = [open_socket(socket_path(os.environ))]
-    try:
-        listeners.append(open_socket(mcp_socket_path(os.environ)))
-        if config.http.port:
-            listeners.append(open_port(config.http.host, config.http.port, token(os.environ)))
-    except BusyError as error:
-        return listeners, Problem(f"{error.what}; the daemon listens at its socket alone", error.advice)
-    except BaseException:
-        for listener in listeners:
-            listener.close()
-        raise
-    return listeners, None
+    """Open both sockets and the port; return why there is no port, whose number all users of the machine share."""
+    with ExitStack() as opened:
+        listeners = [opened.enter_context(closing(open_socket(socket_path(os.environ))))]
+        listeners.append(opened.enter_context(closing(open_socket(mcp_socket_path(os.environ)))))
+        problem = None
+        try:
+            if config.http.port:
+                listeners.append(open_port(config.http.host, config.http.port, token(os.environ)))
+        except BusyError as error:
+            problem = Problem(f"{error.what}; the daemon listens at its sockets alone", error.advice)
+        opened.pop_all()
+    return listeners, problem
 
 
 async def _serve(
@@ -89,7 +89,7 @@ async def _serve(
 ) -> int:
     from daemon.service.daemon import Daemon
 
-    notifier = Notifier.from_environment(os.environ)
+    notifier = Notifier(os.environ)
     signals = _Signals(asyncio.Event(), asyncio.Event())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -102,12 +102,12 @@ async def _serve(
     port = next((one.policy for one in listeners if not one.policy.is_local), None)
     machines = _machines(daemon)
     window = PageWindow(Logins(logins_path(os.environ), port.token), machines) if port is not None else None
-    closing = asyncio.Event()
+    ending = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
         web, agents = [listeners[0], *listeners[2:]], listeners[1]
-        group.create_task(serve(daemon, web, closing, mcp, window=window))
-        group.create_task(stream.serve(daemon, agents.socket.dup(), mcp.workers, closing, Limits().grace_seconds))
+        group.create_task(serve(daemon, web, ending, mcp, window=window))
+        group.create_task(stream.serve(daemon, agents.socket.dup(), mcp.workers, ending, Limits().grace_seconds))
         tasks = (
             _start(daemon, notifier, listeners),
             _reload_on_signal(daemon, notifier, signals),
@@ -121,7 +121,7 @@ async def _serve(
         for task in running:
             task.cancel()
         agents.withdraw()
-        closing.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
+        ending.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
         ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)
         if machines is not None:
             machines.close()
@@ -185,7 +185,7 @@ async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, signals: _Sign
 
 async def _notify_systemd(daemon: "Daemon", notifier: Notifier) -> None:
     """Ping the watchdog while the scheduler ticks, and keep the line of `systemctl status` current."""
-    if notifier.address is None:
+    if not notifier.is_heard:
         return
     reported_at = 0.0
 
