@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, cast
 
@@ -19,7 +20,6 @@ from state.errors import DocumentError, UsageError
 
 Format = Literal["json", "toml", "md"]
 Names = tuple[str, ...]
-_Key = str | int
 _BOM = "\ufeff"
 _TOKEN = re.compile(
     r'(?P<blank>\s+|//[^\r\n]*|/\*(?s:.*?)\*/)|"(?:[^"\\]|\\.)*"|[^\s{}\[\]:,"/]+|[{}\[\]:,]', re.DOTALL
@@ -111,11 +111,11 @@ def put(form: Format, text: str, setting: Setting) -> tuple[str, Put]:
 def cut(form: Format, text: str, one: Put) -> str | None:
     """Return the text without what was put in; None if somebody has changed the setting, so that it stays."""
     setting, before = one.setting, read(form, text)
-    expected = list(islice(_lacking(before, setting), _MOST_PLACES * (len(setting.path) + 1)))
+    expected = list(_lacking(before, setting, first=form != "toml"))
     if not expected:
         is_gone = setting.item or at(before, setting.path, _NOTHING) is _NOTHING
         return text if is_gone else None
-    # An agent that changes its own file writes other parts of it anew: JSON in its layout, TOML with blank lines.
+    # Codex parts the tables with blank lines where it changes another server.
     lines = [re.escape(line) for line in one.text.splitlines() if line]
     loose = r"(?:\r?\n)*" + r"(?:\r?\n)+".join(lines) if form == "toml" else ""
     for pattern in (re.escape(one.text), loose):
@@ -123,9 +123,17 @@ def cut(form: Format, text: str, one: Put) -> str | None:
             after = text[: found.start()] + text[found.end() :]
             if _says(form, after, expected):
                 return after
-    if form == "json":
-        after = _cut_from_json(text, one)
-        return after if _says(form, after, expected) else None
+    made = len(setting.path) - (not setting.item) - one.depth
+    return _laid_out(text, before, expected[min(made, len(expected) - 1)]) if form == "json" else None
+
+
+def _laid_out(text: str, before: object, after: object) -> str | None:
+    """Return what a file says now in the layout of a program that writes it whole; None for any other layout."""
+    unit = found[1] if (found := _FIRST_INDENT.search(text)) else None
+    for separators in ((", ", ": "), (",", ": "), (",", ":")):
+        write = partial(json.dumps, ensure_ascii=False, indent=unit, separators=separators)
+        if text.strip() == write(before):
+            return text.replace(text.strip(), write(after))
     return None
 
 
@@ -154,32 +162,31 @@ def _having(found: object, path: Names, setting: Setting, *, first: bool) -> obj
     return [setting.value, *items] if first else [*items, setting.value]
 
 
-def _lacking(whole: Mapping[str, Any], setting: Setting) -> Iterator[object]:
-    """Yield what the file may say without the setting: also without what is empty then, outwards."""
-    found, inner = at(whole, setting.path, _NOTHING), list[object]()
-    if setting.item and isinstance(found, list):
-        inner = [[*found[:n], *found[n + 1 :]] for n, one in enumerate(found) if one == setting.value]
-    elif not setting.item and found == setting.value:
-        inner = [_NOTHING]
-    for left in inner:
-        path, value = setting.path, left
-        while path:
-            yield _replaced(whole, path, value)
-            if value is _NOTHING:
-                parent = cast("Mapping[str, Any]", at(whole, path[:-1]))
-                value = {name: one for name, one in parent.items() if name != path[-1]}
-                path = path[:-1]
-            elif value:
-                break
-            else:
-                value = _NOTHING
+def _lacking(whole: Mapping[str, Any], setting: Setting, *, first: bool) -> Iterator[object]:
+    """Yield what the file may say without the setting: with what is empty then, and without, outwards."""
+    found, path = at(whole, setting.path, _NOTHING), setting.path
+    left: object = _NOTHING
+    if setting.item:
+        if not isinstance(found, list) or setting.value not in found:
+            return
+        left = list(found) if first else found[::-1]
+        left.remove(setting.value)
+        left = left if first else left[::-1]
+    elif found != setting.value:
+        return
+    while path:
+        if left is not _NOTHING:
+            yield _replaced(whole, path, left)
+            if left:
+                return
+        parent = cast("Mapping[str, Any]", at(whole, path[:-1]))
+        left = {name: one for name, one in parent.items() if name != path[-1]}
+        path = path[:-1]
+    yield left
 
 
-def _replaced(whole: Mapping[str, Any], path: Names, value: object) -> dict[str, Any]:
-    if len(path) > 1:
-        value = _replaced(whole[path[0]], path[1:], value)
-    rest = {name: one for name, one in whole.items() if name != path[0]}
-    return rest if value is _NOTHING else {**rest, path[0]: value}
+def _replaced(whole: Mapping[str, Any], path: Names, value: object) -> object:
+    return {**whole, path[0]: _replaced(whole[path[0]], path[1:], value)} if path else value
 
 
 # JSON
@@ -205,8 +212,8 @@ def _refused(constant: str) -> object:
     raise ValueError(f"{constant} is no value")
 
 
-def _tokens(text: str) -> Iterator[re.Match[str]]:
-    start = len(_BOM) if text.startswith(_BOM) else 0
+def _tokens(text: str, start: int = 0) -> Iterator[re.Match[str]]:
+    start = start or len(_BOM) * text.startswith(_BOM)
     while start < len(text):
         match = _TOKEN.match(text, start)
         if match is None:
@@ -216,63 +223,41 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
             yield match
 
 
-@dataclass(slots=True)
-class _Span:
-    """Where a value stands with its name: from `begin` to `end`, `inside` is behind its opening bracket.
+def _container(text: str, path: Names) -> tuple[int, int, int]:
+    """Return the innermost container on the path that is there: behind its opening bracket, its end, its depth.
 
-    `name` is that of the member, or the number of the item, at which reading has arrived, and `at` where it begins.
+    The text is known to be JSON. A name that stands there twice may lead astray, which reading again shows.
     """
-
-    path: tuple[_Key, ...]
-    begin: int
-    end: int = 0
-    inside: int = 0
-    name: _Key | None = None
-    at: int = -1
-
-
-def _spans(text: str) -> dict[tuple[_Key, ...], _Span]:
-    """Find where each value stands in a text that is known to be JSON; of two with one name the last counts."""
-    spans, open_spans = dict[tuple[_Key, ...], _Span](), list[_Span]()
+    level, depth, place, name, last = 0, -1, -1, "", ""
     for match in _tokens(text):
-        sign, last = match[0], open_spans[-1] if open_spans else None
-        if sign in "}]":
-            open_spans.pop().end = match.end()
-        elif sign == ",":
-            assert last is not None
-            last.name, last.at = (last.name + 1 if isinstance(last.name, int) else None), -1
-        elif last is not None and last.name is None:
-            last.name, last.at = json.loads(sign), match.start()
-        elif sign != ":":
-            path = (*last.path, cast("_Key", last.name)) if last else ()
-            begin = last.at if last and last.at >= 0 else match.start()
-            spans[path] = span = _Span(path, begin, match.end(), match.end())
-            if sign in "{[":
-                span.name = 0 if sign == "[" else None
-                open_spans.append(span)
-    return spans
+        sign = match[0]
+        if sign in "{[":
+            if level == depth + 1 and (depth < 0 or (depth < len(path) and name == path[depth])):
+                depth, place = depth + 1, match.end()
+            level += 1
+        elif sign in "}]":
+            level -= 1
+            if level == depth:
+                return place, match.end(), depth
+        elif level == depth + 1 and sign in ":,":
+            name = json.loads(last) if sign == ":" else ""
+        last = sign
+    return -1, -1, 0
 
 
 def _place_in_json(text: str, setting: Setting) -> tuple[int, str, int]:
     """Return where the text goes, the text, and how many names of the path are there."""
-    spans, path, depth = _spans(text), setting.path, 0
-    container = spans.get(())
-    while container is not None and depth < len(path):
-        inner = spans.get(path[: depth + 1])
-        if inner is None or not container.begin < inner.begin < container.end:  # or of a namesake that is overruled
-            break
-        container, depth = inner, depth + 1
-    missing, value = path[depth:], setting.value
+    place, end, depth = _container(text, setting.path)
+    missing, value = setting.path[depth:], setting.value
     value = [value] if setting.item and missing else value
     for name in reversed(missing[1:]):
         value = {name: value}
     unit = found[1] if (found := _FIRST_INDENT.search(text)) else "  "
-    if container is None:  # a file without anything but comments
+    if place < 0:  # a file without anything but comments
         head = "\n" if text.removeprefix(_BOM) and not text.endswith("\n") else ""
         return len(text), f"{head}{json.dumps({missing[0]: value}, ensure_ascii=False, indent=unit)}\n", 0
-    place = container.inside
-    is_empty = _next_token(text, place)[0] in "}]"
-    is_compact = not is_empty and "\n" not in text[container.begin : container.end]
+    is_empty = next(_tokens(text, place))[0] in "}]"
+    is_compact = not is_empty and "\n" not in text[place:end]
     written = json.dumps(value, ensure_ascii=False, indent=None if is_compact else unit)
     named = f"{json.dumps(missing[0], ensure_ascii=False)}: {written}" if missing else written
     if is_compact:
@@ -285,29 +270,6 @@ def _place_in_json(text: str, setting: Setting) -> tuple[int, str, int]:
     if not is_empty:
         return place, f"{new},", depth
     return place, new if _NEXT_LINE.match(text, place) else f"{new}\n{outer}", depth
-
-
-def _next_token(text: str, start: int) -> re.Match[str]:
-    """Return the first token behind a place in a text that is known to be JSON."""
-    while (match := cast("re.Match[str]", _TOKEN.match(text, start))).lastgroup == "blank":
-        start = match.end()
-    return match
-
-
-def _cut_from_json(text: str, one: Put) -> str:
-    """Cut the setting where it stands, with the containers that were made for it if nothing else is in them."""
-    spans, path = _spans(text), cast("tuple[_Key, ...]", one.setting.path)
-    if one.setting.item:
-        items = cast("list[object]", at(read("json", text), one.setting.path))
-        path = (*path, items.index(one.setting.value))
-    while len(path) - 1 > one.depth and sum(other[:-1] == path[:-1] for other in spans if other) == 1:
-        path = path[:-1]
-    span = spans[path]
-    begin, end = len(text[: span.begin].rstrip()), span.end
-    after = _next_token(text, end)
-    if after[0] == ",":
-        return text[:begin] + text[after.end() :]
-    return text[: begin - (text[begin - 1] == ",")] + text[end:]
 
 
 # TOML and Markdown

@@ -107,9 +107,6 @@ def test_json_is_written_as_the_rest_of_the_file_is() -> None:
         '{\r\n "mcpServers": {\r\n  "b": {}, // of b\r\n },\r\n}\r\n': (
             '{\r\n "mcpServers": {\r\n  "dreamd": {\r\n   "on": 1\r\n  },\r\n  "b": {}, // of b\r\n },\r\n}\r\n'
         ),
-        '{"mcpServers": {"old": 1}, "mcpServers": {"new": 1}}': (
-            '{"mcpServers": {"old": 1}, "mcpServers": {"dreamd": {"on": 1}, "new": 1}}'
-        ),
     }.items():
         assert put("json", before, server)[0] == after
 
@@ -149,6 +146,7 @@ def test_a_broken_file_is_refused(form: Format, text: str) -> None:
         ("json", '{"a": {"dreamd": 1}}', Setting(("a", "dreamd"), SERVER), "another value already"),
         ("json", '{"a": [1]}', Setting(("a", "dreamd"), SERVER), "belongs into an object"),
         ("json", '{"a": {}}', Setting(("a",), SERVER, item=True), "is a list"),
+        ("json", '{"a": {"b": 1}, "a": {"c": 1}}', Setting(("a", "dreamd"), SERVER), "cannot be added"),
         ("toml", "a = {}", Setting(("a", "dreamd"), SERVER), "cannot be added"),
         ("toml", "[a]\nb = []", Setting(("a", "b"), SERVER, item=True), "cannot be added"),
         ("toml", "[projects.x]\nb = 1", Setting(("projects", "x", "trust_level"), "trusted"), "cannot be added"),

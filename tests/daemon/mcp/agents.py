@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import Implementation
@@ -52,6 +53,44 @@ async def in_process(
     served = server(lambda _, *asked: ask(*asked), toolsets, Workers(Limits()))
     async with Client(served, mode=mode, client_info=called) as client:
         yield client
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """An agent whose calls are awaited: what it is told, in each form."""
+
+    portal: BlockingPortal
+    client: Client
+
+    def says(self, tool: str, **arguments: Any) -> str:
+        """The text of a good call."""
+        return self.portal.call(lambda: shown(self.client, tool, **arguments))
+
+    def told(self, tool: str, **arguments: Any) -> Any:
+        """The answer of a good call of a session's tool, which is JSON."""
+        return json.loads(self.says(tool, **arguments))
+
+    def refused(self, tool: str, **arguments: Any) -> Any:
+        """The error of a call that is refused."""
+        return self.portal.call(lambda: refused(self.client, tool, **arguments))
+
+    def added(self, content: str = "a thought", priority: str = "high", **more: Any) -> Any:
+        """What was added to a session."""
+        return self.told(
+            "working_memory_add", **{"session_id": "s", "content": content, "priority": priority, **more}
+        )
+
+
+@contextmanager
+def talking(
+    ask: Callable[..., Any], mode: str = "auto", config: Config | None = None, name: str = "an agent"
+) -> Iterator[Talk]:
+    """An agent of a server in this process."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(in_process(ask, mode, config, name)) as client,
+    ):
+        yield Talk(portal, client)
 
 
 def environment(**more: str) -> dict[str, str]:
