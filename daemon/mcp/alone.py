@@ -27,7 +27,7 @@ from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.mcp.server import Context, server
-from daemon.mcp.stream import connected
+from daemon.mcp.stream import talk_at
 from daemon.observability.failures import debugging
 from daemon.workspace.vector_index import Embedding
 from state.errors import BusyError, ConfigError
@@ -61,7 +61,7 @@ async def _serve(end: socket.socket, calls: "Calls") -> None:
         return answer
 
     served.middleware.append(warm_up)
-    await connected(end, served)
+    await talk_at(end, served)
 
 
 class Calls:

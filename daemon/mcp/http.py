@@ -11,6 +11,7 @@ because it knows nothing of `http.allowed_hosts`, and would refuse requests that
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -89,15 +90,8 @@ class Endpoint:
 
 async def _load_sdk_soon() -> None:
     await anyio.sleep(_LOADING_SECONDS)
-    await anyio.to_thread.run_sync(_sdk, abandon_on_cancel=True)
-
-
-def _sdk() -> None:
-    """Import what the first request needs."""
-    import mcp.server.stdio
-    import mcp.server.streamable_http_manager  # noqa: F401
-
-    import daemon.mcp.server  # noqa: F401
+    for name in ("mcp.server.stdio", "mcp.server.streamable_http_manager", "daemon.mcp.server"):
+        await anyio.to_thread.run_sync(import_module, name, abandon_on_cancel=True)
 
 
 def _load(api: DaemonApi, toolsets: tuple[str, ...], workers: Workers) -> "StreamableHTTPSessionManager":

@@ -102,9 +102,11 @@ class Pump:
     def _served(self) -> socket.socket:
         """Return the connection to the server; look for the daemon if there is none, or only this process's own."""
         server = self._server
-        if server is not None and not self._is_alone and self._is_daemon_stopped():
-            self._lose(server)
-            server, self._wait_until = None, 0.0
+        if server is not None and not self._is_alone:
+            with suppress(OSError, DreamdError):
+                if is_stopped(present_holder(self._find())):
+                    self._lose(server)
+                    server, self._wait_until = None, 0.0
         if server is not None and not (self._is_alone and not self._open and time.monotonic() >= self._look_at):
             return server
         daemon = self._connection()
@@ -125,12 +127,6 @@ class Pump:
             for _, line in tuple(self._open.values()):
                 self._server.sendall(line)
         return self._server
-
-    def _is_daemon_stopped(self) -> bool:
-        try:
-            return is_stopped(present_holder(self._find()))
-        except (OSError, DreamdError):
-            return False
 
     def _connection(self) -> socket.socket | None:
         """Return a connection to the daemon that serves the workspace; None if none does now."""

@@ -22,96 +22,82 @@ from state.errors import DreamdError, UnknownWorkspaceError, UsageError
 
 if TYPE_CHECKING:
     from anyio import AsyncFile
-    from mcp.server import Server, ServerRequestContext
-    from mcp.server.context import CallNext, HandlerResult
+    from mcp.server import Server
 
 _FIRST_LINE_SECONDS = 10.0
-_LOOK_SECONDS = 0.05
+_ANSWER_SECONDS = 0.1
 
 
-@dataclass(eq=False, slots=True)
-class Stream:
-    """One agent's connection, with the calls of it that are being answered."""
+@dataclass(frozen=True, slots=True)
+class _Out:
+    """What the SDK writes to."""
 
-    reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    calls: int = 0
 
     async def write(self, text: str) -> None:
-        """Write a message, as the SDK has it."""
         self.writer.write(text.encode())
 
     async def flush(self) -> None:
-        """Send what was written. An agent that has gone is noticed by its reader."""
-        with suppress(ConnectionError):
+        with suppress(ConnectionError):  # the reader notices that the agent has gone
             await self.writer.drain()
 
-    async def serve(self, server: "Server[Any]") -> None:
-        """Let this server answer until the agent sends no more."""
-        from mcp.server.stdio import stdio_server
 
-        async def counting(ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext") -> "HandlerResult":
-            self.calls += 1
-            try:
-                return await call_next(ctx)
-            finally:
-                self.calls -= 1
+async def talk(server: "Server[Any]", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Have the server answer an agent until it sends no more."""
+    from mcp.server.stdio import stdio_server
 
-        server.middleware.append(counting)
-        lines, out = cast("AsyncFile[str]", self.reader), cast("AsyncFile[str]", self)
-        async with stdio_server(lines, out) as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+    lines, out = cast("AsyncFile[str]", reader), cast("AsyncFile[str]", _Out(writer))
+    async with stdio_server(lines, out) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-async def connected(end: socket.socket, server: "Server[Any]") -> None:
-    """Serve MCP at this end of a connection in this process."""
-    await Stream(*await asyncio.open_unix_connection(sock=end, limit=2 * MAX_MESSAGE_BYTES)).serve(server)
+async def talk_at(end: socket.socket, server: "Server[Any]") -> None:
+    """Have the server answer at this end of a connection in this process."""
+    await talk(server, *await asyncio.open_unix_connection(sock=end, limit=2 * MAX_MESSAGE_BYTES))
 
 
 async def serve(
-    api: DaemonApi, listening: socket.socket, workers: Workers, closing: asyncio.Event, grace: float
+    api: DaemonApi, listening: socket.socket, workers: Workers, ending: asyncio.Event, grace: float
 ) -> None:
-    """Serve agents until `closing`; calls under way have `grace` seconds then. Idle agents look for a successor."""
-    streams: dict[Stream, asyncio.Task[None]] = {}
+    """Serve agents until `ending`; calls under way have `grace` seconds then. Agents look for a successor."""
+    streams = set[asyncio.Task[None]]()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        stream = Stream(reader, writer)
-        streams[stream] = cast("asyncio.Task[None]", asyncio.current_task())
+        streams.add(own := cast("asyncio.Task[None]", asyncio.current_task()))
         try:
-            await _answer(api, workers, stream)
+            await _answer(api, workers, reader, writer)
         except* OSError:
             pass  # the agent has gone
         except* Exception as failed:  # noqa: BLE001 - nothing that an agent sends ends the daemon
             logs.get().error("mcp_stream_failed", error=failed.exceptions[0])
         finally:
-            del streams[stream]
+            streams.discard(own)
             writer.close()
 
     server = await asyncio.start_unix_server(accept, sock=listening, limit=2 * MAX_MESSAGE_BYTES)
-    await closing.wait()
+    await ending.wait()
     server.close()
-    deadline = asyncio.get_running_loop().time() + grace
-    while streams:
-        idle = {stream for stream in streams if not stream.calls}
-        await asyncio.sleep(_LOOK_SECONDS)  # an answer that was being written is sent
-        is_late = asyncio.get_running_loop().time() > deadline
-        for stream, task in tuple(streams.items()):
-            if is_late or (stream in idle and not stream.calls):
-                task.cancel()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(grace):
+            while workers.is_busy:  # noqa: ASYNC110 - its threads know nothing of the loop
+                await asyncio.sleep(_ANSWER_SECONDS)
+    await asyncio.sleep(_ANSWER_SECONDS)  # for the last answer to be sent
+    for stream in tuple(streams):
+        stream.cancel()
 
 
-async def _answer(api: DaemonApi, workers: Workers, stream: Stream) -> None:
+async def _answer(
+    api: DaemonApi, workers: Workers, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     try:
         async with asyncio.timeout(_FIRST_LINE_SECONDS):
-            line = await stream.reader.readline()
+            line = await reader.readline()
         name = await workers.run(lambda: _workspace(api, line))
     except (DreamdError, TimeoutError, ValueError) as error:
-        stream.writer.write(json.dumps({"error": str(error)}).encode() + b"\n")
-        await stream.flush()
+        writer.write(json.dumps({"error": str(error)}).encode() + b"\n")
         return
-    stream.writer.write(b'{"served": true}\n')
-    served = await workers.run(lambda: _server(api, workers, name))
-    await stream.serve(served)
+    writer.write(b'{"served": true}\n')
+    await talk(await workers.run(lambda: _server(api, workers, name)), reader, writer)
 
 
 def _workspace(api: DaemonApi, line: bytes) -> str:
