@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from daemon.api.daemon import DaemonApi
+from daemon.api.peer import user_of
 from daemon.api.workers import Workers
 from daemon.config.registry import name_of
 from daemon.mcp.pump import MAX_MESSAGE_BYTES
@@ -64,8 +65,12 @@ async def serve(
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         streams.add(own := cast("asyncio.Task[None]", asyncio.current_task()))
+        peer = user_of(writer.get_extra_info("socket"))
         try:
-            await _answer(api, workers, reader, writer)
+            if peer in (None, 0, os.geteuid()):
+                await _answer(api, workers, reader, writer)
+            else:
+                logs.get().warning("peer_refused", uid=peer)
         except* OSError:
             pass  # the agent has gone
         except* Exception as failed:  # noqa: BLE001 - nothing that an agent sends ends the daemon

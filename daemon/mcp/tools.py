@@ -122,56 +122,47 @@ def arguments_of(operation: AnyOperation) -> tuple[str, ...]:
 @cache
 def input_schema(operation: AnyOperation) -> dict[str, Any]:
     """Return the JSON schema of the arguments. It does not say what the error for an unknown argument says."""
-    whole = operation.request.model_json_schema(by_alias=False)
-    parts, names = whole.get("$defs", {}), arguments_of(operation)
-    shown = {name: _lean(part, parts) for name, part in whole.get("properties", {}).items() if name in names}
+    whole, names = operation.request.model_json_schema(by_alias=False), arguments_of(operation)
+    properties = {name: part for name, part in whole.get("properties", {}).items() if name in names}
     required = [name for name in whole.get("required", ()) if name in names]
-    return _nullable({"type": "object", "properties": shown} | ({"required": required} if required else {}))
+    asked = {"type": "object", "properties": properties} | ({"required": required} if required else {})
+    return _lean(asked, whole.get("$defs", {}))
 
 
-def _lean(part: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema in fewer tokens: references resolved, what may be null as what it is else, no titles."""
-    meant = dict(part)
-    if "$ref" in part:
-        meant = {**parts[part["$ref"].rpartition("/")[2]], "description": "", **part}
-    if "anyOf" in part:
-        (given,) = (one for one in part["anyOf"] if one != {"type": "null"})
-        meant = {**_lean(given, parts), **part}
+def _lean(part: Mapping[str, Any], parts: Mapping[str, Any], *, optional: bool = False) -> dict[str, Any]:
+    """Return a schema in fewer tokens: references resolved, no titles, and null for whatever may be left out.
+
+    Clients that convert schemas to OpenAI's strict form ask the model for every field, and a field that cannot be
+    null would get a value that nobody meant. That form knows no object whose names are open, so any is allowed.
+    """
     shown = {
         key: value
-        for key, value in meant.items()
+        for key, value in _resolved(part, parts).items()
         if key in _KEPT_KEYS and value != "" and value not in _OMITTED_VALUES.get(key, ())
     }
     if "items" in shown:
         shown["items"] = _lean(shown["items"], parts)
     if "properties" in shown:
-        shown["properties"] = {name: _lean(one, parts) for name, one in shown["properties"].items()}
+        required = shown.get("required", ())
+        fields = shown["properties"].items()
+        shown["properties"] = {name: _lean(one, parts, optional=name not in required) for name, one in fields}
         shown.pop("description", None)
-    if isinstance(shown.get("additionalProperties"), dict):
-        shown["additionalProperties"] = _lean(shown["additionalProperties"], parts)
+    else:
+        shown.pop("additionalProperties", None)
+    if optional:  # what null means is plain for a number or a flag, not for a choice
+        if not isinstance(shown.get("default", ""), str):
+            del shown["default"]
+        kinds = shown.get("type", [])
+        shown |= {"type": [*(kinds if isinstance(kinds, list) else [kinds]), "null"]} if kinds else {}
+        shown |= {"enum": [*shown["enum"], None]} if "enum" in shown else {}
     return shown
 
 
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema with null for whatever may be left out.
-
-    Clients that convert schemas to OpenAI's strict form ask the model for every field, and a field that cannot be
-    null would get a value that nobody meant. That form knows no object whose names are open, so any is allowed.
-    """
-    known = schema.get("properties")
-    if known is None:
-        return {key: part for key, part in schema.items() if key != "additionalProperties"}
-    required = schema.get("required", ())
-    shown = {name: _nullable(part) if name in required else _or_null(_nullable(part)) for name, part in known.items()}
-    return {**schema, "properties": shown}
-
-
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    # What null means is plain for a number or a flag, not for a choice.
-    shown = {key: part for key, part in schema.items() if key != "default" or isinstance(part, str)}
-    if "type" in schema:
-        given = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        shown["type"] = [*given, "null"]
-    if "enum" in schema:
-        shown["enum"] = [*schema["enum"], None]
-    return shown
+def _resolved(part: Mapping[str, Any], parts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema without references; of what may be null, the schema of what it is else."""
+    if "anyOf" in part:
+        (given,) = (one for one in part["anyOf"] if one != {"type": "null"})
+        return {**_resolved(given, parts), **part}
+    if "$ref" in part:
+        return {**parts[part["$ref"].rpartition("/")[2]], "description": "", **part}
+    return part

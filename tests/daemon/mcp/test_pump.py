@@ -1,15 +1,18 @@
 """`dreamd mcp` as a real process, alone and with a real daemon: the SDK's client, and bytes."""
 
 import json
+import os
+import pwd
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from signal import SIGINT, SIGTERM
+from signal import SIGINT, SIGKILL, SIGTERM
 from typing import Any
 
 import pytest
@@ -81,6 +84,7 @@ quiet = tool.text
 mcp_tools.TOOLSETS["memory"] = (*(one for one in tools if one is not tool), replace(tool, text=loud))
 sys.exit(main(["mcp", "-w", sys.argv[1]]))
 """
+NOBODY = pwd.getpwnam("nobody").pw_uid
 HEAVY = {"litellm", "chromadb", "langgraph", "onnxruntime", "numpy"}
 # What may be imported when this has been: nothing but the standard library, not the SDK, nothing that takes long.
 LIGHT: dict[str, Callable[[set[str]], bool]] = {
@@ -258,6 +262,54 @@ def test_a_call_that_is_cancelled_is_not_answered_and_the_dream_goes_on(home: Ho
             agent.send(request(7_002, "dream_status"))
             assert agent.line()["id"] == 7_002
             assert is_thin(agent)
+
+
+@contextmanager
+def nobody(act: Callable[[], object]) -> Iterator[int]:
+    """A process of another user that does this, and ends with its truth."""
+    process = os.fork()
+    if process == 0:
+        with suppress(BaseException):
+            os.setuid(NOBODY)
+            os._exit(not act())
+        os._exit(2)
+    yield process
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user: run the tests as root")
+def test_nothing_passes_between_an_agent_or_the_daemon_and_another_user(home: Home) -> None:
+    workspace, path = home.workspace(known=False), home.socket.with_suffix(".mcp")
+    hello, heard = json.dumps({"root": str(workspace.root), "adopt": True}).encode() + b"\n", path.with_name("heard")
+
+    def is_refused() -> bool:
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(path))
+            with suppress(ConnectionError):
+                stranger.sendall(hello)
+                return stranger.recv(1_000) == b""
+            return True
+
+    def listen() -> None:
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.bind(str(path))
+            stranger.listen()
+            while True:
+                heard.write_bytes(stranger.accept()[0].recv(1_000))
+
+    with home.serving():
+        for place in (home.folder, home.folder / "run", path.parent, path):
+            place.chmod(0o777)
+        with nobody(is_refused) as process:
+            assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+        assert known(home.registry) == ()
+    path.unlink(missing_ok=True)
+    with nobody(listen) as process, agent_at(home, workspace.root) as agent:
+        until(path.exists)
+        agent.greet()
+        assert not agent.call("working_memory_note", note=TEA).get("isError")
+        os.kill(process, SIGKILL)
+        os.waitpid(process, 0)
+    assert (notes(workspace), heard.read_bytes()) == ([TEA], b"")
 
 
 @pytest.mark.parametrize("kind", ["excluded", "configured", "missing"])
