@@ -24,7 +24,6 @@ MOST_STREAMS = 64
 _LOOK_SECONDS = 0.25
 # A line that says nothing, so that both sides notice when the other one has gone.
 _SIGN_SECONDS = 15.0
-_KIND = "text/event-stream"
 _ID = re.compile("[0-9a-f]{16}")
 
 
@@ -52,12 +51,12 @@ class Streams:
 
         if len(self._listeners) >= MOST_STREAMS:
             raise OverloadedError(f"{MOST_STREAMS} pages are listening already", "close some of them")
-        now = self.pulse(workspace)
-        before = seen if _ID.fullmatch(seen) else now
+        before = self.pulse(workspace)
         # It counts from now on: many may be asked for before the first one begins.
         listener = _Listener()
         self._listeners.add(listener)
-        return StreamingResponse(self._events(listener, workspace, before, may_listen), media_type=_KIND)
+        events = self._events(listener, workspace, seen if _ID.fullmatch(seen) else before, may_listen)
+        return StreamingResponse(events, media_type="text/event-stream")
 
     async def _events(
         self, listener: _Listener, workspace: str, before: str, may_listen: Callable[[], bool]
@@ -66,8 +65,7 @@ class Streams:
             yield b"retry: 1000\nid: %b\n\n" % before.encode()
             quiet = 0.0
             while may_listen() and not self._stopping.is_set():
-                now = self.pulse(workspace)
-                if now != before:
+                if (now := self.pulse(workspace)) != before:
                     before, quiet = now, 0.0
                     yield b"event: changed\nid: %b\ndata: 1\n\n" % now.encode()
                 elif quiet >= _SIGN_SECONDS:

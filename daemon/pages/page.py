@@ -1,19 +1,18 @@
-"""Page and Action: what a view is made of, as values: which operations it asks, and what a person can do there."""
+"""Page and Act: what a view is made of, as values: which operations it asks, and what a person can do there."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from functools import cached_property
+from typing import ParamSpec, TypeVar
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Operation
-from daemon.api.operations.request import Nothing, Request
+from daemon.api.operations.request import Request
+from daemon.pages.forms import form_of
 
 P = ParamSpec("P")
-QueryT = TypeVar("QueryT", bound=Request)
 ReplyT = TypeVar("ReplyT")
-
-Replies = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +28,25 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
-    """An act that takes another one back: its page and name, and the fields of its form."""
+class Shown:
+    """What a page shows: the replies, which are its `.json` by name, and what its template needs beside them."""
 
-    page: str
-    action: str
+    replies: Mapping[str, object] = field(default_factory=dict)
+    beside: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """An act that takes another one back: its name and the fields of its form; `page` is that of the other one."""
+
+    act: str
     fields: Mapping[str, object]
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of an act: in words for the person; for the ledger `about` what, without words of the memory.
+    """What came of an act: `said` to the person; for the ledger `about` what, without words of the memory.
 
     `version` is the one that it made, if any. Who comes from elsewhere sees the page for this `query`. `replies` are
     shown on the page beside its own.
@@ -50,45 +57,55 @@ class Done:
     version: int | None = None
     undo: Undo | None = None
     query: Mapping[str, object] = field(default_factory=dict)
-    replies: Replies = field(default_factory=dict)
+    replies: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Action(Generic[QueryT]):
-    """What a person can do on a page: a form of these fields. A `long` one may take minutes.
+@dataclass(frozen=True)
+class Act:
+    """What a person can do on a page: a function, whose parameters after `ask` are the fields of its form.
 
-    One that only looks (`reads`) leaves no row in the ledger.
+    A `long` one may take minutes. One that only looks (`reads`) leaves no row in the ledger.
     """
 
+    run: Callable[..., Done]
     name: str
-    form: type[QueryT]
-    run: Callable[[Ask, QueryT], Done]
     long: bool = False
     reads: bool = False
+    own_form: type[Request] | None = None
+
+    @cached_property
+    def form(self) -> type[Request]:
+        """Its fields."""
+        return self.own_form or form_of(self.run)
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[QueryT]):
+@dataclass(frozen=True)
+class Page:
     """A view of one workspace, at /w/{workspace}/{name}, with the template of its name.
 
-    `read` asks operations: its replies by name are the page's `.json`. `view` makes of them what the template wants
-    beside them. `live`: the browser asks again when something changed. `under`: the page of the navigation that it
-    belongs to, if it is none itself.
+    The parameters of `read` after `ask` are the fields of the page's address. `live`: the browser asks again when
+    something changed. `under`: the page of the navigation that it belongs to, if it is none itself.
     """
 
     name: str
     title: str
-    read: Callable[[Ask, QueryT], Replies]
-    query: type[QueryT] = Nothing  # type: ignore[assignment]
-    view: Callable[[Replies, QueryT, datetime], Mapping[str, object]] = lambda *_: {}
-    actions: tuple[Action[Any], ...] = ()
+    read: Callable[..., Shown]
+    acts: tuple[Act, ...] = ()
     live: bool = False
     under: str = ""
+    template: str = ""
+    own_query: type[Request] | None = None
+
+    @cached_property
+    def query(self) -> type[Request]:
+        """The fields of its address."""
+        return self.own_query or form_of(self.read)
 
     @property
-    def shown(self) -> str:
+    def marked(self) -> str:
         """The page that the navigation marks."""
         return self.under or self.name
 
-
-AnyPage = Page[Any]
+    def act(self, name: str) -> Act | None:
+        """Return its act of this name."""
+        return next((one for one in self.acts if one.name == name), None)

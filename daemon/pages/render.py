@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.request import Request
-from daemon.pages.page import AnyPage, Ask, Done
+from daemon.pages.page import Ask, Done, Page
 from daemon.pages.static_files import static_address
 from daemon.pages.templates import rendered
 from daemon.pages.views.table import NAVIGATION
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from daemon.http.errors import ErrorResponse
     from daemon.workspace.status import Status
 
-# A row has half a kilobyte.
 MOST_WORKSPACES = 50
 
 
@@ -44,21 +43,22 @@ class Place:
 
 
 def page_html(
-    page: AnyPage, query: Request, ask: Ask, place: Place, done: Done | None = None, *, fragment: bool = False
+    page: Page, query: Request, ask: Ask, place: Place, done: Done | None = None, *, fragment: bool = False
 ) -> str:
     """Render the page for this query; `done`: after this act. `fragment`: its part alone, with what the act said."""
-    replies = {**page.read(ask, query), **(done.replies if done else {})}
+    shown = page.read(ask, **query.given)
     values = {
-        **replies,
-        **page.view(replies, query, ask.now),
-        **_frame(place, ask.now, page.title),
+        **_frame(place, page.title, ask.now),
+        **shown.replies,
+        **shown.beside,
+        **(done.replies if done else {}),
         "page": page,
         "query": query,
         "status": None if fragment and done is None else ask(dream_status),
         "done": done,
         "notices": tuple(dict.fromkeys(ask.access.notices)),
     }
-    return rendered(f"{page.name}.html", values, fragment=fragment)
+    return rendered(page.template or f"{page.name}.html", values, fragment=fragment)
 
 
 def fleet_page(status: "DaemonStatus", place: Place, now: datetime, start: int, *, fragment: bool) -> str:
@@ -69,18 +69,12 @@ def fleet_page(status: "DaemonStatus", place: Place, now: datetime, start: int, 
     )
     shown = rows[start : start + MOST_WORKSPACES]
     values = {
-        **_frame(place, now, "Workspaces"),
         "daemon": status.daemon,
         "rows": shown,
         "more": max(0, len(rows) - start - len(shown)),
         "next_start": start + len(shown),
     }
-    return rendered("fleet.html", values, fragment=fragment)
-
-
-def machines_page(status: object, place: Place, now: datetime, *, fragment: bool) -> str:
-    """Render how a fleet of many machines stands: its status, as `dreamd fleet status --json` has it."""
-    return rendered("machines.html", {**_frame(place, now, "Fleet"), "fleet": status}, fragment=fragment)
+    return rendered("fleet.html", {**_frame(place, "Workspaces", now), **values}, fragment=fragment)
 
 
 def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
@@ -89,29 +83,25 @@ def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
     return not (status.problems or status.proposals or status.changes.waiting)
 
 
+def machines_page(status: object, place: Place, now: datetime, *, fragment: bool) -> str:
+    """Render how a fleet of many machines stands: its status, as `dreamd fleet status --json` has it."""
+    return rendered("machines.html", {**_frame(place, "Fleet", now), "fleet": status}, fragment=fragment)
+
+
 def login_page(*, used: bool = False) -> str:
     """Render the page for a browser that is not logged in; `used`: it came with a link that works no more."""
-    return rendered("login.html", {**_frame(Place(), None, "Log in"), "used": used})
+    return rendered("login.html", {**_frame(Place(), "Log in"), "used": used})
 
 
 def error_page(error: "ErrorResponse", place: Place | None = None, *, fragment: bool = False) -> str:
     """Render what went wrong and what to do, within the workspace's frame or as a part of a page that is there."""
-    values = {**_frame(place or Place(), None, "Error"), "error": error}
-    return rendered("error.html", values, fragment=fragment)
+    return rendered("error.html", {**_frame(place or Place(), "Error"), "error": error}, fragment=fragment)
 
 
-def _frame(place: Place, now: datetime | None, title: str) -> dict[str, Any]:
-    return {
-        "place": place,
-        "now": now,
-        "title": title,
-        "static": static_address(),
-        "navigation": NAVIGATION,
-        "page": None,
-        "status": None,
-        "done": None,
-        "notices": (),
-    }
+def _frame(place: Place, title: str, now: datetime | None = None) -> dict[str, Any]:
+    nothing = dict.fromkeys(("page", "status", "done"))
+    frame = {"place": place, "now": now, "title": title, "static": static_address(), "navigation": NAVIGATION}
+    return {**nothing, **frame, "notices": ()}
 
 
 def as_json(replies: Mapping[str, Any]) -> str:

@@ -1,19 +1,17 @@
 """Static files: the script, style and drawings that pages load, each under an address with the digest of them all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from types import MappingProxyType
+from typing import NamedTuple
 
 from daemon.http.access_policy import STATIC_PATH
 
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
+class StaticFile(NamedTuple):
     """Its bytes and what they are."""
 
     content: bytes
@@ -23,12 +21,11 @@ class StaticFile:
 @cache
 def static_files() -> Mapping[str, StaticFile]:
     """Return the files by name."""
-    found = {}
-    for entry in files("daemon.pages").joinpath("static").iterdir():
-        kind = _KINDS.get(entry.name[entry.name.rfind(".") :])
-        if kind is not None:
-            found[entry.name] = StaticFile(entry.read_bytes(), kind)
-    return MappingProxyType(found)
+    return {
+        entry.name: StaticFile(entry.read_bytes(), kind)
+        for entry in files("daemon.pages").joinpath("static").iterdir()
+        if (kind := _KINDS.get(entry.name[entry.name.rfind(".") :])) is not None
+    }
 
 
 @cache

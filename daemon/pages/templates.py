@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
+from daemon.pages import reply
 from daemon.pages.drawings import bar, curve, level
 from state.text.word_diff import word_diff
 
@@ -45,10 +46,10 @@ def visible(text: str) -> str:
 @cache
 def environment() -> "Environment":
     """Return the environment of every template; made once."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=ChoiceLoader([PackageLoader("daemon.pages", room) for room in ("views", "views/tables")]),
+        loader=PackageLoader("daemon.pages", "views"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalized,
@@ -56,11 +57,9 @@ def environment() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {
-        "ago": ago, "age": age, "moment": moment, "short": short, "prose": prose, "number": number, "usd": usd,
-        "percent": percent, "counted": counted, "seconds": seconds, "path": path_part, "query": query, "mark": mark,
-        "exact": exact,
-    }  # fmt: skip
+    filters = (ago, age, moment, short, prose, cut, number, usd, percent, counted, seconds, mark, exact, query)
+    made.filters |= {one.__name__: one for one in filters} | {"path": path_part} | reply.FILTERS
+    made.tests |= reply.TESTS
     made.globals |= {"curve": curve, "bar": bar, "level": level, "word_diff": word_diff}
     made.globals["ui"] = made.get_template("parts.html").module
     return made
@@ -68,8 +67,9 @@ def environment() -> "Environment":
 
 def rendered(template: str, values: Mapping[str, Any], *, fragment: bool = False) -> str:
     """Render the page; or its own part alone, for a page that is there already."""
-    layout = "part.html" if fragment else "layout.html"
-    return environment().get_template(template).render({**values, "layout": layout})
+    return (
+        environment().get_template(template).render({**values, "layout": "part.html" if fragment else "layout.html"})
+    )
 
 
 def _finalized(value: object) -> object:
@@ -85,11 +85,6 @@ def exact(value: object) -> Markup:
     return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
 
 
-def weight(text: str) -> int:
-    """Return the bytes that a text has on a page."""
-    return len(escape(visible(text)).encode())
-
-
 def short(text: str, most: int = SHORT) -> str:
     """Return the beginning of a long text, on one line."""
     line = " ".join(text.split()) if len(text) <= 4 * most else " ".join(text[: 4 * most].split())
@@ -98,17 +93,21 @@ def short(text: str, most: int = SHORT) -> str:
 
 def prose(text: str, most: int = LONG) -> Markup:
     """Return a text with its `code` and **strong** words marked. A longer one is cut, and says so."""
-    left_out = len(text) - most
     shown, parts, end = text[:most], list[Markup](), 0
     for mark in _MARKS.finditer(shown):
         parts.append(Markup("{}").format(visible(shown[end : mark.start()])))
         kind = "code" if mark["code"] is not None else "strong"
         parts.append(Markup("<{0}>{1}</{0}>").format(kind, visible(mark[kind])))
         end = mark.end()
-    parts.append(Markup("{}").format(visible(shown[end:])))
-    if left_out > 0:
-        parts.append(Markup('<span class="cut"> … and {} more characters</span>').format(number(left_out)))
-    return Markup("").join(parts)
+    return Markup("").join((*parts, cut(text[end:], most - end)))
+
+
+def cut(text: str, most: int = LONG) -> Markup:
+    """Return the text as it is. A longer one is cut, and says so."""
+    shown = Markup("{}").format(visible(text[:most]))
+    if len(text) <= most:
+        return shown
+    return shown + Markup('<span class="cut"> … and {} more characters</span>').format(number(len(text) - most))
 
 
 def ago(at: datetime | None, now: datetime) -> Markup:
@@ -116,7 +115,7 @@ def ago(at: datetime | None, now: datetime) -> Markup:
     if at is None:
         return Markup("–")
     span = (now - at).total_seconds()
-    words = f"{age(span)} ago" if span >= 0 else f"in {age(-span)}"
+    words = f"{age(span)} ago" if span > -1 else f"in {age(-span)}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), moment(at), words)
 
 

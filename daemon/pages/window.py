@@ -3,26 +3,26 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from hmac import compare_digest
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
-
-from pydantic import Field
 
 from daemon.api.operations.request import Request as OperationRequest
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
 from daemon.http.logins import MOST_SESSIONS, Logins, Session, cookie
 from daemon.http.middleware import SESSION, USER
-from daemon.pages.acts import act
+from daemon.pages.acts import carry_out
 from daemon.pages.events import Streams
-from daemon.pages.forms import CSRF, fields_of, request_of
-from daemon.pages.page import AnyPage, Ask, Done
+from daemon.pages.forms import CSRF, Start, fields_of, request_of
+from daemon.pages.generic import page_of
+from daemon.pages.page import Ask, Done, Page
 from daemon.pages.render import Place, as_json, error_page, fleet_page, login_page, machines_page, page_html
 from daemon.pages.static_files import static_files
-from daemon.pages.templates import query as encoded_query
+from daemon.pages.templates import query as encoded
 from daemon.pages.views.table import FIRST, PAGES
 from daemon.workspace.stores import utc_now
-from state.errors import DreamdError, NotFoundError, UsageError
+from state.errors import DreamdError, NotFoundError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -53,7 +53,7 @@ _A_YEAR = "private, max-age=31536000, immutable"
 class FromPlace(OperationRequest):
     """From which place of the list on."""
 
-    start: int = Field(default=0, ge=0, le=10**9)
+    start: Start = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ class PageWindow:
         from starlette.routing import Route
 
         handlers = _Handlers(api, workers, self.logins, self.machines)
-        home = _shown(handlers.home)
+        home, fleet = _shown(handlers.home), _shown(handlers.fleet)
         return home, [
             Route(f"{LOGIN_PATH}{{code}}", handlers.login),
             Route("/logout", _shown(handlers.logout), methods=["POST"]),
             Route(f"{STATIC_PATH}{{version}}/{{name}}", handlers.static),
             Route("/fleet.json", home),
-            Route("/machines", _shown(handlers.fleet)),
-            Route("/machines.json", _shown(handlers.fleet)),
+            Route("/machines", fleet),
+            Route("/machines.json", fleet),
             Route("/events", handlers.events),
             Route("/w/{workspace}/events", handlers.events),
             Route("/w/{workspace}/{page}", _shown(handlers.page)),
@@ -87,8 +87,7 @@ class PageWindow:
 
     def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
         """Return a page for people, JSON for programs."""
-        headers = dict(scope["headers"])
-        if b"text/html" not in headers.get(b"accept", b""):
+        if b"text/html" not in dict(scope["headers"]).get(b"accept", b""):
             return error.response()
         response = _html(login_page() if error.status == 401 else error_page(error), error.status)
         response.headers.update(error.headers)
@@ -98,9 +97,7 @@ class PageWindow:
 class _Handlers:
     """The handlers of the pages."""
 
-    def __init__(
-        self, api: "DaemonApi", workers: "Workers", logins: Logins, machines: Machines | None = None
-    ) -> None:
+    def __init__(self, api: "DaemonApi", workers: "Workers", logins: Logins, machines: Machines | None) -> None:
         self._api = api
         self._workers = workers
         self._logins = logins
@@ -155,10 +152,9 @@ class _Handlers:
 
     async def home(self, request: "Request") -> "Response":
         """Answer with every workspace in one table."""
-        place = Place("", _address(request), _csrf(request), self._streams.pulse(""), self._machines is not None)
-        start = request_of(FromPlace, fields_of(request.scope["query_string"])).start
+        place, start = self._place(request), request_of(FromPlace, _query(request)).start
         status = await self._workers.run(self._api.status)
-        if request.url.path.endswith(".json"):
+        if _wants_json(request):
             return _json(as_json({"status": status}))
         return _html(fleet_page(status, place, utc_now(), start, fragment=_is_fragment(request)))
 
@@ -166,57 +162,59 @@ class _Handlers:
         """Answer how the fleet of many machines stands, as `dreamd fleet status` says."""
         if self._machines is None:
             raise NotFoundError("there is no such page", "set fleet.database to see a fleet")
-        place = Place("", _address(request), _csrf(request), self._streams.pulse(""), machines=True)
-        status = await self._workers.run(self._machines)
+        place, status = self._place(request), await self._workers.run(self._machines)
         if _wants_json(request):
             return _json(as_json({"fleet": status}))
         return _html(machines_page(status, place, utc_now(), fragment=_is_fragment(request)))
 
     async def page(self, request: "Request") -> "Response":
         """Answer with a page of a workspace, a part of it, or its replies as JSON."""
-        name, found, wants_json = _named_page(request)
-        query = request_of(found.query, fields_of(request.scope["query_string"]))
-        fragment = _is_fragment(request)
+        name, page = _named_page(request)
+        query = request_of(page.query, _query(request))
+        fragment, wants_json = _is_fragment(request), _wants_json(request)
         session = request.scope.get(SESSION)
         done = self._said.pop((session.digest, name), None) if session and not (fragment or wants_json) else None
 
         def made() -> str:
             with self._api.open(name, lambda _: None) as access:
-                pulse = self._streams.pulse(name)
-                place = Place(name, _address(request), _csrf(request), pulse, self._machines is not None)
                 ask = Ask(access, utc_now())
                 if wants_json:
-                    return as_json(found.read(ask, query))
-                return page_html(found, query, ask, place, done, fragment=fragment)
+                    return as_json(page.read(ask, **query.given).replies)
+                return page_html(page, query, ask, self._place(request, name), done, fragment=fragment)
 
         text = await self._workers.run(made, name)
         return _json(text) if wants_json else _html(text)
 
     async def act(self, request: "Request") -> "Response":
         """Do what a form asks for, and show the page as it is then."""
-        name, found, _ = _named_page(request)
-        action = next((one for one in found.actions if one.name == request.path_params["action"]), None)
-        if action is None:
+        name, page = _named_page(request)
+        act = page.act(str(request.path_params["action"]))
+        if act is None:
             raise NotFoundError("there is no such act on this page")
         fields = fields_of(await request.body())
         session = _session(request)
         _require_csrf(session, fields)
-        place = Place(name, f"/w/{name}/{found.name}", session.csrf, machines=self._machines is not None)
+        place = replace(self._place(request, name), pulse="")
 
         def made() -> "tuple[Done, str]":
-            form = request_of(action.form, fields)
+            form = request_of(act.form, fields)
             with self._api.open(name, lambda _: None) as access:
-                ask = Ask(access, utc_now())
-                done = act(ask, found.name, action, form, session)
+                done = carry_out(Ask(access, utc_now()), page.name, act, form, session)
                 # Without a script the browser is sent to the page, unless what came of it is to be seen only now.
                 if not (_is_fragment(request) or done.replies):
                     return done, ""
-                return done, _page_after(request, found, Ask(access, utc_now()), place, done)
+                return done, _page_after(request, page, Ask(access, utc_now()), place, done)
 
-        answer = await self._workers.run(made, name, long=action.long)
-        if not answer[1]:
-            self._said = dict([*self._said.items(), ((session.digest, name), answer[0])][-MOST_SESSIONS:])
-        return _html(answer[1]) if answer[1] else _see_other(_where(found, answer[0], place))
+        done, text = await self._workers.run(made, name, long=act.long)
+        if text:
+            return _html(text)
+        self._said = dict([*self._said.items(), ((session.digest, name), done)][-MOST_SESSIONS:])
+        return _see_other(_address(page, done, place))
+
+    def _place(self, request: "Request", workspace: str = "") -> Place:
+        address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        pulse = self._streams.pulse(workspace)
+        return Place(workspace, address, _csrf(request), pulse, self._machines is not None)
 
 
 def _shown(handler: Handler) -> Handler:
@@ -231,55 +229,52 @@ def _shown(handler: Handler) -> Handler:
             refused = error_response(error)
         if _wants_json(request):
             return refused.response()
-        place = Place(csrf=_csrf(request))
-        response = _html(error_page(refused, place, fragment=_is_fragment(request)), refused.status)
-        if _is_fragment(request):
+        fragment = _is_fragment(request)
+        response = _html(error_page(refused, Place(csrf=_csrf(request)), fragment=fragment), refused.status)
+        if fragment:
             response.headers.update({"HX-Retarget": "#said", "HX-Reswap": "innerHTML"})
         return response
 
     return answer
 
 
-def _page_after(request: "Request", found: AnyPage, ask: Ask, place: Place, done: Done) -> str:
-    """Return the page where the browser is, after the act, with its own replies; from elsewhere, the act's page."""
+def _page_after(request: "Request", page: Page, ask: Ask, place: Place, done: Done) -> str:
+    """Return the page where the browser is, after the act; from elsewhere, or with replies to show, the act's own."""
     fragment = _is_fragment(request)
-    page, fields = _seen(request, place.workspace)
-    if page is not None and (page is found or not done.replies):
-        address = f"{place.root}{page.name}?{urlencode(fields)}" if fields else f"{place.root}{page.name}"
-        try:
-            seen = replace(place, address=address)
-            return page_html(page, request_of(page.query, fields), ask, seen, done, fragment=fragment)
-        except DreamdError:  # what it showed went with the act
-            pass
-    after = replace(place, address=_where(found, done, place))
-    fields = fields_of(encoded_query(done.query).encode())
-    return page_html(found, request_of(found.query, fields), ask, after, done, fragment=fragment)
+    try:
+        url = urlsplit(request.headers.get("hx-current-url", ""))
+        root, _, name = url.path.rpartition("/")
+        seen, fields = _page(name), fields_of(url.query.encode("ascii"))
+        if seen and root == f"/w/{place.workspace}" and (seen is page or not done.replies):
+            at = replace(place, address=f"{place.root}{name}?{urlencode(fields)}" if fields else place.root + name)
+            return page_html(seen, request_of(seen.query, fields), ask, at, done, fragment=fragment)
+    except (ValueError, DreamdError):  # it is no address, or what it showed went with the act
+        pass
+    at = replace(place, address=_address(page, done, place))
+    query = request_of(page.query, fields_of(encoded(done.query).encode()))
+    return page_html(page, query, ask, at, done, fragment=fragment)
 
 
-def _where(page: AnyPage, done: Done, place: Place) -> str:
+def _address(page: Page, done: Done, place: Place) -> str:
     """Return the address of an act's page, for what was acted on."""
-    query = encoded_query(done.query)
+    query = encoded(done.query)
     return f"{place.root}{page.name}?{query}" if query else f"{place.root}{page.name}"
 
 
-def _seen(request: "Request", workspace: str) -> "tuple[AnyPage | None, list[tuple[str, str]]]":
-    """Return the page of this workspace at which htmx says that the browser is, with the fields of its address."""
-    try:
-        url = urlsplit(request.headers.get("hx-current-url", ""))
-        fields = fields_of(url.query.encode("ascii"))
-    except (ValueError, UsageError):
-        return None, []
-    root, _, name = url.path.rpartition("/")
-    return PAGES.get(name) if root == f"/w/{workspace}" else None, fields
+def _page(name: str) -> Page | None:
+    return PAGES.get(name) or page_of(name)
 
 
-def _named_page(request: "Request") -> tuple[str, AnyPage, bool]:
-    """Return the workspace, the page, and whether its replies are wanted. Raise NotFoundError."""
-    name = str(request.path_params["page"])
-    found = PAGES.get(name.removesuffix(".json"))
+def _named_page(request: "Request") -> tuple[str, Page]:
+    """Return the workspace and the page. Raise NotFoundError."""
+    found = _page(str(request.path_params["page"]).removesuffix(".json"))
     if found is None:
         raise NotFoundError("there is no such page", f"the first one is {FIRST}")
-    return str(request.path_params["workspace"]), found, _wants_json(request)
+    return str(request.path_params["workspace"]), found
+
+
+def _query(request: "Request") -> list[tuple[str, str]]:
+    return fields_of(request.scope["query_string"])
 
 
 def _wants_json(request: "Request") -> bool:
@@ -288,11 +283,6 @@ def _wants_json(request: "Request") -> bool:
 
 def _is_fragment(request: "Request") -> bool:
     return request.headers.get("hx-request") == "true"
-
-
-def _address(request: "Request") -> str:
-    query = request.scope["query_string"].decode("ascii", "replace")
-    return f"{request.url.path}?{query}" if query else request.url.path
 
 
 def _csrf(request: "Request") -> str:
@@ -310,8 +300,6 @@ def _session(request: "Request") -> Session:
 
 
 def _require_csrf(session: Session, fields: list[tuple[str, str]]) -> None:
-    from hmac import compare_digest
-
     shown = [value for name, value in fields if name == CSRF]
     if len(shown) != 1 or not compare_digest(shown[0].encode(), session.csrf.encode()):
         message = "this form is not of a page of this session; load the page again"

@@ -12,7 +12,7 @@ _ADDRESSED = {"href", "src", "action", "formaction", "data", "poster", "srcset",
 _ADDRESSED |= {f"hx-{method}" for method in ("get", "post", "put", "delete", "patch")}
 _WORDED = {"title", "value", "aria-label", "placeholder"}
 _OURS = re.compile(
-    r"/(?:|events\?seen=(?:[0-9a-f]{16})?|logout|fleet\.json|static/[\w.-]+/[\w.-]+|w/(?P<name>[a-z0-9-]+)/[a-z]+(?:\.json|/[a-z_-]+)?(?:\?[^\s<>\"']*)?(?:#[\w%.-]+)?)"
+    r"/(?:|events\?seen=(?:[0-9a-f]{16})?|logout|fleet\.json|static/[\w.-]+/[\w.-]+|w/(?P<name>[a-z0-9-]+)/[a-z_]+(?:\.json|/[a-z_-]+)?(?:\?[^\s<>\"']*)?(?:#[\w%.-]+)?)"
     r"|#[\w-]+",
     re.ASCII,
 )

@@ -1,0 +1,134 @@
+"""Generic: the page of any operation that has none of its own: a form from its parameters, and its reply below."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import create_model
+
+from daemon.api.operations.operation import AnyOperation, Parameter
+from daemon.api.operations.request import Request
+from daemon.api.operations.table import OPERATIONS
+from daemon.pages.page import Act, Ask, Done, Page, Shown
+
+# A person who looks uses nothing of what is found, and is not an agent that is given something.
+_LOOKING = {"look": True, "receipt": "none"}
+# What fills a reply that has nothing in it yet.
+_FILLED_BY = {
+    "gaps": "A search that finds nothing good leaves a question here, and so does a question in a note.",
+    "skills": "A task that is asked for in several sessions shows here, once a pass over the memory has looked.",
+    "hormones": "Errors and thanks in transcripts raise the levels, and so do 'dreamd feel' and the agent's tool.",
+    "bootstraps": "A session start leaves one: by a hook, or by the agent's MCP server (see Settings).",
+}
+# These names are of pages.
+_OWN = {"crystal", "dreams", "forget"}
+_LONG = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One field of a form: what a person types or chooses."""
+
+    name: str
+    about: str
+    kind: str
+    choices: tuple[str, ...]
+    required: bool
+
+    @property
+    def label(self) -> str:
+        """Its name in words."""
+        return self.name.replace("_", " ")
+
+
+@cache
+def page_of(name: str) -> Page | None:
+    """Return the page of this operation; None if there is none that may be asked over a network."""
+    operation = OPERATIONS.get(name)
+    if operation is None or not operation.remote:
+        return None
+    controls = tuple(_controls(operation))
+    at_once = operation.only_reads and not operation.long
+    beside = {
+        "operation": operation,
+        "controls": controls,
+        "at_once": at_once,
+        "filled_by": _FILLED_BY.get(name, ""),
+        "reply": None,
+    }
+
+    def read(ask: Ask, **fields: object) -> Shown:
+        """Answer at once what only reads, if it has all that it needs."""
+        if not at_once or any(one.required and fields[one.name] is None for one in controls):
+            return Shown({}, beside)
+        reply = _asked(ask, operation, fields)
+        return Shown({name: reply}, {**beside, "reply": reply})
+
+    def run(ask: Ask, **fields: object) -> Done:
+        return Done("Done.", replies={"reply": _asked(ask, operation, fields)})
+
+    form = _form(operation, controls)
+    return Page(
+        name,
+        name.replace("_", " ").capitalize(),
+        read,
+        acts=() if at_once else (Act(run, "run", operation.long, operation.only_reads, form),),
+        live=at_once and not any(one.kind == "text" for one in controls),
+        under="settings",
+        template="generic.html",
+        own_query=form if at_once else Request,
+    )
+
+
+def everything() -> tuple[AnyOperation, ...]:
+    """Return the operations that have such a page."""
+    return tuple(one for one in OPERATIONS.values() if one.remote and one.name not in _OWN)
+
+
+def _asked(ask: Ask, operation: AnyOperation, fields: dict[str, object]) -> object:
+    known = {one.name for one in operation.parameters}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return ask(operation, **given, **{name: value for name, value in _LOOKING.items() if name in known})
+
+
+def _form(operation: AnyOperation, controls: tuple[Control, ...]) -> type[Request]:
+    """Return the fields of the form, none of which has to be given: the operation says what is missing."""
+    names = {one.name for one in controls} | {"cursor"}
+    fields: dict[str, Any] = {one.name: (one.kind | None, None) for one in operation.parameters if one.name in names}
+    return create_model(operation.name, __base__=Request, **fields)
+
+
+def _controls(operation: AnyOperation) -> Iterator[Control]:
+    """Yield the controls; what no form can hold (tables, lists of changes) is for programs alone."""
+    for one in operation.parameters:
+        found = _control_of(one)
+        if found is not None and one.name not in {"cursor", *_LOOKING}:
+            kind, choices = found
+            yield Control(one.name, one.about, kind, choices, one.required)
+
+
+def _control_of(one: Parameter) -> tuple[str, tuple[str, ...]] | None:
+    kind = next(_kinds(one.kind))
+    if get_origin(kind) is Literal:
+        return "select", tuple(str(each) for each in get_args(kind) if each != "")
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, bool | Enum):
+        return "select", ("true", "false") if kind is bool else tuple(str(each.value) for each in kind)
+    if issubclass(kind, int | float):
+        return "number", ()
+    is_long = issubclass(kind, str) and one.bounds.get("max_length", 0) > _LONG
+    return ("area" if is_long else "text", ()) if issubclass(kind, str | date) else None
+
+
+def _kinds(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - any annotation
+    """Yield the types that a value may be of, without None and what is said beside them."""
+    if get_origin(kind) is Annotated:
+        yield from _kinds(get_args(kind)[0])
+    elif type(None) in get_args(kind):
+        yield from (each for one in get_args(kind) if one is not type(None) for each in _kinds(one))
+    else:
+        yield kind

@@ -1,0 +1,516 @@
+"""Every act of every page: with and without a script, refused, recorded in the ledger, and taken back."""
+
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote_plus
+
+import pytest
+
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.search import memory_search
+from daemon.api.operations.table import OPERATIONS
+from daemon.api.operations.versions import history
+from daemon.config.settings import DreamSection
+from daemon.dream.progress import Step
+from daemon.dream.run import Mode
+from daemon.pages.generic import page_of
+from daemon.pages.page import Act, Page
+from daemon.pages.templates import mark
+from daemon.pages.views.table import PAGES
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
+from daemon.workspace.adoption import open_workspace
+from daemon.workspace.stores import utc_now
+from tests.daemon.http.running import Answer, Running
+from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
+from tests.daemon.pages.conftest import WAYS, Asking
+from tests.daemon.pages.lives import (
+    ASKING,
+    COFFEE,
+    LONG,
+    NEW,
+    OLD,
+    SHORT,
+    TEA,
+    changed_by_a_model,
+    dreamt,
+    live,
+)
+from tests.support.faults import PowerCut
+from tests.support.keeping import copied
+
+CREW, KEPT = "the launch crew of project Falconer is 7731 blue", "Ada prefers tea over coffee"
+LATER = "Ada writes with a pen"
+FEEL = page_of("feel")
+assert FEEL is not None
+ACTS = [(page, act) for page in (*PAGES.values(), FEEL) for act in page.acts]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which two changes of The Bond wait."""
+    return changed_by_a_model(tmp_path_factory.mktemp("built") / "memory", ASKING)
+
+
+@pytest.fixture(scope="module")
+def built_applied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which two changes of The Bond have applied."""
+    return changed_by_a_model(tmp_path_factory.mktemp("applied") / "memory", DreamSection())
+
+
+@pytest.fixture
+def waits(served: Running, built: Path, tmp_path: Path) -> Asking:
+    return Asking(served, served.house.register(copied(built, tmp_path / "copy")))
+
+
+@pytest.fixture
+def applied(served: Running, built_applied: Path, tmp_path: Path) -> Asking:
+    return Asking(served, served.house.register(copied(built_applied, tmp_path / "copy")))
+
+
+@pytest.fixture
+def noted(ask: Asking) -> Asking:
+    """A workspace whose memory holds what is to be forgotten, and a file of the owner's too."""
+    (ask.root / "GENOME.md").write_text(f"- {CREW}\n", encoding="utf-8")
+    for note in (f"Bo said {CREW}", KEPT):
+        ask(working_memory_note, note)
+    ask(memory_search, "tea")
+    return ask
+
+
+def act(browser: Browser, ask: Asking, path: str, headers: dict[str, str] | None = None, **fields: object) -> Answer:
+    return browser.act(f"/w/{ask.name}/{path}", fields, HTMX if headers is None else headers)
+
+
+def undone(browser: Browser, ask: Asking, done: Answer, path: str, headers: dict[str, str] | None = None) -> Answer:
+    """Press Undo where the act said what it did."""
+    if done.status == 303:
+        done = browser.get(done.headers["Location"])
+    said = done.body.decode().partition('class="done"')[2].partition("</div>")[0]
+    assert f'action="/w/{ask.name}/{path}"' in said
+    found = [(key, unescape(one)) for key, one in re.findall(r'name="([^"]+)" value="([^"]*)"', said)]
+    fields: dict[str, object] = {
+        key: [one for name, one in found if name == key] for key, _ in found if key != "csrf"
+    }
+    return browser.act(f"/w/{ask.name}/{path}", fields, HTMX if headers is None else headers)
+
+
+def numbers(browser: Browser, ask: Asking) -> list[int]:
+    return [one["number"] for one in browser.get(f"/w/{ask.name}/review.json").json["changes"]["changes"]]
+
+
+def bond(ask: Asking) -> set[str]:
+    return {one for one in (TEA, COFFEE, SHORT, LONG) if one in ask.document}
+
+
+def change(browser: Browser, ask: Asking, action: str, line: str, **more: object) -> Answer:
+    sections = browser.get(f"/w/{ask.name}/memory.json").json["lines"]["sections"]
+    (id_,) = (one["id"] for section in sections for one in section["lines"] if one["text"] == line)
+    return act(browser, ask, "memory/change", action=action, line=id_, expected=line, **more)
+
+
+@pytest.mark.parametrize(("page", "one"), ACTS, ids=[f"{page.name}-{one.name}" for page, one in ACTS])
+def test_a_form_is_of_a_page_of_this_session_and_says_what_is_wrong(
+    browser: Browser, waits: Asking, page: Page, one: Act
+) -> None:
+    before, path = waits.document, f"/w/{waits.name}/{page.name}/{one.name}"
+    for fields in ({}, {"csrf": "0" * 64}, {"csrf": [browser.csrf(), browser.csrf()]}):
+        assert browser.post(path, fields).status == 403
+    stranger = {"csrf": browser.csrf()}
+    assert browser.post(path, stranger, {"Origin": "http://evil.example"}).status == 403
+    assert browser.post(path, stranger, {"Cookie": ""}).status == 401
+    field = next(iter(one.form.model_fields), "")
+    for headers in ({}, HTMX):
+        for wrong in ({"<i>": "<i>"}, {field or "x": ["<i>", "other"]}):
+            answer = browser.act(path, wrong, headers)
+            assert answer.status in {400, 404, 409, 422}, (wrong, text_of(answer))
+            assert b"<i>" not in answer.body
+            assert answer.headers.get("HX-Retarget") == ("#said" if headers else None)
+    assert waits.document == before
+
+
+@WAYS
+def test_a_change_is_approved_and_taken_back(browser: Browser, waits: Asking, headers: dict[str, str]) -> None:
+    first, second = numbers(browser, waits)
+    page = browser.get(f"/w/{waits.name}/review")
+    assert {"verdict": "approve", "number": str(first)}.items() <= fields_of(page, f"/w/{waits.name}/review/decide")[
+        2
+    ].items()
+    done = act(browser, waits, "review/decide", headers, verdict="approve", number=first)
+    assert done.status == (200 if headers else 303)
+    assert len(bond(waits) & {COFFEE, LONG}) == 1
+    assert numbers(browser, waits) == [second]
+    assert waits.ledger[0] == ("review: decide", f"approve {first}", "done")
+    undone(browser, waits, done, "review/undo", headers)
+    assert bond(waits) == {TEA, SHORT}
+    assert len(numbers(browser, waits)) == 2
+    if not headers:  # what was said is said once
+        assert "Undone" in text_of(browser.get(f"/w/{waits.name}/review"))
+        assert "Undone" not in text_of(browser.get(f"/w/{waits.name}/review"))
+
+
+def test_all_are_one_version_a_rejection_is_opened_again_and_own_words_count(browser: Browser, waits: Asking) -> None:
+    first, second = numbers(browser, waits)
+    done = act(browser, waits, "review/decide", verdict="decline", number=[first, second])
+    assert numbers(browser, waits) == []
+    undone(browser, waits, done, "review/reopen")
+    assert numbers(browser, waits) == [first, second]
+    done = act(browser, waits, "review/decide", verdict="approve", number=[first, second])
+    assert "MEMORY.md is at version 3." in text_of(done)
+    assert bond(waits) == {COFFEE, LONG}
+    undone(browser, waits, done, "review/undo")
+    words = "Ada drinks what there is in the morning"
+    act(browser, waits, "review/decide", verdict="approve", number=numbers(browser, waits)[0], text=words)
+    assert words in waits.document
+    assert all(words not in about for _, about, _ in waits.ledger)
+
+
+def test_what_applied_is_undone_or_accepted(browser: Browser, applied: Asking) -> None:
+    first, second = numbers(browser, applied)
+    page = browser.get(f"/w/{applied.name}/review")
+    assert "Undo all 2" in text_of(page)
+    assert "Approve" not in text_of(page)
+    assert {form["verdict"] for form in fields_of(page, f"/w/{applied.name}/review/decide")} == {"undo", "accept"}
+    act(browser, applied, "review/decide", verdict="undo", number=first)
+    assert len(bond(applied) & {TEA, SHORT}) == len(bond(applied) & {COFFEE, LONG}) == 1
+    act(browser, applied, "review/decide", verdict="accept", number=second)
+    assert numbers(browser, applied) == []
+
+
+def test_only_what_is_shown_is_decided_on(browser: Browser, waits: Asking) -> None:
+    first, second = numbers(browser, waits)
+    page = browser.get(f"/w/{waits.name}/review?number={second}")
+    assert [f'id="change-{one}"' in page.body.decode() for one in (first, second)] == [False, True]
+    assert "1 earlier" in text_of(page)
+    with closing(sqlite3.connect(open_workspace(waits.root).state / "state.db")) as connection, connection:
+        connection.executemany(
+            "INSERT INTO changes (dream, place, at, record, decision)"
+            " SELECT dream, ?, at, record, decision FROM changes ORDER BY number LIMIT 1",
+            [(place,) for place in range(100, 150)],
+        )
+    page = browser.get(f"/w/{waits.name}/review")
+    shown = page.body.count(b"<article")
+    assert (shown, f"{52 - shown} more" in text_of(page), f"Reject all {shown}" in text_of(page)) == (10, True, True)
+
+
+@pytest.mark.parametrize(("verdict", "there"), [("approve", True), ("decline", False)])
+def test_a_whole_dream_is_decided(browser: Browser, ask: Asking, verdict: str, there: bool) -> None:  # noqa: FBT001
+    dreamt(open_workspace(ask.root), TEA, rules=DreamSection(mode="propose"), mode=Mode.PROPOSE)
+    page = browser.get(f"/w/{ask.name}/review")
+    assert f"+- {TEA}" in text_of(page)
+    (form,) = (one for one in fields_of(page, f"/w/{ask.name}/review/proposal") if one["verdict"] == verdict)
+    browser.act(f"/w/{ask.name}/review/proposal", form, HTMX)
+    assert (TEA in ask.document) is there
+
+
+def test_what_was_written_by_hand_is_a_version_before_the_decision(browser: Browser, waits: Asking) -> None:
+    first = numbers(browser, waits)[0]
+    waits.write(waits.document.replace(f"- {TEA}\n", f"- {TEA}\n- {LATER}\n"))
+    act(browser, waits, "review/decide", verdict="approve", number=first)
+    assert LATER in waits.document
+    latest = waits(history).versions[:2]
+    assert [(one.number, one.cause, one.reason) for one in latest] == [
+        (4, "review", f"change {first}"),
+        (3, "human", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("action", "more", "there", "gone"),
+    [
+        ("edit", {"text": "Ada prefers cocoa"}, "Ada prefers cocoa", TEA),
+        ("wrong", {"text": "Ada prefers cocoa"}, "Ada prefers cocoa", TEA),
+        ("wrong", {}, SHORT, TEA),
+        ("delete", {}, SHORT, TEA),
+        ("pin", {}, f"{TEA} 📌", "\0"),
+    ],
+)
+def test_a_line_is_changed_and_that_is_taken_back(
+    browser: Browser, waits: Asking, action: str, more: dict[str, str], there: str, gone: str
+) -> None:
+    before = waits.document
+    done = change(browser, waits, action, TEA, **more)
+    assert (there in waits.document, gone in waits.document) == (True, False)
+    assert waits.ledger[0][0] == "memory: change"
+    assert "cocoa" not in waits.ledger[0][1]
+    undone(browser, waits, done, "memory/undo")
+    assert waits.document == before
+
+
+def test_a_line_is_added_unpinned_and_looked_at_before_a_dream_reads_it(browser: Browser, waits: Asking) -> None:
+    done = act(browser, waits, "memory/change", {}, action="add", section="The Bond", text="Ada lives in Lisbon")
+    assert (done.status, done.headers["Location"]) == (303, f"/w/{waits.name}/memory")
+    change(browser, waits, "pin", TEA)
+    change(browser, waits, "unpin", TEA)
+    new = "Ada has\u200b a \u202ecat"
+    waits.write(waits.document.replace(f"- {TEA}", f"- {TEA}\n- {new}"))
+    page = browser.get(f"/w/{waits.name}/line?mark={mark(new)}")
+    (delete,) = (one for one in fields_of(page, f"/w/{waits.name}/memory/change") if one.get("action") == "delete")
+    assert delete["expected"] == new  # as it is in the file, without the signs that are shown
+    assert browser.act(f"/w/{waits.name}/memory/change", delete, HTMX).status == 200
+    assert ("cat" in waits.document, "Lisbon" in waits.document) == (False, True)
+
+
+def test_what_was_written_since_is_not_taken_back_nor_overwritten(browser: Browser, waits: Asking) -> None:
+    by_hand = "Ada writes with a pencil"
+    waits.write(waits.document.replace(f"- {TEA}", f"- {TEA}\n- {by_hand}"))
+    done = change(browser, waits, "delete", TEA)
+    undone(browser, waits, done, "memory/undo")
+    assert (TEA in waits.document, by_hand in waits.document) == (True, True)
+    again = undone(browser, waits, done, "memory/undo")
+    assert (again.status, "nothing was undone" in text_of(again)) == (409, True)
+    done = change(browser, waits, "delete", TEA)
+    waits.write(waits.document.replace(by_hand, LATER))
+    assert undone(browser, waits, done, "memory/undo").status == 409
+    assert (TEA in waits.document, LATER in waits.document) == (False, True)
+    before = waits.document
+    stale = act(browser, waits, "memory/change", action="edit", line="L1", expected="Ada prefers beer", text="x y")
+    assert stale.status in {404, 409}
+    assert waits.document == before
+    assert waits.ledger[0][2] != "done"
+
+
+def test_a_dream_is_asked_for_and_a_version_restored_and_that_undone(browser: Browser, ask: Asking) -> None:
+    for number, headers in enumerate(({}, HTMX), 1):
+        ask(working_memory_note, (TEA, SHORT)[number - 1])
+        done = act(browser, ask, ("now/dream", "dreams/dream")[number - 1], headers)
+        assert done.status == (200 if headers else 303)
+    assert "It dreamt: MEMORY.md is at version 2." in text_of(done)
+    assert "there is nothing new since the last dream" in text_of(act(browser, ask, "dreams/dream"))
+    path = f"/w/{ask.name}/dreams/restore"
+    page = browser.get(f"/w/{ask.name}/dream?version=2")
+    assert [one["version"] for one in fields_of(page, path)] == ["1"]  # not the version that is the latest
+    done = act(browser, ask, "dreams/restore", at(browser, ask, "dream?version=2"), version=1)
+    assert "<h1>Dream of" in done.body.decode()
+    assert "as it was in version 1, and that is version 3 now" in text_of(done)
+    assert SHORT not in ask.document
+    assert "<h1>Dreams</h1>" in undone(browser, ask, done, "dreams/undo").body.decode()
+    assert SHORT in ask.document
+    assert "No operation is known of it." in text_of(browser.get(f"/w/{ask.name}/dream?version=3"))
+    assert [(one, outcome) for one, _, outcome in ask.ledger] == [
+        ("dreams: undo", "done"),
+        ("dreams: restore", "done"),
+        ("dreams: dream", "NOTHING_TO_DO"),
+        ("dreams: dream", "done"),
+        ("now: dream", "done"),
+    ]
+    before = ask.document
+    (ask.root / "MEMORY.md").unlink()
+    (mending,) = fields_of(browser.get(f"/w/{ask.name}/now"), path)
+    answer = browser.act(path, mending, at(browser, ask, "now"))
+    assert ("<h1>Now</h1>" in answer.body.decode(), ask.document) == (True, before)
+
+
+def at(browser: Browser, ask: Asking, page: str) -> dict[str, str]:
+    """The headers that htmx sends from this page."""
+    return {**HTMX, "HX-Current-URL": f"{browser.origin}/w/{ask.name}/{page}"}
+
+
+@pytest.mark.parametrize(
+    "seen", ["dream?version=99", "dream?version=x", "nothing", "../x", "dream?dream=%ff", "review", "", "//[::1", "ä"]
+)
+def test_an_act_shows_a_page_wherever_the_browser_says_that_it_is(
+    browser: Browser, applied: Asking, seen: str
+) -> None:
+    headers = {**at(browser, applied, seen), **({"HX-Current-URL": seen} if seen.startswith("//") else {})}
+    sent = {key: value.encode().decode("latin-1") for key, value in headers.items()}
+    answer = act(browser, applied, "dreams/restore", sent, version=1)
+    assert answer.status == 200
+    assert ("<h1>Review</h1>" if seen == "review" else "<h1>Dreams</h1>") in answer.body.decode()
+
+
+@WAYS
+def test_the_owner_says_which_crystal_holds_and_takes_it_back(
+    browser: Browser, ask: Asking, headers: dict[str, str]
+) -> None:
+    with ask.served.house.open(ask.name, lambda _: None) as access, access.write() as store:
+        live(store, {})
+
+    def superseded() -> list[bool]:
+        found = (browser.get(f"/w/{ask.name}/crystal.json?id={one.id}").json for one in (OLD, NEW))
+        return [one["crystal"]["superseded"] for one in found]
+
+    path = f"/w/{ask.name}/crystal/supersede"
+    page = browser.get(f"/w/{ask.name}/crystal?id={OLD.id}")
+    (turned,) = (form for form in fields_of(page, path) if form.get("newer") == OLD.id)
+    done = browser.act(path, turned, headers)
+    assert superseded() == [False, True]
+    undone(browser, ask, done, "crystal/supersede", headers)
+    assert superseded() == [True, False]
+    both = {"older": OLD.id, "newer": NEW.id, "undo": "true"}
+    assert browser.act(path, both, headers).status == (200 if headers else 303)
+    assert superseded() == [False, False]
+    assert "Both hold, as you said" in text_of(browser.get(f"/w/{ask.name}/crystal?id={OLD.id}"))
+    assert browser.act(path, both, headers).status == 409
+    names = f"{OLD.id[:12]} and {NEW.id[:12]}"
+    assert ask.ledger[:2] == [
+        ("crystal: supersede", "", "NOTHING_TO_DO"),
+        ("crystal: supersede", f"both hold: {names}", "done"),
+    ]
+
+
+@WAYS
+def test_a_memory_of_a_session_is_hidden_brought_back_promoted_and_restored(
+    browser: Browser, ask: Asking, headers: dict[str, str]
+) -> None:
+    mind, secret = "mind\u202e '\"><img src=x>&", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    ask(OPERATIONS["session_open"], session_id=mind, policy="bounded", config={"max_items": 2})
+    for content, importance in (("red", 0.6), ("friday", 0.9), ("lunch", 0.1)):
+        ask(OPERATIONS["memory_memorize"], session_id=mind, content=content, importance=importance)
+    page = browser.get(f"/w/{ask.name}/session?session_id={unquote_plus('mind%E2%80%AE').encode().hex()}")
+    assert page.status == 404
+    listed = re.search(r'session\?session_id=([^"]+)"', browser.get(f"/w/{ask.name}/sessions").body.decode())
+    assert listed
+    red, _, lunch = fields_of(
+        browser.get(f"/w/{ask.name}/session?session_id={listed[1]}"), f"/w/{ask.name}/session/change"
+    )
+    assert red["session_id"] == mind
+
+    def states() -> dict[str, tuple[str, bool]]:
+        every = ask(OPERATIONS["working_memory_list"], session_id=mind, include_promoted=True).memories
+        return {one.content: (str(one.state), one.promoted_to_id is not None) for one in every}
+
+    done = act(browser, ask, "session/change", headers, **red, verdict="forget")
+    assert states()["red"] == ("hidden", False)
+    undone(browser, ask, done, "session/change", headers)
+    assert states()["red"] == ("live", False)
+    act(browser, ask, "session/change", headers, **red, verdict="promote")
+    assert states()["red"] == ("live", True)
+    act(browser, ask, "session/change", headers, **lunch, verdict="restore")  # it is the least important still
+    assert "lunch" not in states()
+    assert (
+        act(browser, ask, "session/change", headers, session_id=mind, memory_id="x", verdict="forget").status == 404
+    )
+    for one in ("sweep", "close"):
+        act(browser, ask, f"session/{one}", headers, session_id=mind)
+    assert ask(OPERATIONS["working_memory_stats"], session_id=mind).total_count == 0
+    act(browser, ask, "session/sweep", headers, session_id=f"with {secret}")
+    assert not [about for _, about, _ in ask.ledger if secret in about or "friday" in about or "lunch" in about]
+    assert {one for one, _, _ in ask.ledger} == {"session: change", "session: sweep", "session: close"}
+
+
+def listed(answer: Answer) -> dict[str, str]:
+    """The ids of the ticked boxes by their texts."""
+    box = r'name="listed" value="([^"]+)"><label><input type="checkbox" name="ticked" value="\1" checked> <span[^>]*>'
+    return {text: id_ for id_, text in re.findall(box + "([^<]+)<", answer.body.decode())}
+
+
+def remembered(ask: Asking, query: str = "launch crew of project Falconer") -> list[str]:
+    return [hit.text for hit in ask(memory_search, query).hits if "crew" in hit.text]
+
+
+@WAYS
+def test_what_would_go_is_shown_and_what_is_erased_has_a_receipt(
+    browser: Browser, noted: Asking, headers: dict[str, str]
+) -> None:
+    preview = act(browser, noted, "forget/preview", headers, text=CREW)
+    for said in (f"Bo said {CREW}", "state.db: crystals 1", "yours GENOME.md", "Nothing was changed yet."):
+        assert said in text_of(preview), said
+    assert (b"<!doctype html>" in preview.body) is (headers == {})
+    (erase,) = fields_of(preview, f"/w/{noted.name}/forget/erase")
+    assert (erase["text"], "words" in erase, list(listed(preview))) == (CREW, False, [f"Bo said {CREW}"])
+    assert (len(remembered(noted)), noted.ledger) == (1, [])
+    done = act(browser, noted, "forget/erase", headers, text=CREW)
+    for said in (
+        "nothing is left",
+        "1 crystal, 0 pointers",
+        "state.db: crystals 1",
+        "known again",
+        "yours GENOME.md",
+    ):
+        assert said in text_of(done), said
+    assert "Falconer" not in text_of(done)
+    for answer in (preview, done):  # no word of it in what a browser or a log would keep
+        assert "falconer" not in unquote_plus(str(answer.headers.items())).lower()
+    assert remembered(noted) == []
+    page, found = (
+        browser.get(f"/w/{noted.name}/forget"),
+        browser.get(f"/w/{noted.name}/forget.json").json["forgotten"],
+    )
+    digest = found["forgotten"][0]["digest"]
+    assert f"{digest} a text, cut by sentences 9" in text_of(page)
+    assert noted.ledger == [("forget: erase", f"receipt {digest}: 1 crystals, 0 pointers, clean", "done")]
+    for said in ("It may be learnt again", "It was not forgotten."):
+        assert said in text_of(act(browser, noted, "forget/lift", text=CREW))
+    assert "Nothing was forgotten." in text_of(browser.get(f"/w/{noted.name}/forget"))
+    assert "It is nowhere" in text_of(act(browser, noted, "forget/preview", text=CREW))
+    for one in ("preview", "erase", "lift"):
+        for text in ("", " \n", "x" * 80_001):
+            assert act(browser, noted, f"forget/{one}", text=text).status in {400, 422}
+
+
+def test_what_is_unticked_stays_and_only_the_words_go_if_that_is_chosen(browser: Browser, noted: Asking) -> None:
+    noted(working_memory_note, f"As before: {CREW}!")
+    found = listed(act(browser, noted, "forget/preview", text=CREW))
+    gone = found[f"Bo said {CREW}"]
+    done = act(browser, noted, "forget/erase", text=CREW, listed=list(found.values()), ticked=[gone])
+    assert "1 text kept, and what it says may be learnt again" in text_of(done)
+    assert remembered(noted) == [f"As before: {CREW}!"]
+    preview = act(browser, noted, "forget/preview", text="project Falconer", words="true")
+    (erase,) = fields_of(preview, f"/w/{noted.name}/forget/erase")
+    assert erase["words"] == "true"
+    assert "cut by words" in text_of(
+        browser.act(f"/w/{noted.name}/forget/erase", {**erase, "ticked": erase["listed"]}, HTMX)
+    )
+    assert any("launch crew of [forgotten]" in one for one in remembered(noted, "launch crew"))
+
+
+def test_the_form_that_erases_sends_the_text_as_it_was(browser: Browser, noted: Asking) -> None:
+    text = "\n\u202eproject\u200b  Falconer\n'\"><b>&amp;</b>\t\ufeff🍵 "
+    answer = act(browser, noted, "forget/preview", text=text)
+    (erase,) = fields_of(answer, f"/w/{noted.name}/forget/erase")
+    assert erase["text"] == text
+    assert b"<b>" not in answer.body
+    for meant in ("L12", "0123456789abcdef" * 2):  # another page leads here by an id, never by words
+        assert f"\n{meant}</textarea>" in browser.get(f"/w/{noted.name}/forget?text={meant}").body.decode()
+
+
+def test_an_interrupted_forgetting_is_finished(browser: Browser, noted: Asking) -> None:
+    def interrupt(step: Step) -> None:
+        if step.node == "files":
+            raise PowerCut
+
+    house = noted.served.house
+    with house.open(noted.name, lambda _: None) as access, access.write() as store, pytest.raises(PowerCut):
+        forget(store, ForgetRequest(CREW), utc_now(), interrupt)
+    answer = act(browser, noted, "forget/finish")
+    assert "an earlier forgetting was interrupted, and is finished with this one" in text_of(answer)
+    assert remembered(noted) == []
+    assert act(browser, noted, "forget/finish").status == 400
+
+
+@WAYS
+def test_the_doctor_examines_and_leaves_no_row(browser: Browser, ask: Asking, headers: dict[str, str]) -> None:
+    shutil.rmtree(open_workspace(ask.root).checkpoints, ignore_errors=True)
+    answer = act(browser, ask, "settings/doctor", headers)
+    text = text_of(answer)
+    assert (answer.status, answer.body.startswith(b"<!doctype")) == (200, not headers)
+    assert "warning embeddings" in text or "problem embeddings" in text
+    assert text.index("warning") < text.index("ok config")
+    assert "Examine again" in text
+    assert ask.ledger == []
+
+
+@WAYS
+def test_any_operation_is_done_by_its_form(browser: Browser, ask: Asking, headers: dict[str, str]) -> None:
+    form = browser.get(f"/w/{ask.name}/working_memory_note").body.decode()
+    assert f'<form class="panel" method="post" action="/w/{ask.name}/working_memory_note/run"' in form
+    assert 'name="note"' in form
+    assert "/v1" not in form
+    done = act(browser, ask, "working_memory_note/run", headers, note="Ada <b>lives</b> in Lisbon", importance="0.9")
+    assert (done.status, "Done." in text_of(done)) == (200, True)
+    assert act(browser, ask, "working_memory_note/run", headers, note="x", importance="9").status == 422
+    assert act(browser, ask, "working_memory_note/run", headers).status == 422
+    assert ask.ledger == [
+        ("working_memory_note: run", "", "VALIDATION_ERROR"),
+        ("working_memory_note: run", "", "VALIDATION_ERROR"),
+        ("working_memory_note: run", "", "done"),
+    ]
+    page = browser.get(f"/w/{ask.name}/memory_bootstrap")
+    assert "in Lisbon" in text_of(page)
+    assert b"<b>lives" not in page.body
+    assert browser.post(f"/w/{ask.name}/gaps/run", {"csrf": browser.csrf()}).status == 404

@@ -1,0 +1,365 @@
+"""Every page in an empty and in a full workspace: what it shows, what it says to do next, and its replies as JSON."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from daemon.api.operations import sessions
+from daemon.api.operations.dreams import dream_status
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.search import last_bootstraps, memory_bootstrap, memory_search
+from daemon.api.operations.table import OPERATIONS
+from daemon.config.settings import load
+from daemon.http.logins import Logins
+from daemon.pages.generic import page_of
+from daemon.pages.render import MOST_WORKSPACES
+from daemon.pages.templates import environment, mark
+from daemon.pages.views.table import PAGES
+from daemon.pages.window import PageWindow
+from daemon.workspace.adoption import open_workspace
+from daemon.workspace.status import Problem
+from state.codec import encode
+from state.stores.history.steps import Finished
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import TOKEN, Running, running
+from tests.daemon.pages.browser import HTMX, Browser, text_of
+from tests.daemon.pages.conftest import Asking
+from tests.daemon.pages.lives import (
+    ASKING,
+    CAT,
+    NEW,
+    NOW,
+    OLD,
+    PREFACE,
+    SHORT,
+    TEA,
+    changed_by_a_model,
+    live,
+)
+
+QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": "question"}
+# What a page of an empty workspace says, with what fills it.
+EMPTY = {
+    "review": "Nothing waits for you.",
+    "now": "Nothing was given yet.",
+    "memory": "MEMORY.md is empty.",
+    "dreams": "No dream has run yet.",
+    "dreams?outcome=failed": "No dream ended so: failed.",
+    "search": "There are no crystals yet",
+    "search?query=heron": "The memory is empty",
+    "search?speaker=Bo": "Fewer filters",
+    "sessions": "No session was ever opened.",
+    "forget": "Nothing was forgotten.",
+    "settings": "Every value is the default.",
+    "gaps": "A search that finds nothing good leaves a question here",
+    "skills": "A task that is asked for in several sessions",
+    "hormones": "Errors and thanks in transcripts raise the levels",
+    "bootstraps": "A session start leaves one",
+}
+# What the pages of a full one say.
+FULL = {
+    "review": [
+        "[removed: tea ]",
+        "[added: coffee ]",
+        "why it is here: dream.approve.sections.The Bond: ask",
+        "Approve all 2",
+    ],
+    "now": ["What waits", "2 changes to approve", "dopamine"],
+    "memory": [TEA, SHORT, PREFACE, "The Bond", "yours: dreams leave it alone", "a change waits"],
+    "dreams": ["committed version 1", "2 added", "manual", "tokens"],
+    "dream?version=1": [f"+- {TEA}", "The guards refused nothing.", "gather"],
+    "search": ["Everything that is remembered", "superseded", CAT.text, "Ada"],
+    "search?sort=importance&speaker=Ada": [CAT.text, "In all of it"],
+    "search?query=cache+holds": [NEW.text, "holds now", "Why here", "neighbours"],
+    "search?query=cache&as_of=2001-01-01": ["The filters leave too little"],
+    f"crystal?id={CAT.id[:12]}": [
+        "said by Ada",
+        "talk.md:3@",
+        "What was made of it",
+        "Ada likes animals.",
+        "place 2 of talk",
+    ],
+    f"crystal?id={OLD.id}": ["superseded", NEW.text, "No, this crystal holds now", "Both hold"],
+    "sessions": ["bounded", "2 of 2", "100 %, approaching"],
+    "session?session_id=mind": ["2 memories of 2", "★ 0.90", "to the archive: capacity_exceeded", "What left"],
+    "settings": ["limits.usd_per_day", "the same", "All that can be asked"],
+    "gaps": [*QUESTIONS, "miss"],
+    "gaps?cause=miss": ["Who approves refunds?"],
+    "skills": ["rotate the <i>certificates</i>", "0.55"],
+    "hormones": ["the <b>build</b> broke", "baselines"],
+    "memory_state": [TEA],
+    "history": ["version"],
+    "memory_bootstrap": [TEA],
+}
+
+REFUSED = {
+    400: ["dream", "dream?dream=x&version=1", "now?%ff"],
+    404: [
+        "dream?version=99",
+        "crystal?id=" + "0" * 32,
+        "line?id=L99999",
+        f"line?mark={'0' * 20}",
+        "session?session_id=nobody",
+        "nothing",
+        "export",
+        "ingest",
+        "repair",
+        "take_in",
+    ],
+    422: [
+        "crystal",
+        "line?id=12",
+        "session",
+        "search?since=yesterday",
+        "search?as_of=9999-12-31",
+        "search?limit=51",
+        "search?origin=moon",
+        "search?query=a&query=b",
+        "search?other=1",
+        "forget?text=Falconer",
+        "forget?text=L12%0A",
+        "memory?start=-1",
+        "gaps?cause=moon",
+        "gaps?limit=0",
+        "hormones?hours=500",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def full(served: Running, tmp_path_factory: pytest.TempPathFactory) -> Asking:
+    """A workspace with something on every page."""
+    root = changed_by_a_model(tmp_path_factory.mktemp("full") / "memory", ASKING)
+    ask = Asking(served, served.house.register(root))
+    with served.house.open(ask.name, lambda _: None) as access, access.write() as store:
+        live(store, QUESTIONS)
+    ask(OPERATIONS["session_open"], session_id="mind", policy="bounded", config={"max_items": 2})
+    for content, importance in (("red", 0.6), ("friday", 0.9), ("lunch", 0.1)):
+        ask(OPERATIONS["memory_memorize"], session_id="mind", content=content, importance=importance)
+    return ask
+
+
+@pytest.mark.parametrize(("path", "said"), EMPTY.items(), ids=EMPTY)
+def test_an_empty_page_says_why_and_what_fills_it(browser: Browser, name: str, path: str, said: str) -> None:
+    page = browser.get(f"/w/{name}/{path}")
+    assert (page.status, said in text_of(page)) == (200, True), text_of(page)
+
+
+@pytest.mark.parametrize(("path", "said"), FULL.items(), ids=FULL)
+def test_a_page_shows_what_there_is(browser: Browser, full: Asking, path: str, said: list[str]) -> None:
+    address = f"/w/{full.name}/{path}"
+    page, part = browser.get(address), browser.get(address, HTMX)
+    for one in said:
+        assert one in text_of(page), (one, text_of(page))
+        assert one in text_of(part) or "All that" in one
+    assert b"<html" not in part.body
+    for hostile in (b"<img", b"<b>build", b"<i>cert", b"<script>alert"):
+        assert hostile not in page.body
+    assert "\u202e" not in page.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "operations"),
+    [
+        ("now", ["dream_status", "mood"]),
+        ("memory", ["lines"]),
+        ("review", ["changes", "proposals"]),
+        ("dreams", ["dreams", "acts"]),
+        ("search", ["crystals"]),
+        ("sessions", ["session_list"]),
+        ("forget", ["forgotten"]),
+        ("settings", ["configuration", "recipes"]),
+        ("gaps", ["gaps"]),
+        ("skills", ["skills"]),
+    ],
+)
+def test_the_json_of_a_page_is_the_replies_of_operations(
+    browser: Browser, full: Asking, path: str, operations: list[str]
+) -> None:
+    replies = browser.get(f"/w/{full.name}/{path}.json").json
+    assert list(replies) == operations
+    exact = {"gaps", "skills", "session_list", "changes", "proposals", "recipes"}
+    for one in exact & set(operations):
+        assert replies[one] == json.loads(encode(full(OPERATIONS[one]))), one
+
+
+@pytest.mark.parametrize(("path", "status"), [(one, status) for status, every in REFUSED.items() for one in every])
+def test_what_cannot_be_shown_is_said(browser: Browser, full: Asking, path: str, status: int) -> None:
+    page, bare = browser.get(f"/w/{full.name}/{path}"), path.partition("?")
+    assert page.status == status
+    assert b'role="alert"' in page.body
+    assert browser.get(f"/w/{full.name}/{bare[0]}.json{bare[1]}{bare[2]}").code
+
+
+def test_every_operation_that_may_be_asked_from_afar_has_a_page(browser: Browser, full: Asking) -> None:
+    settings = browser.get(f"/w/{full.name}/settings").body.decode()
+    for name, operation in OPERATIONS.items():
+        assert (page_of(name) is not None) is operation.remote
+        if operation.remote and name not in {"crystal", "dreams", "forget"}:
+            assert f'href="/w/{full.name}/{name}"' in settings
+            page = browser.get(f"/w/{full.name}/{name}")
+            assert page.status in {200, 400}, (name, text_of(page))
+            assert operation.summary[:40] in text_of(page) or page.status == 400
+
+
+def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
+    before = encode(full(OPERATIONS["crystals"])), encode(full(OPERATIONS["gaps"]))
+    for path in (
+        "search?query=cache",
+        "search?query=who+owns+the+zeppelin",
+        "memory_search?query=who+owns+it",
+        "memory_bootstrap",
+    ):
+        assert browser.get(f"/w/{full.name}/{path}").status == 200
+    assert (encode(full(OPERATIONS["crystals"])), encode(full(OPERATIONS["gaps"]))) == before
+    assert full(last_bootstraps).receipts == ()
+    full(memory_search, "cache holds", agent="codex")
+    assert encode(full(OPERATIONS["crystals"])) != before[0]
+    full(memory_bootstrap, receipt="HTTP")
+    for path in ("now", "bootstraps"):
+        assert "HTTP" in text_of(browser.get(f"/w/{full.name}/{path}"))
+
+
+def test_long_lists_are_shown_in_parts_each_row_once(browser: Browser, name: str, ask: Asking) -> None:
+    lines = [f"Line {number:03} is long{' because of <its> words' * (number % 9)}" for number in range(250)]
+    ask.write("# Notes\n" + "".join(f"\n## {n}\n\n" + "".join(f"- {one}\n" for one in lines[n::7]) for n in range(7)))
+    ask(OPERATIONS["session_open"], session_id="s", policy="bounded", config={"max_items": 20})
+    with ask.served.house.open(name, lambda _: None) as access, access.write() as store:
+        for number in range(90):
+            store.ledger.skip(f"skipped-{number:02}", "interval", f"{number} new", NOW)
+    for number in range(40):
+        ask(OPERATIONS["memory_memorize"], session_id="s", content=f"memory {number:02}", importance=0.5)
+        ask(working_memory_note, f"The note number {number:03} of Ada")
+    ask(memory_search, "note")
+    for path, row, count in (
+        ("memory", r"Line \d{3} ", 250),
+        ("search?origin=scratch", r"number \d{3} of", 40),
+        ("dreams", r"dream=skipped-\d\d", 90),
+        ("session?session_id=s", r"memory \d\d", 20),
+    ):
+        shown, more = list[str](), f"/w/{name}/{path}"
+        while more:
+            html = browser.get(more).body.decode()
+            assert len(html) < 90_000
+            part = html.partition("<h2>Who leaves")[0] if "session" in path else html
+            shown += dict.fromkeys(re.findall(row, part))
+            found = re.search(r'class="more"><a href="([^"]+)">(?:More|\d+ more)<', part)
+            more = found[1].replace("&amp;", "&") if found else ""
+        assert len(shown) == len(set(shown)) == count, path
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        ("failed", "Nothing: MEMORY.md is as it was."),
+        ("rejected", "Nothing: MEMORY.md is as it was."),
+        ("running", "Nothing yet."),
+        ("skipped", "It was skipped before its first step."),
+    ],
+)
+def test_a_dream_that_made_nothing_shows_why(
+    browser: Browser, name: str, ask: Asking, outcome: str, said: str
+) -> None:
+    with ask.served.house.open(name, lambda _: None) as access, access.write() as store:
+        if outcome == "skipped":
+            store.ledger.skip("d-1", "interval", "<b>the reason</b>", NOW)
+        else:
+            store.ledger.begin("d-1", "interval", NOW)
+            store.steps.add("d-1", [Finished("gather", NOW, 1.5, "3 notes")])
+        if outcome in {"failed", "rejected"}:
+            store.ledger.end("d-1", outcome, "<b>the reason</b>", NOW)
+    text = text_of(browser.get(f"/w/{name}/dream?dream=d-1"))
+    assert said in text
+    assert ("<b>the reason</b>" in text) is (outcome != "running")
+    assert ("gather 3 notes 1.5 s" in text) is (outcome != "skipped")
+
+
+def test_a_line_says_where_it_comes_from_beside_the_page_and_alone(browser: Browser, full: Asking) -> None:
+    sections = browser.get(f"/w/{full.name}/memory.json").json["lines"]["sections"]
+    (line,) = (one["id"] for section in sections for one in section["lines"] if one["text"] == TEA)
+    alone, beside = (browser.get(f"/w/{full.name}/line?id={line}", headers) for headers in ({}, HTMX))
+    for page in (alone, beside):
+        assert "What it rests on" in text_of(page)
+        assert text_of(page).count(TEA) >= 2
+    assert b'id="said"' not in beside.body
+    page = browser.get(f"/w/{full.name}/memory").body.decode()
+    assert f'hx-get="/w/{full.name}/line?id={line}"' in page
+    assert f"mark={mark(PREFACE)}" not in page  # what no dream touches is edited in the file
+
+
+def test_a_session_of_any_name_can_be_opened(browser: Browser, name: str, ask: Asking) -> None:
+    mind = "mind\u202e \u200b'\"><img src=x>&id=b/../%2e"
+    for session in (mind, "x" * 1_001):
+        ask(OPERATIONS["working_memory_add"], session_id=session, content="it is kept", priority="low")
+    listed = browser.get(f"/w/{name}/sessions")
+    assert f"session?session_id={quote(mind, safe='').replace('%20', '+')}" in listed.body.decode()
+    assert "too long for an address" in text_of(listed)
+    page = browser.get(f"/w/{name}/session?session_id={quote(mind, safe='')}")
+    assert "mind⟨202E⟩" in text_of(page)
+    assert b"<img" not in page.body
+    ask(sessions.close, session_id=mind)
+    found = browser.get(f"/w/{name}/search?query=kept&archived=true")
+    assert "it is kept" in text_of(found)
+    assert "it is kept" not in text_of(browser.get(f"/w/{name}/search?query=kept"))
+
+
+def test_settings_say_what_is_in_force_and_who_set_it_and_no_secret(
+    served: Running, browser: Browser, name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "<b>mine.yaml"
+    file.write_text("model: {api_base: 'http://me:hunter2hunter2@model.example/v1'}\n")
+    before = served.house.config
+    served.house.config = load(file, {"HOME": "/nonexistent", "DREAMD_DREAM__MODE": "propose"})
+    try:
+        page, replies = browser.get(f"/w/{name}/settings"), browser.get(f"/w/{name}/settings.json")
+    finally:
+        served.house.config = before
+    text = text_of(page)
+    yours = text[text.index("What you have set") : text.index("Everything")]
+    assert 'dream.mode "propose" "auto" DREAMD_DREAM__MODE auto: write; propose' in yours
+    assert "<b>mine.yaml" in yours
+    assert "limits.usd_per_day 5.0 the same default" in text
+    assert b"hunter2" not in page.body + replies.body
+    for recipe in replies.json["recipes"]["recipes"]:
+        assert " ".join(recipe["text"].split()) in text
+
+
+@pytest.mark.parametrize("deed", ["dream", "restore 7", "forget", "doctor"])
+def test_what_mends_a_problem_is_an_act_of_a_page(deed: str) -> None:
+    template = environment().from_string("{{ ui.problem({'root': '/w/a/', 'csrf': 'c'}, problem) }}")
+    made = template.render(problem=Problem("it is broken", "mend it", deed))
+    page, name = made.partition('action="/w/a/')[2].partition('"')[0].split("/")
+    act = PAGES[page].act(name)
+    assert act is not None
+    act.form.model_validate({"version": 7} if deed.startswith("restore") else {})
+    assert ('name="version" value="7"' in made) is deed.startswith("restore")
+
+
+def test_many_workspaces_are_shown_a_page_at_a_time_and_what_is_wrong_comes_first(tmp_path: Path) -> None:
+    house = OwnHouse()
+    with running(house, window=PageWindow(Logins(tmp_path / "logins.json", TOKEN))) as server:
+        browser = Browser(server)
+        browser.log_in()
+        assert "dreamd init DIR" in text_of(browser.get("/"))
+        for wrong in ("/?start=-1", "/?start=x", "/?more=1"):
+            assert browser.get(wrong).status == 422
+        names = [house.make(tmp_path / f"agent-{number:03}") for number in range(MOST_WORKSPACES + 5)]
+        open_workspace(house.roots[names[-1]]).state.chmod(0o755)
+        first, second = browser.get("/"), browser.get(f"/?start={MOST_WORKSPACES}")
+        shown = [[name for name in names if f"/w/{name}/now" in page.body.decode()] for page in (first, second)]
+        assert sorted(shown[0] + shown[1]) == sorted(names)
+        assert (len(shown[1]), names[-1] in shown[0]) == (5, True)
+        assert "is open to other users" in text_of(first)
+        assert len(browser.get("/fleet.json").json["status"]["workspaces"]) == len(names)
+        for path in ("/w/nobody-000000000000/now", "/w/nobody-000000000000/events"):
+            assert browser.get(path).status == 404
+
+
+def test_the_frame_says_what_waits(browser: Browser, full: Asking) -> None:
+    frame = text_of(browser.get(f"/w/{full.name}/frame?shown=now", HTMX))
+    waiting = full(dream_status).changes.waiting
+    assert f"Review {waiting}" in frame
+    assert all(page.title in frame for page in PAGES.values() if page.name in {"now", "memory", "search", "forget"})
