@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from daemon.api.operations.notes import Mood, NoteTaken, Superseded
     from daemon.api.operations.search import BootstrapReply, SearchHit, SearchReply, WhyReply
     from daemon.api.operations.versions import Difference, RestoredVersion, Versions
-    from daemon.api.provenance import Evidence, LineHistory, Removal, WrittenBy
-    from daemon.api.reasons import SearchSignals
-    from daemon.api.why_not import Answer
+    from daemon.explain.reasons import SearchSignals
+    from daemon.explain.why import Evidence, LineHistory, Removal, WrittenBy
+    from daemon.explain.why_not import Answer
     from daemon.workspace.database_facts import LastDream
     from daemon.workspace.status import Spending, Status
     from state.changes.change import Change, CurrentLine
@@ -268,7 +268,7 @@ def difference_text(reply: "Difference") -> str:
 
 def restored_text(done: "RestoredVersion") -> str:
     """Say which version it is now, and show what that changed."""
-    from daemon.api.operations.versions import unified_diff
+    from daemon.explain.dream import unified_diff
 
     dream = done.dream
     changed = unified_diff(dream.before, dream.after, "as it was", f"version {dream.number}")
@@ -286,7 +286,7 @@ def dream_text(reply: "Dreamt") -> str:
         return "the daemon dreams when it comes to it"
     dream = outcome.dream
     if outcome.mode == "dry":
-        from daemon.api.operations.versions import unified_diff
+        from daemon.explain.dream import unified_diff
 
         return "\n".join([unified_diff(dream.before, dream.after, "as it is", "after this dream"), _how(dream)])
     rows = [f"version {dream.number}, {len(dream.after):,} characters"]

@@ -253,8 +253,8 @@ def _show(waiting: Waiting, *, as_json: bool) -> None:
     if as_json:
         show_json({"proposals": list(waiting.proposals), "changes": list(waiting.changes)})
         return
-    from daemon.api.operations.versions import unified_diff
     from daemon.cli.review_view import rows_of
+    from daemon.explain.dream import unified_diff
 
     for dream in waiting.proposals:
         out(f"proposal {dream.id}, {dream.at:%Y-%m-%d %H:%M}, {dream.reason}, by {dream.author}", "bold")

@@ -171,7 +171,7 @@ def finds(store: Store, query: str) -> list[str]:
 
 def assert_sound(workspace: Workspace) -> None:
     """Everything works, and everything else is still there."""
-    from daemon.api.provenance import why
+    from daemon.explain.why import why
     from daemon.upkeep.examine import Level, check_stores
 
     document = parse(workspace.document.read_text(encoding="utf-8"))

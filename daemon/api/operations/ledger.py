@@ -7,7 +7,7 @@ from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.tables.dream_details import DreamDetails, DreamRun, described, details, run_of_version
+from daemon.explain.dream import DreamDetails, DreamRun, described, details, run_of_version
 from state.errors import UsageError
 from state.stores.database.tables import Act
 

@@ -10,10 +10,10 @@ from pydantic import AwareDatetime
 from daemon.api import search as searches
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.provenance import LineHistory, why
-from daemon.api.reasons import SearchSignals, signals_of
 from daemon.api.text import bootstrap_text, search_text, why_not_text, why_text
-from daemon.api.why_not import Answer, why_not
+from daemon.explain.reasons import SearchSignals, signals_of
+from daemon.explain.why import LineHistory, why
+from daemon.explain.why_not import Answer, why_not
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.read import left_behind
 from daemon.workspace.document import read_document

@@ -1,6 +1,5 @@
 """Operations on versions of MEMORY.md: history, diff, restore, and the decision on proposals."""
 
-import difflib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -10,6 +9,7 @@ from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import difference_text, restored_text, versions_text
 from daemon.dream.changes import approve, decline
 from daemon.dream.restore import restore
+from daemon.explain.dream import unified_diff
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Dream, decode_record
 from state.errors import NotFoundError, NothingToDoError, UsageError
@@ -31,14 +31,6 @@ def history(
     """Return the committed versions of MEMORY.md, the newest first."""
     with access.read() as store:
         return Versions(tuple(store.lineage.versions(limit)))
-
-
-def unified_diff(before: str, after: str, old: str, new: str) -> str:
-    """Return the difference of two texts of MEMORY.md, named `old` and `new`; empty if they are the same."""
-    rows = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""
-    )
-    return "\n".join(rows)
 
 
 @dataclass(frozen=True, slots=True)

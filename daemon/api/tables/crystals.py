@@ -9,8 +9,8 @@ from pydantic import AwareDatetime, BeforeValidator
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.tables.crystal_details import CrystalDetails, details
 from daemon.api.tables.cursor import MAX_CHARACTERS, place_in, written
+from daemon.explain.crystal import CrystalDetails, details
 from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Kind, Lifecycle, Origin

@@ -10,7 +10,8 @@ from daemon.api.operations.changes import ChangesDecided, ChangeToReview, Number
 from daemon.api.operations.changes import decide as decide_changes
 from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.versions import decide as decide_proposal
-from daemon.api.operations.versions import diff, proposals, unified_diff
+from daemon.api.operations.versions import diff, proposals
+from daemon.explain.dream import unified_diff
 from daemon.pages.acts import UNDO, undo_of
 from daemon.pages.forms import Start
 from daemon.pages.page import Act, Ask, Done, Page, Shown, Undo

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from daemon.api.operations.notes import supersede
 from daemon.api.operations.search import memory_search
-from daemon.api.tables.crystal_details import OtherValue
 from daemon.api.tables.crystals import crystal, crystals
+from daemon.explain.crystal import OtherValue
 from daemon.pages.forms import Cursor, Day, begin_of
 from daemon.pages.page import Act, Ask, Done, Page, Shown, Undo
 from state.crystals.crystal import Kind, Origin

@@ -11,11 +11,11 @@ import pytest
 
 from daemon.api.access import LocalAccess
 from daemon.api.operations.ledger import acts, dream_details, dreams
-from daemon.api.tables.dream_details import DreamDetails, Message
 from daemon.config.settings import Config, ModelSection, RetentionSection
 from daemon.dream.answers import messages_of, settle_answers
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
+from daemon.explain.dream import DreamDetails, Message
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace

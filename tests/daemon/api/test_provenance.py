@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.api.provenance import why
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
+from daemon.explain.why import why
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive
 from state.changes.change import Change

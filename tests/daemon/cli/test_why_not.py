@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from daemon.api.access import LocalAccess
 from daemon.api.operations.search import memory_why_not
-from daemon.api.why_not import MOST_REASONS, Absence, Answer, why_not
 from daemon.config.paths import global_root, registry_path
 from daemon.config.registry import add
 from daemon.config.settings import Config
+from daemon.explain.why_not import MOST_REASONS, Absence, Answer, why_not
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import Store, open_exclusive
 from state.changes.change import Change

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from daemon.api.provenance import why
 from daemon.api.search import recall
 from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
+from daemon.explain.why import why
 from daemon.sessions import promote, relation_add
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.provenance import why
 from daemon.config.settings import Config, ModelSection
 from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
+from daemon.explain.why import why
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import utc_now
 from state.dream import Reason

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from daemon.api.provenance import why
 from daemon.config.settings import Config, SecretsSection
 from daemon.dream.answers import without_secrets
 from daemon.dream.snapshot import snapshot
+from daemon.explain.why import why
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.workspace.adoption import init_workspace

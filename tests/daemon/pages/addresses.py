@@ -11,13 +11,26 @@ from tests.daemon.pages.parsed import Parsed
 
 # A table sorts by each column in each part of it: a few of these ways are enough.
 _MOST_SORTED = 6
+# Of the pages that are made of operations some of each kind: tables, curves, texts, forms.
+GENERIC = (
+    "gaps",
+    "skills",
+    "hormones",
+    "crystals",
+    "history",
+    "memory_bootstrap",
+    "memory_state",
+    "feel",
+    "working_memory_add",
+)
+EVERY = (*PAGES, *GENERIC)
 
 
 def followed(
-    browser: Browser, name: str, most: int = 10_000, pages: Collection[str] = PAGES
+    browser: Browser, name: str, most: int = 10_000, pages: Collection[str] = EVERY
 ) -> Iterator[tuple[str, Answer]]:
     """Each address with its page, every page's own one first; `most` of a page. Links are followed to these pages."""
-    waiting = deque(f"/w/{name}/{page}" for page in PAGES)
+    waiting = deque(f"/w/{name}/{page}" for page in EVERY)
     known, counts = set(waiting), Counter[tuple[str, bool]]()
     while waiting:
         address = waiting.popleft()

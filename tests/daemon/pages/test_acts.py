@@ -107,10 +107,11 @@ def bond(ask: Asking) -> set[str]:
     return {one for one in (TEA, COFFEE, SHORT, LONG) if one in ask.document}
 
 
-def change(browser: Browser, ask: Asking, action: str, line: str, **more: object) -> Answer:
+def change(browser: Browser, ask: Asking, action: str, line: str, **more: str) -> Answer:
     sections = browser.get(f"/w/{ask.name}/memory.json").json["lines"]["sections"]
     (id_,) = (one["id"] for section in sections for one in section["lines"] if one["text"] == line)
-    return act(browser, ask, "memory/change", action=action, line=id_, expected=line, **more)
+    fields = {"action": action, "line": id_, "expected": line, **more}
+    return browser.act(f"/w/{ask.name}/memory/change", fields, HTMX)
 
 
 @pytest.mark.parametrize(("page", "one"), ACTS, ids=[f"{page.name}-{one.name}" for page, one in ACTS])

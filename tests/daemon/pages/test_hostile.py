@@ -9,11 +9,12 @@ from urllib.parse import quote
 import pytest
 
 from daemon.http.logins import Logins
+from daemon.pages.generic import page_of
 from daemon.pages.views.table import PAGES
 from daemon.pages.window import PageWindow
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Answer, running
-from tests.daemon.pages.addresses import followed
+from tests.daemon.pages.addresses import EVERY, followed
 from tests.daemon.pages.browser import HTMX, Browser
 from tests.daemon.pages.looking import looking
 from tests.daemon.pages.parsed import Parsed, strangers
@@ -21,16 +22,14 @@ from tests.support.browser import assert_quiet, born
 from tests.support.hostile_texts import ALL, BY_NAME, HostileText
 from tests.support.hostile_workspace import copied, hostile_workspace
 
-# Of a first page; of one that shows a single thing, however long.
-_MOST_BYTES, _MOST_OF_ONE = 60_000, 80_000
-_ONE = {"line", "crystal", "session", "dream"}
-_LATER = re.compile("[?&](limit|cursor|start|whole|acts)=")
+# Of a page, even where every text is as long as it may be.
+_MOST_BYTES = 400_000
 _FEW = tuple(ALL[::40])
 # A page of a line takes as long as ten others.
 _MOST_OF_A_PAGE = 100
-_ONE_LINE, _CHANGES, _LISTS = {"line", "crystal"}, {"review", "search"}, {"memory", "crystals", "sessions", "dreams"}
+_ONE_LINE, _CHANGES, _LISTS = {"line", "crystal"}, {"review", "search"}, {"memory", "sessions", "dreams"}
 # Each shows every text; together they open every page.
-_PARTS = {"lines": _ONE_LINE | _LISTS, "changes": _CHANGES, "others": {*PAGES} - _ONE_LINE - _CHANGES}
+_PARTS = {"lines": _ONE_LINE | _LISTS, "changes": _CHANGES, "others": {*EVERY} - _ONE_LINE - _CHANGES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def is_json(answer: Answer) -> bool:
 @pytest.mark.parametrize(
     ("visit", "pages"),
     [
-        pytest.param(_FEW, PAGES, id="few"),
+        pytest.param(_FEW, EVERY, id="few"),
         *(pytest.param(ALL, pages, id=f"all-{name}", marks=pytest.mark.full) for name, pages in _PARTS.items()),
     ],
     indirect=["visit"],
@@ -85,10 +84,10 @@ def test_on_every_page_each_text_is_text_and_stands_somewhere(visit: Visit, page
         shown |= set(re.findall(r"mark-\d{4}", Parsed(html).text))
         name = address.partition("?")[0].rpartition("/")[2]
         opened.add(name if answer.status == 200 else "")
-        if len(answer.body) > (_MOST_OF_ONE if name in _ONE else _MOST_BYTES) and not _LATER.search(address):
+        if len(answer.body) > _MOST_BYTES:
             large[address] = len(answer.body)
     assert {one.mark for one in visit.texts} - shown == set()
-    assert set(pages) <= opened - {""} <= set(PAGES)
+    assert set(pages) <= opened - {""} <= set(EVERY)
     assert large == {}
 
 
@@ -106,7 +105,9 @@ def test_a_part_of_a_page_for_htmx_is_as_harmless(visit: Visit) -> None:
 @pytest.mark.full
 def test_a_field_of_an_address_may_hold_anything(visit: Visit) -> None:
     few = _FEW[:: 1 if len(visit.texts) > len(_FEW) else 4]
-    for name, page in PAGES.items():
+    for name in EVERY:
+        page = PAGES.get(name) or page_of(name)
+        assert page is not None
         for field in page.query.model_fields:
             for one in (*few, BY_NAME["large-one-word"]):
                 answer = visit.browser.get(f"/w/{visit.name}/{name}?{field}={quote(one.label, errors='replace')}")

@@ -285,9 +285,9 @@ def test_a_line_says_where_it_comes_from_beside_the_page_and_alone(browser: Brow
         assert "What it rests on" in text_of(page)
         assert text_of(page).count(TEA) >= 2
     assert b'id="said"' not in beside.body
-    page = browser.get(f"/w/{full.name}/memory").body.decode()
-    assert f'hx-get="/w/{full.name}/line?id={line}"' in page
-    assert f"mark={mark(PREFACE)}" not in page  # what no dream touches is edited in the file
+    html = browser.get(f"/w/{full.name}/memory").body.decode()
+    assert f'hx-get="/w/{full.name}/line?id={line}"' in html
+    assert f"mark={mark(PREFACE)}" not in html  # what no dream touches is edited in the file
 
 
 def test_a_session_of_any_name_can_be_opened(browser: Browser, name: str, ask: Asking) -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from daemon.api.access import LocalAccess
 from daemon.api.operations.operation import FieldsError
 from daemon.api.operations.table import OPERATIONS
-from daemon.api.tables.crystal_details import CrystalDetails
 from daemon.api.tables.crystals import CrystalRow, CrystalTable
 from daemon.config.settings import Config
+from daemon.explain.crystal import CrystalDetails
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store
 from daemon.workspace.vector_index import Embedding

@@ -1,13 +1,12 @@
-"""Dream details: all that is known of one dream, from the ledger, its version and the crystals."""
+"""Dream: all that is known of one, from the ledger, its version and the crystals."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import unified_diff as _unified
 from itertools import groupby
-from typing import TypeVar
 
-from daemon.api.operations.versions import unified_diff
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from graphs.ports import Answer
@@ -17,15 +16,11 @@ from state.dream import Dream, decode_record
 from state.errors import NotFoundError, StorageError
 from state.stores.database.tables import Run
 from state.stores.history.ledger import KeptCall
-from state.stores.history.lineage import Version
 from state.stores.history.steps import PaidStep
 from state.text.words import normalise
 from state.trust import Trust
 
-_COMMITTED, _SKIPPED = "committed", "skipped"
-_DREAM = "dream"  # as the cause of a version
 _HEADS = ("--- MEMORY.md", "+++ MEMORY.md", "@@")
-Listed = TypeVar("Listed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +56,10 @@ class Cited:
     """A crystal that an operation rests on; without a text when it is gone. `speaker` is empty when not known."""
 
     crystal: str
-    text: str
-    trust: str
-    speaker: str
-    at: datetime | None
+    text: str = ""
+    trust: str = ""
+    speaker: str = ""
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +133,9 @@ def described(store: Store, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
     paid = store.ledger.paid(run.id for run in every)
     described = []
     for run in every:
-        version = versions.get(run.version or 0)
-        model, spent = paid.get(run.id, ("", None))
+        version, (model, spent) = versions.get(run.version or 0), paid.get(run.id, ("", None))
+        cost, lasted = spent or version, (run.ended_at or run.started_at) - run.started_at
+        seconds = 0.0 if run.outcome == "skipped" else max(0.0, lasted.total_seconds())
         described.append(
             DreamRun(
                 id=run.id,
@@ -151,10 +147,10 @@ def described(store: Store, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
                 version=run.version,
                 times=run.times,
                 model=(version.model if version else "") or model,
-                calls=spent.calls if spent else version.calls if version else 0,
-                tokens=spent.tokens if spent else version.tokens if version else 0,
-                usd=spent.usd if spent else version.usd if version else 0.0,
-                seconds=_seconds(run, version),
+                calls=cost.calls if cost else 0,
+                tokens=cost.tokens if cost else 0,
+                usd=cost.usd if cost else 0.0,
+                seconds=(version.seconds if version else 0.0) or seconds,
                 added=version.added if version else 0,
                 revised=version.revised if version else 0,
                 evicted=version.evicted if version else 0,
@@ -163,14 +159,6 @@ def described(store: Store, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
             )
         )
     return tuple(described)
-
-
-def _seconds(run: Run, version: Version | None) -> float:
-    if version is not None and version.seconds:
-        return version.seconds
-    if run.ended_at is None or run.outcome == _SKIPPED:
-        return 0.0
-    return max(0.0, (run.ended_at - run.started_at).total_seconds())
 
 
 def run_of_version(store: Store, number: int) -> Run:
@@ -184,47 +172,38 @@ def run_of_version(store: Store, number: int) -> Run:
     try:
         return replace(store.ledger.run(version.dream or "?"), version=number)
     except NotFoundError:
-        return Run(
-            id=version.dream,
-            started_at=version.at,
-            ended_at=version.at,
-            reason=version.reason or version.cause,
-            outcome=_COMMITTED,
-            version=number,
-        )
+        at, reason = version.at, version.reason or version.cause
+        return Run(id=version.dream, started_at=at, ended_at=at, reason=reason, outcome="committed", version=number)
 
 
 def details(store: Store, run: Run, limit: int) -> DreamDetails:
     """Return all that is known of this run, at most `limit` of each list."""
     number = run.version if run.version is not None else store.lineage.version_of(run.id)
     record = _record(store, run.id, number)
-    more: dict[str, int] = {}
-
-    def first(name: str, every: Iterable[Listed]) -> tuple[Listed, ...]:
-        listed = tuple(every)
-        if len(listed) > limit:
-            more[name] = len(listed) - limit
-        return listed[:limit]
-
-    steps = tuple(store.steps.of(run.id, limit))
-    if (count := store.steps.count(run.id)) > len(steps):
-        more["steps"] = count - len(steps)
+    (shown,) = described(store, [replace(run, version=number)])
+    operations = record.operations if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
-    (described_run,) = described(store, [replace(run, version=number)])
+    changes = tuple(one.number for one in store.changes.of(run.id))
     calls = tuple(_call(one) for one in store.ledger.calls(run.id, limit))
-    if described_run.calls > len(calls):
-        more["calls"] = described_run.calls - len(calls)
+    left = {
+        "steps": store.steps.count(run.id) - limit,
+        "operations": len(operations) - limit,
+        "refusals": len(refused) - limit,
+        "calls": shown.calls - len(calls),
+        "changes": len(changes) - limit,
+    }
+    kept = number is not None and store.memory.has(number)
     return DreamDetails(
-        run=described_run,
-        steps=steps,
-        operations=_applied(store, record, first("operations", record.operations)) if record else (),
-        refusals=tuple(_refused(store, one) for one in first("refusals", refused)),
+        run=shown,
+        steps=tuple(store.steps.of(run.id, limit)),
+        operations=_applied(store, record, operations[:limit]) if record else (),
+        refusals=tuple(_refused(store, one) for one in refused[:limit]),
         diff=_diff(store, record, number) if record else "",
         calls=calls,
-        changes=first("changes", (one.number for one in store.changes.of(run.id))),
+        changes=changes[:limit],
         before=number - 1 if number is not None and store.memory.has(number - 1) else None,
-        itself=number if number is not None and store.memory.has(number) else None,
-        more=more,
+        itself=number if kept else None,
+        more={name: count for name, count in left.items() if count > 0},
     )
 
 
@@ -241,71 +220,61 @@ def _record(store: Store, dream: str, number: int | None) -> Dream | None:
 
 def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tuple[AppliedOperation, ...]:
     """Return the operations with the texts of their old lines and of the crystals that their lines rest on."""
-    every = tuple(operations)
-    evidence = {
+    rests = {
         (line.section, normalise(line.text)): change.evidence for change in record.changes for line in change.come
     }
-    evidence |= {
-        (one.operation.section, normalise(one.operation.text)): tuple(
-            dict.fromkeys(piece.crystal for piece in one.evidence if piece.crystal)
-        )
-        for one in record.staged
+    for staged in record.staged:
+        cited = dict.fromkeys(piece.crystal for piece in staged.evidence if piece.crystal)
+        rests[staged.operation.section, normalise(staged.operation.text)] = tuple(cited)
+    wanted = {crystal for crystals in rests.values() for crystal in crystals}
+    known = {
+        one.id: Cited(one.id, one.text, one.trust.value, one.speaker, one.created_at)
+        for one in store.crystals.get(wanted)
     }
-    rests = [evidence.get((one.section, normalise(one.text)), ()) for one in every]
-    known = _cited(store, {crystal for crystals in rests for crystal in crystals})
-    old = {line.id: line.text for line, _ in record.left}
-    clean = _clean(store, record)
+    left, clean = {line.id: line.text for line, _ in record.left}, _clean(store, record)
 
     def shown(text: str) -> str:
         return text if text in clean else redacted(store, text)
+
+    def old(line: str) -> str:  # one that left in this dream; in a proposal it has not left
+        life = None if line in left else store.lineage.life(line)
+        return left.get(line, life.text if life else "")
 
     return tuple(
         AppliedOperation(
             action=one.action.value,
             section=one.section.value,
-            old=tuple(shown(text) for line in one.lines if (text := _line(store, line, old))),
+            old=tuple(shown(text) for text in map(old, one.lines) if text),
             new=shown(one.text),
-            cites=tuple(known[crystal] for crystal in crystals),
+            cites=tuple(known.get(id_, Cited(id_)) for id_ in rests.get((one.section, normalise(one.text)), ())),
         )
-        for one, crystals in zip(every, rests, strict=True)
+        for one in operations
     )
 
 
-def _line(store: Store, line: str, old: Mapping[str, str]) -> str:
-    """Return the text of an old line, which left in this dream; in a proposal it has not left."""
-    if line in old:
-        return old[line]
-    life = store.lineage.life(line)
-    return life.text if life else ""
-
-
-def _cited(store: Store, ids: Iterable[str]) -> dict[str, Cited]:
-    """Return these crystals by id; those that are gone have no text."""
-    wanted = set(ids)
-    cited = {one: Cited(one, "", "", "", None) for one in wanted}
-    for crystal in store.crystals.get(wanted):
-        cited[crystal.id] = Cited(crystal.id, crystal.text, crystal.trust.value, crystal.speaker, crystal.created_at)
-    return cited
-
-
 def _refused(store: Store, refusal: Refusal) -> RefusedOperation:
-    operation = refusal.operation
-    plain = RefusedOperation(refusal.guard, refusal.scope, redacted(store, refusal.figures))
-    if operation is None:
+    plain, one = RefusedOperation(refusal.guard, refusal.scope, redacted(store, refusal.figures)), refusal.operation
+    if one is None:
         return plain
-    text = redacted(store, operation.text)
-    return replace(plain, action=operation.action.value, section=operation.section.value, text=text)
+    return replace(plain, action=one.action.value, section=one.section.value, text=redacted(store, one.text))
+
+
+def unified_diff(before: str, after: str, old: str, new: str) -> str:
+    """Return the difference of two texts of MEMORY.md as a unified diff, without a final line end."""
+    sides = (before.splitlines(), after.splitlines())
+    return "\n".join(_unified(*sides, f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""))
 
 
 def _diff(store: Store, record: Dream, number: int | None) -> str:
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
     new = "proposed" if number is None else f"version {number}"
-    rows = unified_diff(record.before, record.after, old, new).splitlines()
     clean = _clean(store, record)
+    rows = unified_diff(record.before, record.after, old, new).splitlines()
     # In runs of lines, since a key has several.
     runs = groupby(rows, lambda row: row.startswith(_HEADS) or row[1:].removeprefix("- ") in clean)
-    shown = [text if is_clean else redacted(store, text) for is_clean, run in runs if (text := "\n".join(run))]
-    return "\n".join(shown)
+    return "\n".join(
+        text if is_clean else redacted(store, text) for is_clean, run in runs if (text := "\n".join(run))
+    )
 
 
 def _clean(store: Store, record: Dream) -> frozenset[str]:
@@ -313,7 +282,7 @@ def _clean(store: Store, record: Dream) -> frozenset[str]:
 
     What the owner may have written is not among them. Redacting these once more would take most of the time.
     """
-    if record.cause != _DREAM:
+    if record.cause != "dream":
         return frozenset()
     lives = (store.lineage.life(line.id) for line, _ in record.left)
     gone = {life.text for life in lives if life is not None and life.trust is not Trust.OWNER}
@@ -322,21 +291,14 @@ def _clean(store: Store, record: Dream) -> frozenset[str]:
 
 
 def _call(kept: KeptCall) -> ModelCall:
-    return ModelCall(
-        kept.at, kept.model, kept.tokens, kept.usd, kept.usable, _messages(kept.request), _reply(kept.reply)
-    )
-
-
-def _messages(request: str) -> tuple[Message, ...]:
-    """Return the messages as they were kept; none if something else was put there."""
+    """Return the call; without texts if something else was put in their place."""
     try:
-        return tuple(Message(str(one["role"]), str(one["content"])) for one in json.loads(request or "[]"))
+        said = json.loads(kept.request or "[]")
+        request = tuple(Message(str(one["role"]), str(one["content"])) for one in said)
     except (ValueError, TypeError, KeyError, RecursionError):
-        return ()
-
-
-def _reply(reply: str) -> str:
+        request = ()
     try:
-        return decode(Answer, reply).text if reply else ""
+        reply = decode(Answer, kept.reply).text if kept.reply else ""
     except StorageError:
-        return ""
+        reply = ""
+    return ModelCall(kept.at, kept.model, kept.tokens, kept.usd, kept.usable, request, reply)

@@ -1,5 +1,6 @@
 """Reasons of a search: what each signal added to a result, what moved it, and what was said around it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,10 +10,7 @@ from state.search.ranking import WEIGHTS, Findings, Hit, contributions, fading, 
 from state.signals.hormones import Hormones
 from state.stores.crystals.neighbours import said_around
 
-NEIGHBOURS = 2
-NEIGHBOUR_CHARACTERS = 300
-# What is redacted may become shorter.
-_LOOKED_AT = 4 * NEIGHBOUR_CHARACTERS
+NEIGHBOURS, NEIGHBOUR_CHARACTERS = 2, 300
 # A factor that is nearer to 1 than this has moved nothing.
 _MOVED = 0.0005
 
@@ -68,42 +66,39 @@ def signals_of(store: Store, findings: Findings, now: datetime, until: datetime 
     keys = store.crystals.keys(hit.crystal.id for hit in findings.hits)
     return tuple(
         SearchSignals(
-            shares=_shares(hit),
+            shares=tuple(
+                Signal(name, value, WEIGHTS[name], share)
+                for name, value, share in (contributions(hit.signals) if hit.signals else ())
+            ),
             relevance=relevance(hit.signals) if hit.signals else 0.0,
             boosts=_boosts(hit, hormones, now),
             cosine=hit.signals.cosine if hit.signals and findings.usual is not None else None,
             usual=findings.usual,
-            neighbours=_neighbours(store, keys.get(hit.crystal.id), until),
+            neighbours=tuple(_neighbours(store, keys.get(hit.crystal.id), until)),
         )
         for hit in findings.hits
     )
 
 
-def _shares(hit: Hit) -> tuple[Signal, ...]:
-    shares = contributions(hit.signals) if hit.signals else ()
-    return tuple(Signal(name, value, WEIGHTS[name], share) for name, value, share in shares)
-
-
 def _boosts(hit: Hit, hormones: Hormones, now: datetime) -> tuple[Boost, ...]:
     match = relevance(hit.signals) if hit.signals else 0.0
-    factors = (
-        ("hormones", lift(hit.crystal, hormones, now)),
-        ("faded", fading(hit.crystal, now)),
-        ("duplicate", hit.match / match if match else 1.0),
-    )
-    return tuple(Boost(name, factor) for name, factor in factors if abs(factor - 1.0) >= _MOVED)
+    factors = {
+        "hormones": lift(hit.crystal, hormones, now),
+        "faded": fading(hit.crystal, now),
+        "duplicate": hit.match / match if match else 1.0,
+    }
+    return tuple(Boost(name, factor) for name, factor in factors.items() if abs(factor - 1.0) >= _MOVED)
 
 
-def _neighbours(store: Store, key: int | None, until: datetime | None) -> tuple[Neighbour, ...]:
+def _neighbours(store: Store, key: int | None, until: datetime | None) -> Iterator[Neighbour]:
     if key is None:  # it is searched beside the stored ones
-        return ()
+        return
     before, after = said_around(store.crystals.connection, key, NEIGHBOURS)
     crystals = store.crystals.by_keys([*before, *after])
-    found = []
     for place, other in [*enumerate(before, -len(before)), *enumerate(after, 1)]:
         crystal = crystals[other]
         if until is None or crystal.created_at < until:
-            text = redacted(store, crystal.text[:_LOOKED_AT])
+            # What is redacted may become shorter.
+            text = redacted(store, crystal.text[: 4 * NEIGHBOUR_CHARACTERS])
             shown = text if len(text) <= NEIGHBOUR_CHARACTERS else f"{text[: NEIGHBOUR_CHARACTERS - 1]}…"
-            found.append(Neighbour(place, crystal.id, shown, crystal.speaker))
-    return tuple(found)
+            yield Neighbour(place, crystal.id, shown, crystal.speaker)

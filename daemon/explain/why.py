@@ -1,4 +1,4 @@
-"""Provenance of a line of MEMORY.md: the dream and the operation that wrote it, and the crystals it rests on."""
+"""Why: where a line of MEMORY.md comes from: the dream and the operation that wrote it, the crystals it rests on."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -23,20 +23,20 @@ _GENERATIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A crystal that a line rests on. `sources` are file:lines@hash, or sessions; `parents` ids of other evidence.
+    """A crystal that a line rests on; one that was forgotten has no text. `parents` are ids of other evidence.
 
-    `heard`: its agent had read a page ("web") or a tool's answer ("tool") since its owner's last word.
-    A crystal that was forgotten has no text. `superseded_by` is the id of the crystal that holds now, which says
-    `holds_now` since `superseded_at`, as `found_by` found.
+    `sources` are file:lines@hash, or sessions. `heard`: its agent had read a page ("web") or a tool's answer ("tool")
+    since its owner's last word. `superseded_by` is the id of the crystal that holds now, which says `holds_now` since
+    `superseded_at`, as `found_by` found.
     """
 
     crystal: str
-    text: str
-    trust: str
-    origin: str
-    at: datetime | None
-    sources: tuple[str, ...]
-    parents: tuple[str, ...]
+    text: str = ""
+    trust: str = ""
+    origin: str = ""
+    at: datetime | None = None
+    sources: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()
     superseded_by: str = ""
     holds_now: str = ""
     superseded_at: datetime | None = None
@@ -50,12 +50,12 @@ class WrittenBy:
 
     version: int
     at: datetime
-    cause: str
-    reason: str
-    dream: str
-    model: str
-    prompts: tuple[str, ...]
-    operation: str
+    cause: str = ""
+    reason: str = ""
+    dream: str = ""
+    model: str = ""
+    prompts: tuple[str, ...] = ()
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class LineHistory:
     id: str
     section: str
     text: str
-    trust: str
-    writing: WrittenBy | None
-    evidence: tuple[Evidence, ...]
-    replaced: tuple[Replaced, ...]
-    ending: Removal | None
+    trust: str = "owner"
+    writing: WrittenBy | None = None
+    evidence: tuple[Evidence, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
+    ending: Removal | None = None
 
 
 def why(store: Store, what: str) -> tuple[LineHistory, ...]:
@@ -100,15 +100,19 @@ def why(store: Store, what: str) -> tuple[LineHistory, ...]:
     """
     life = store.lineage.life(what.strip().upper())
     lives = [life] if life else store.lineage.lives(what, MAX_LINES) if normalise(what) else []
-    histories = tuple(_history(store, life) for life in lives)
-    if not any(history.ending is None for history in histories):
-        histories = (*_by_hand(store, what), *histories)
+    histories = [_history(store, life) for life in lives]
+    if all(history.ending is not None for history in histories):
+        histories = [*_by_hand(store, what), *histories]
     if not histories:
         raise NotFoundError(f"no line of MEMORY.md has or had {what!r} in it", "give other words of it, or its id")
-    return histories[:MAX_LINES]
+    return tuple(histories[:MAX_LINES])
 
 
 def _history(store: Store, life: LineLife) -> LineHistory:
+    replaced = [
+        Replaced(one.id, redacted(store, one.text), one.fate, one.died_in or 0)
+        for one in store.lineage.ancestors(life.id)
+    ]
     return LineHistory(
         id=life.id,
         section=life.section.value,
@@ -116,36 +120,26 @@ def _history(store: Store, life: LineLife) -> LineHistory:
         trust=life.trust.value,
         writing=_written_by(store, life),
         evidence=_all_evidence(store, life.evidence),
-        replaced=tuple(
-            Replaced(one.id, redacted(store, one.text), one.fate, one.died_in or 0)
-            for one in store.lineage.ancestors(life.id)
-        ),
+        replaced=tuple(replaced),
         ending=_removal(store, life),
     )
 
 
-def _by_hand(store: Store, what: str) -> tuple[LineHistory, ...]:
-    """Return the lines of the file that no dream has read yet."""
+def _by_hand(store: Store, what: str) -> Iterable[LineHistory]:
+    """Yield the lines of the file that no dream has read yet."""
     text, _ = read_document(store)
-    known = {normalise(line.text) for line in store.lineage.current_lines()}
-    wanted = normalise(what)
-    found = [
-        (part.name.value if part.name else "", block.text)
-        for part in parse(text).parts
-        for block in part.lines
-        if wanted and wanted in block.key and block.key not in known
-    ]
-    return tuple(
-        LineHistory("", section, redacted(store, line), "owner", None, (), (), None) for section, line in found
-    )
+    known, wanted = {normalise(line.text) for line in store.lineage.current_lines()}, normalise(what)
+    for part in parse(text).parts:
+        for block in part.lines:
+            if wanted and wanted in block.key and block.key not in known:
+                yield LineHistory("", part.name.value if part.name else "", redacted(store, block.text))
 
 
 def _written_by(store: Store, life: LineLife) -> WrittenBy:
     try:
         record = store.memory.version(life.born_in)
-    except NotFoundError:
-        # Its lines are known even where its text is not: an older dreamd kept versions as files, which may be gone.
-        return WrittenBy(life.born_in, life.born_at, "", "", "", "", (), "")
+    except NotFoundError:  # its lines are known even where its text is not any more
+        return WrittenBy(life.born_in, life.born_at)
     return WrittenBy(
         version=record.number,
         at=record.at,
@@ -159,11 +153,10 @@ def _written_by(store: Store, life: LineLife) -> WrittenBy:
 
 
 def _operation(record: Dream, life: LineLife) -> str:
-    for operation in record.operations:
-        if operation.section is life.section and normalise(operation.text) == normalise(life.text):
-            on = f" of {', '.join(operation.lines)}" if operation.lines else ""
-            citing = f", citing {', '.join(operation.cites)}" if operation.cites else ""
-            return f"{operation.action.value}{on}{citing}"
+    for one in record.operations:
+        if one.section is life.section and normalise(one.text) == normalise(life.text):
+            on = f" of {', '.join(one.lines)}" if one.lines else ""
+            return f"{one.action.value}{on}" + (f", citing {', '.join(one.cites)}" if one.cites else "")
     if life.section is SectionName.POINTERS and record.cause == "dream":
         return "pointer to a line that left"
     return "restore" if record.cause == "restore" else "by hand"
@@ -190,35 +183,29 @@ def _all_evidence(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
     wanted = list(dict.fromkeys(ids))
     for _ in range(_GENERATIONS):
         known = {crystal.id: crystal for crystal in store.crystals.get(wanted)}
-        for id_ in wanted:
-            crystal = known.get(id_)
-            evidence[id_] = _evidence(store, crystal) if crystal else Evidence(id_, "", "", "", None, (), ())
+        evidence |= {id_: _evidence(store, known[id_]) if id_ in known else Evidence(id_) for id_ in wanted}
         wanted = [parent for crystal in known.values() for parent in crystal.parents if parent not in evidence]
-        if not wanted:
-            break
     return tuple(evidence.values())
 
 
 def _evidence(store: Store, crystal: Crystal) -> Evidence:
-    places = [
-        str(one.source) if one.source else f"session {one.session}"
+    places = (
+        str(one.source) if one.source else f"session {one.session}" if one.session else ""
         for one in store.crystals.sources(crystal.id)
-        if one.source or one.session
-    ]
+    )
     evidence = Evidence(
         crystal=crystal.id,
         text=crystal.text,
         trust=crystal.trust.value,
         origin=crystal.origin.value,
         at=crystal.created_at,
-        sources=tuple(dict.fromkeys(places)),
+        sources=tuple(dict.fromkeys(filter(None, places))),
         parents=crystal.parents,
         heard=crystal.heard,
     )
     key = store.crystals.keys([crystal.id])[crystal.id]
     known = Supersessions(store.crystals).among([key])
-    current = known.current.get(key)
-    if current is None:
+    if (current := known.current.get(key)) is None:
         return evidence
     newer = store.crystals.by_keys([current])[current]
     last = [pair for pair in known.pairs if pair.newer == current][-1]

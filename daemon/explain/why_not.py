@@ -1,0 +1,389 @@
+"""Why not: the reason why a thing was not in what an agent was last given, and what to do about it.
+
+The receipt says how much of which version was given; what is asked for is looked for wherever a thing can be: in what
+was given, in MEMORY.md, among notes, changes, lines that left, crystals, in the global workspace and in others.
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+
+from daemon.config.paths import global_root, registry_path
+from daemon.config.registry import known
+from daemon.explain.why import LineHistory, Removal, why
+from daemon.workspace.adoption import open_workspace
+from daemon.workspace.document import document_of, lines_with, read_document, without_lines
+from daemon.workspace.redaction import shown_of
+from daemon.workspace.session_start import global_memory, is_global, session
+from daemon.workspace.stores import Store, utc_now
+from state.agents import Reader
+from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
+from state.document.document import SectionName, parse
+from state.document.operations import Why
+from state.dream import Decision
+from state.errors import DreamdError, NotFoundError, StorageError
+from state.reading import left_out
+from state.stores.crystals.listing import Chosen, CrystalList, ListedCrystal
+from state.stores.crystals.supersessions import Supersessions
+from state.stores.database.connection import open_unmigrated
+from state.stores.database.tombstones import tombstones_in
+from state.stores.disk.workspace import Workspace
+from state.stores.history.bootstraps import BootstrapReceipt, receipts
+from state.stores.history.changes import Changes
+from state.stores.history.notes import notes_of
+from state.text.words import normalise
+
+MOST_REASONS = 5
+_SHOWN_CHARACTERS = 300
+# Of so many crystals that hold the words, those are meant that hold them as they were asked for; refusals are looked
+# for in the records of so many versions; so many other workspaces are looked at, and so much of each document.
+_CRYSTALS, _RECORDS, _WORKSPACES, _LOOKED_AT = 50, 3, 20, 100_000
+# What dreamd does to a memory; in the global workspace such a command needs the option.
+_COMMAND = re.compile("'(dreamd (?:dream|review|restore|supersede|forget|note)(?![^']*--global)[^']*)'")
+_LEAST_WINDOW = 32_000
+_SEARCH = "memory_search finds it"
+
+
+class Absence(StrEnum):
+    """Why a thing was not given; or that it was."""
+
+    GIVEN = "given"
+    CUT = "cut"
+    NOTE_WAITS = "note waits"
+    LATER = "later"
+    APPROVAL = "waits for approval"
+    SUPERSEDED = "superseded"
+    CHANGED = "changed"
+    EVICTED = "evicted"
+    REFUSED = "refused"
+    DELETED = "deleted"
+    EVERYWHERE = "global"
+    UNCERTAIN = "not kept"
+    CRYSTAL = "crystal"
+    FORGOTTEN = "forgotten"
+    ELSEWHERE = "another workspace"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that is meant: why it was not given, in words, and what to do; `text` is empty for a forgotten one.
+
+    `line` is where it stands in MEMORY.md; None where it does not.
+    """
+
+    code: Absence
+    what: str
+    advice: str = ""
+    text: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The reasons, at most five, what was given first; `more`: so many others. `receipt`: None if nobody read it."""
+
+    reasons: tuple[Reason, ...]
+    more: int
+    receipt: BootstrapReceipt | None
+
+
+def why_not(store: Store, text: str, session: str = "") -> Answer:
+    """Say why this text (or the line of this id) was not in what an agent was given last, or in this session.
+
+    Raise NotFoundError if no bootstrap of this session is known.
+    """
+    receipt = next((one for one in receipts(store.workspace) if session in ("", one.session)), None)
+    if receipt is None and session:
+        raise NotFoundError("no bootstrap of this session is known", "leave it out, and the last one is meant")
+    if store.crystals.forgotten.holds(text):
+        advice = "'dreamd forget --lift' with the words lets it be learnt again"
+        found = [Reason(Absence.FORGOTTEN, "it was forgotten for good", advice)]
+    else:
+        life = store.lineage.life(text.strip().upper())
+        wanted = normalise(life.text if life else text)
+        asked = _Asked(store, wanted, text.strip(), receipt)
+        order = list(Absence)
+        found = sorted(asked.reasons(), key=lambda one: order.index(one.code))
+    if is_global(store.workspace, os.environ):
+        found = [replace(one, advice=_COMMAND.sub(r"'\1 --global'", one.advice)) for one in found]
+    return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt)
+
+
+class _Asked:
+    """What is asked for, folded and as it was written, and of which bootstrap."""
+
+    def __init__(self, store: Store, wanted: str, text: str, receipt: BootstrapReceipt | None) -> None:
+        self.store, self.wanted, self.text, self.receipt = store, wanted, text, receipt
+        self.shown, self.when = shown_of(store), f"{receipt.at:%Y-%m-%d %H:%M} UTC" if receipt else "never"
+        self.then: str | None = None  # MEMORY.md as the agent read it
+
+    def reasons(self) -> Iterator[Reason]:
+        """Yield a reason for each thing that is meant; one at least."""
+        if not self.wanted:
+            yield self._unheard()
+            return
+        standing, notes, changes = list(self._standing()), list(self._notes()), list(self._changes())
+        gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._gone())
+        found = [*standing, *notes, *changes, *gone, *self._everywhere()]
+        if not standing and not notes:
+            crystals = list(self._crystals())
+            found += crystals
+            if crystals and not changes and not gone:
+                found += self._refused()
+        yield from found or (self._unheard(),)
+
+    def _reason(self, code: Absence, what: str, advice: str, text: str, line: int | None = None) -> Reason:
+        return Reason(code, what, advice, self._short(text), line)
+
+    def _short(self, text: str) -> str:
+        return self.shown(text[: 4 * _SHOWN_CHARACTERS])[:_SHOWN_CHARACTERS]
+
+    def _standing(self) -> Iterator[Reason]:
+        """Yield what is in MEMORY.md now, or was in it then."""
+        now_text, _ = read_document(self.store)
+        now, receipt = dict(lines_with(now_text, self.wanted)), self.receipt
+        if receipt is None:
+            for text, at in now.items():
+                what = f"no agent has read this memory yet; it stands in line {at} of MEMORY.md"
+                yield self._reason(Absence.LATER, what, "'dreamd init' shows how to connect one", text, at)
+            return
+        then = self.then = document_of(self.store, receipt, now_text, without_lines(now_text, now))
+        if then is None:
+            yield from self._uncertain(receipt, now)
+            return
+        redaction, omitted = self.store.config.secrets.redaction, left_out(then)
+        last = then.count("\n") + 1
+        if receipt.truncated:
+            last = rows_given(redaction.of(then[: 4 * BUDGETS[0][1]]), receipt.cut, receipt.budget)
+        for text, at in lines_with(then, self.wanted):
+            left = "" if text in now else ", which has left since"
+            stood = f"it stood in line {at} of MEMORY.md{left}"
+            if at - 1 in omitted:
+                what = f"{stood}, and what dreamd only counts is given to no agent"
+                yield self._reason(Absence.CUT, what, _SEARCH, text, at)
+            elif at <= last:
+                what = f"it was given at {self.when}: line {at} of MEMORY.md{left}"
+                yield self._reason(Absence.GIVEN, what, "", text, at)
+            else:
+                what = f"{stood}, and the first {last} had room {_within(receipt)}"
+                yield self._reason(Absence.CUT, what, self._more_room(receipt), text, at)
+        for text, at in now.items():
+            if text not in then:
+                what = f"it stands in line {at} of MEMORY.md since after {self.when}, when the agent read it"
+                yield self._reason(Absence.LATER, what, f"the next session start gives it; {_SEARCH} now", text, at)
+
+    def _uncertain(self, receipt: BootstrapReceipt, now: dict[str, int]) -> Iterator[Reason]:
+        """Yield what is or was in MEMORY.md if its text of then is not kept."""
+        stood: dict[str, int] = {}
+        with suppress(NotFoundError, StorageError):  # the record is gone
+            if receipt.version:
+                stood = dict(lines_with(self.store.memory.text(receipt.version), self.wanted))
+        kept = f"what MEMORY.md said when the agent read it ({self.when}) is not kept, so"
+        kept = f"{kept} whether it was given is unknown"
+        for text, at in now.items():
+            what = f"it stands in line {at} of MEMORY.md now; {kept}"
+            yield self._reason(Absence.UNCERTAIN, what, f"the next session start reads it; {_SEARCH}", text, at)
+        for text, at in stood.items():
+            if text not in now:
+                what = f"version {receipt.version} has it in line {at}, and MEMORY.md no longer; {kept}"
+                yield self._reason(Absence.UNCERTAIN, what, "write it again to have it back", text)
+
+    def _more_room(self, receipt: BootstrapReceipt) -> str:
+        """Say what to set so that more of MEMORY.md is given, or so that dreams write no more than that."""
+        if receipt.budget >= budget_for(self.store.config.dream.context_window):
+            return f"move the line up, or give the agent a larger --context-window; {_SEARCH}"
+        least = next((size for size, characters in BUDGETS if characters <= receipt.budget), _LEAST_WINDOW)
+        return (
+            f"set dream.context_window to {least if receipt.budget > LEAST_BUDGET else _LEAST_WINDOW}, and dreams "
+            f"write no more than this agent reads; or give it a larger --context-window; {_SEARCH}"
+        )
+
+    def _notes(self) -> Iterator[Reason]:
+        """Yield what waits as a note."""
+        notes = sorted(enumerate(self.store.notes.newest().notes), key=lambda one: (one[1].at, one[0]))
+        one = self.receipt
+        before = [note for _, note in reversed(notes) if one is not None and note.at <= one.at]
+        for _, note in notes:
+            if self.wanted not in normalise(note.text) or not self.shown(note.text):
+                continue
+            said = f"a note of {note.at:%Y-%m-%d %H:%M} UTC that no dream has folded in"
+            if one is None or note.at > one.at:
+                when = f"of after the agent read ({self.when})" if one else "and no agent has read this memory yet"
+                advice = f"the next session start gives it; {_SEARCH} now"
+                yield self._reason(Absence.LATER, f"it is {said}, {when}", advice, note.text)
+            elif before.index(note) < one.notes + one.cut.forgotten:
+                yield self._reason(Absence.GIVEN, f"it was given at {self.when}, as {said}", "", note.text)
+            else:
+                by = f" (its hook takes {one.most:,} characters)" if one.cut.host_notes else ""
+                what = f"it is {said}, older than the {one.notes} for which there was room{by}"
+                yield self._reason(Absence.NOTE_WAITS, what, f"run 'dreamd dream'; {_SEARCH}", note.text)
+
+    def _changes(self) -> Iterator[Reason]:
+        """Yield what waits for the owner."""
+        for one in self.store.changes.open():
+            operation = one.change.operation
+            if one.decision is Decision.WAITING and self.wanted in normalise(operation.text):
+                what = f"it is change {one.number}, which waits for the owner since {one.at:%Y-%m-%d}"
+                yield self._reason(Absence.APPROVAL, what, "'dreamd review' shows and decides it", operation.text)
+
+    def _gone(self) -> Iterator[Reason]:
+        """Yield the lines that left before the agent read."""
+        version = self.receipt.version if self.receipt else self.store.lineage.last_version()
+        with suppress(NotFoundError):
+            for one in why(self.store, self.wanted):
+                if one.ending is not None and one.ending.version <= version:
+                    yield self._left(one, one.ending)
+                elif one.writing is not None and one.writing.version <= version and not self._stood(one.text):
+                    ending = one.ending
+                    now = f"; it says now: {self._short(ending.successor)}" if ending and ending.successor else ""
+                    what = f"it had left MEMORY.md by hand when the agent read it ({self.when}){now}"
+                    code = Absence.CHANGED if now else Absence.DELETED
+                    yield self._reason(code, what, "write it again to have it back", one.text)
+
+    def _stood(self, text: str) -> bool:
+        """Tell whether this line was in MEMORY.md when the agent read it, as far as that is known."""
+        if self.then is None:
+            return True
+        then = parse(self.store.config.secrets.redaction.of(self.then))
+        return normalise(text) in {block.key for part in then.parts for block in part.lines}
+
+    def _left(self, line: LineHistory, ending: Removal) -> Reason:
+        left = f"its line left MEMORY.md in version {ending.version}"
+        if ending.fate == Why.EVICTED:
+            advice = f"search for `{ending.keywords}`" if ending.keywords else _SEARCH
+            what = f"{left}: there was no room, and a pointer leads to it"
+            return self._reason(Absence.EVICTED, what, advice, line.text)
+        if ending.fate == Why.DELETED:
+            what = f"{left}: its owner took it out"
+            return self._reason(Absence.DELETED, what, "write it again to have it back", line.text)
+        now = f"; it says now: {self._short(ending.successor)}" if ending.successor else ""
+        advice = f"'dreamd restore {ending.version - 1}' goes back"
+        return self._reason(Absence.CHANGED, f"{left}: {ending.fate}{now}", advice, line.text)
+
+    def _crystals(self) -> Iterator[Reason]:
+        """Yield what is kept and is not in MEMORY.md."""
+        crystals = self.store.crystals
+        rows = CrystalList(crystals.connection).part(Chosen(words=self.text), _CRYSTALS, utc_now())
+        meant = [row for row in rows if self.wanted in normalise(row.text)] or rows
+        current = Supersessions(crystals).among([key for row in meant for key in row.keys]).current
+        for row in meant:
+            newer = next((current[key] for key in row.keys if key in current), None)
+            if not self._short(row.text):
+                continue
+            if newer is None:
+                yield self._reason(Absence.CRYSTAL, *self._kept(row), row.text)
+            else:
+                holds = crystals.by_keys([newer]).get(newer)
+                what = f"another value holds now{f': {self._short(holds.text)}' if holds else ''}"
+                yield self._reason(Absence.SUPERSEDED, what, "both hold? 'dreamd supersede --undo' says so", row.text)
+
+    def _kept(self, row: ListedCrystal) -> tuple[str, str]:
+        """Say what became of a crystal, and what to do."""
+        if row.dreamt_in is not None:
+            taken = f"the dream of version {row.dreamt_in}" if row.dreamt_in else "a dream"
+            what = f"it is a crystal that {taken} took in, and MEMORY.md does not say it in these words"
+            return what, f"{_SEARCH}; 'dreamd note' with a higher importance says it again"
+        before, waiting = self.store.crystals.place_among_undreamt(row.place.key)
+        what = f"it is a crystal, and no dream has chosen it yet: {before + 1} of {waiting} by importance"
+        return what, f"run 'dreamd dream'; {_SEARCH}"
+
+    def _refused(self) -> Iterator[Reason]:
+        """Yield what the guards refused, in the latest versions that have refusals."""
+        for version in islice(self.store.ledger.versions_with_refusals(), _RECORDS):
+            with suppress(NotFoundError, StorageError):
+                for one in self.store.memory.version(version).refused:
+                    if one.operation is not None and self.wanted in normalise(one.operation.text):
+                        what = f"the guards refused it in version {version}: {one.guard}: {self.shown(one.figures)}"
+                        advice = "write the line by hand, or note it with its ground"
+                        yield self._reason(Absence.REFUSED, what, advice, one.operation.text)
+
+    def _everywhere(self) -> Iterator[Reason]:
+        """Yield what the global workspace says; from within it, nothing."""
+        if is_global(self.store.workspace, os.environ):
+            return
+        with suppress(DreamdError, OSError):  # a bootstrap says why it cannot be read
+            memory, own = global_memory(os.environ)
+            if own is not None:
+                with suppress(DreamdError, OSError, sqlite3.Error):
+                    yield from self._waiting_everywhere(own)
+            lines = [
+                (part.name, block.raw)
+                for part in parse(memory[:_LOOKED_AT]).parts
+                for block in part.lines
+                if self.wanted in block.key
+            ]
+            given = self._given_everywhere() if lines else ""
+            for section, raw in lines:
+                where = f"it stands in the global workspace, in {section.value if section else 'no section'}"
+                if section not in (SectionName.BOND, SectionName.PHENOTYPE):
+                    what = f"{where}, and of that one only The Bond and The Phenotype are read everywhere"
+                    advice = "move the line there, or note it in this project as well"
+                    yield self._reason(Absence.EVERYWHERE, what, advice, raw)
+                elif raw.strip("\n") in given:
+                    yield self._reason(Absence.GIVEN, f"it is given in every project: {where}", "", raw)
+                else:
+                    what = f"{where}, whose share of the bootstrap is a third at most"
+                    advice = "shorten that memory, and run 'dreamd dream --global'"
+                    yield self._reason(Absence.EVERYWHERE, what, advice, raw)
+
+    def _waiting_everywhere(self, own: Workspace) -> Iterator[Reason]:
+        """Yield the notes and changes that wait in the global workspace, but for what was forgotten there."""
+        with notes_of(own) as pending:
+            notes = [note for note in pending.newest().notes if self.wanted in normalise(note.text)]
+        without = tombstones_in(own.database).without if notes else str
+        for note in notes:
+            if without(note.text) == note.text and self.shown(note.text):
+                waits = f"it is a note of {note.at:%Y-%m-%d %H:%M} UTC that waits in the global workspace"
+                what = f"{waits}, and only what a dream has folded in there is read everywhere"
+                yield self._reason(Absence.NOTE_WAITS, what, "run 'dreamd dream --global'", note.text)
+        if own.database.exists():
+            with open_unmigrated(own.database) as connection:
+                changes = Changes(connection).open()
+            for one in changes:
+                text = one.change.operation.text
+                if one.decision is Decision.WAITING and self.wanted in normalise(text):
+                    since = f"it waits for the owner since {one.at:%Y-%m-%d}"
+                    what = f"it is change {one.number} of the global workspace; {since}"
+                    yield self._reason(Absence.APPROVAL, what, "'dreamd review --global' shows and decides it", text)
+
+    def _given_everywhere(self) -> str:
+        """Return what an agent like the last one is given of the global workspace now."""
+        one, config = self.receipt, self.store.config
+        limits = Reader(characters=one.budget) if one is not None else None
+        asked = (self.store.workspace, config.dream.context_window, limits, config.secrets.redaction, utc_now())
+        return session(*asked).ready.everywhere
+
+    def _unheard(self) -> Reason:
+        """Explain what is in no store of this workspace."""
+        other = _holding(self.wanted, self.store.workspace, os.environ) if self.wanted else None
+        if other is None:
+            advice = "'dreamd note' says it; or ask with other words of it"
+            return Reason(Absence.UNKNOWN, "nothing here says so", advice)
+        what = f"it stands in the memory of {other} alone"
+        return Reason(Absence.ELSEWHERE, what, "say it here as well, or everywhere: 'dreamd note --global'")
+
+
+def _within(receipt: BootstrapReceipt) -> str:
+    beside = " with what is true everywhere" if receipt.cut.everywhere or receipt.cut.same else ""
+    by = f"; its hook takes {receipt.most:,} altogether" if receipt.cut.host else ""
+    return f"in {receipt.budget:,} characters{beside}{by}"
+
+
+def _holding(wanted: str, workspace: Workspace, environment: Mapping[str, str]) -> Path | None:
+    """Return the first other workspace of this user whose MEMORY.md holds this; None if none of twenty does."""
+    with suppress(DreamdError, OSError):
+        others = (root for root in known(registry_path(environment)) if root != workspace.root)
+        for root in islice(others, _WORKSPACES):
+            with suppress(DreamdError, OSError):
+                own = open_workspace(root, environment)
+                content = (own.disk().read_optional(own.document) or b"")[:_LOOKED_AT]
+                if root != global_root(environment) and wanted in normalise(content.decode(errors="replace")):
+                    return root
+    return None
