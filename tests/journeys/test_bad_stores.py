@@ -271,15 +271,6 @@ def test_without_a_place_for_the_model_the_search_is_by_words_and_says_so(
     assert PENDING in (here / "MEMORY.md").read_text()
 
 
-def test_a_cache_folder_that_is_not_absolute_is_ignored(
-    dreamd: Caller, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
-    assert dreamd("search", "tea", "-w", here).status == 0
-    assert not (tmp_path / "cache").exists()
-
-
 def test_without_a_home_everything_works(dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOME")
     monkeypatch.delenv("XDG_CONFIG_HOME")

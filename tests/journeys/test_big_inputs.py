@@ -14,7 +14,6 @@ from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
 from state.stores.disk.workspace import Workspace
 from tests.support.long_variants import variants
-from tests.support.running import Caller
 
 # Of the larger one, at most so much more than of the smaller one: one piece of the reading is 16 MiB.
 MOST_GROWTH = 1.25
@@ -57,39 +56,6 @@ def test_a_line_without_an_end_is_named_and_what_follows_it_is_read(tmp_path: Pa
     (problem,) = [problem for reading in found for problem in reading.problems]
     assert problem.line == 1
     assert "longer than" in problem.what
-
-
-@pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder"])
-@pytest.mark.timeout(120)
-def test_what_is_no_file_is_named_and_never_waited_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
-) -> None:
-    import socket
-
-    workspace, dreamd = init_workspace(tmp_path / "w"), Caller(capsys)
-    (workspace.root / "transcripts").mkdir()
-    for path in (workspace.root / "transcripts" / "talk.md", workspace.scratch):
-        if kind == "fifo":
-            os.mkfifo(path)
-        elif kind == "socket":
-            with socket.socket(socket.AF_UNIX) as one:
-                here = Path.cwd()
-                os.chdir(path.parent)  # its path may be too long for the kernel
-                one.bind(path.name)
-                os.chdir(here)
-        elif kind == "device":
-            path.symlink_to("/dev/zero")
-        else:
-            path.mkdir()
-        ended = dreamd("ingest", "-w", workspace.root, path)
-        assert ended.status != 0 or kind == "folder"
-        if path != workspace.scratch:
-            continue
-        assert dreamd("note", "-w", workspace.root, "x").status == 0
-        for words in (("dream", workspace.root), ("bootstrap", workspace.root)):
-            ended = dreamd(*words)
-            assert ended.status == 1
-            assert str(workspace.scratch) in ended.err
 
 
 def test_a_file_that_shrinks_or_grows_while_it_is_read_ends(tmp_path: Path) -> None:

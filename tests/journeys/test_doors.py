@@ -14,14 +14,8 @@ from daemon.ingest.agent_hooks import link
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_exclusive
 from state.stores.disk.workspace import Workspace
-from tests.support.copies import place_of
 from tests.support.running import Caller
 from tests.support.serving import Home, at_home
-
-OUTSIDE = "The zebra of the other house sleeps in room 7731"
-FOLDERS = (".dreamd/history", ".dreamd/checkpoints", ".dreamd/index", "memory")
-FILES = ("MEMORY.md", "memory/scratch.md", ".dreamd/state.db", ".dreamd/lock", ".dreamd/fence", "GENOME.md")
-TOLERATED = ("memory/economics.json", "transcripts", "transcripts/talk.md", "MEMORY.md.seed-backup")
 
 
 @pytest.fixture
@@ -37,65 +31,9 @@ def home() -> Iterator[Home]:
         yield one
 
 
-def led_out(workspace: Workspace, name: str) -> Path:
-    """This name is a link that leads out of the workspace now; where to."""
-    path, away = place_of(workspace, name), workspace.root.parent / "away"
-    target = away / "target"
-    if path.exists():
-        path.rename(target)
-    elif name in FOLDERS or name == "transcripts":
-        target.mkdir()
-        (target / "talk.md").write_text(f"{OUTSIDE}\n", encoding="utf-8")
-    elif name == ".dreamd/state.db":
-        target.touch()
-    else:
-        target.write_text(f"- {OUTSIDE}\n", encoding="utf-8")
-    path.parent.mkdir(exist_ok=True)
-    path.symlink_to(target)
-    return away
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def remembered(workspace: Workspace) -> str:
     with open_exclusive(workspace, Config(), "a test") as store:
         return " ".join(crystal.text for crystal in store.crystals.by_keys(range(999)).values())
-
-
-@pytest.mark.parametrize("name", [*FOLDERS, *FILES])
-def test_a_link_that_leads_out_is_not_followed_and_is_named(dreamd: Caller, here: Workspace, name: str) -> None:
-    dreamd("note", "-w", here.root, "Ada repaired the kettle of house 4")
-    away = led_out(here, name)
-    before = contents(away)
-    ended = dreamd("dream", here.root)
-    assert ended.status == 1
-    assert str(place_of(here, name)) in ended.err
-    assert "replace the link by the file itself" in ended.err or "replace it by the file itself" in ended.err
-    for words in (
-        ("note", "-w", here.root, "Ada has a kettle"),
-        ("bootstrap", here.root),
-        ("search", "-w", here.root, "a"),
-    ):
-        assert OUTSIDE not in dreamd(*words).out
-    assert contents(away) == before
-
-
-@pytest.mark.parametrize("name", TOLERATED)
-def test_what_a_dream_can_do_without_is_not_read_behind_a_link_that_leads_out(
-    dreamd: Caller, here: Workspace, name: str
-) -> None:
-    away = led_out(here, name)
-    before = contents(away)
-    dreamd("note", "-w", here.root, "Ada repaired the kettle of house 4")
-    ended = dreamd("dream", here.root)
-    assert ended.status == 0, ended.err
-    if name != "MEMORY.md.seed-backup":
-        assert str(here.root / name) in ended.err
-    assert OUTSIDE not in here.document.read_text(encoding="utf-8")
-    assert "zebra" not in remembered(here)
-    assert contents(away) == before
 
 
 def test_a_link_that_a_hook_made_is_followed_and_so_is_one_to_what_was_ingested(

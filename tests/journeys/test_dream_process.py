@@ -103,12 +103,17 @@ def test_each_dream_with_a_model_has_a_process_that_ends_with_it(home: Home) -> 
             assert len(processes(daemon)) == number
             until(lambda: not any(map(is_there, processes(daemon))))
         assert daemon.events("dream_process_died") == []
-        home.configure(model={"name": ""})  # without a model there is none
-        daemon.send(signal.SIGHUP)
-        daemon.until(lambda: daemon.events("config_reloaded"))
-        noted(workspace, repairs(3, " and shed"))
+        daemon.terminated()
+
+
+@pytest.mark.full
+def test_a_dream_without_a_model_has_no_process(home: Home) -> None:
+    home.configure(dream=NEVER)
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        noted(workspace, repairs(3))
         assert daemon.ask(workspace, dream_now).outcome is not None
-        assert len(processes(daemon)) == 2
+        assert processes(daemon) == []
         daemon.terminated()
 
 

@@ -100,17 +100,6 @@ def test_without_any_space_every_command_that_needs_some_says_so(dreamd: Caller,
     assert all(text in (here / "MEMORY.md").read_text() for text in KNOWN)
 
 
-def test_a_search_without_any_space_answers_or_says_so(dreamd: Caller, here: Path) -> None:
-    """It writes how often a memory is used, for which the log of state.db may have room left, or not."""
-    ballast = filled(here, leave=0)
-    ended = dreamd("search", "tea", "-w", here)
-    ballast.unlink()
-    if ended.status:
-        one_line(ended, 1, str(here.parent), FULL)
-        ended = dreamd("search", "tea", "-w", here)
-    assert "tea over coffee" in ended.out
-
-
 @pytest.mark.full
 def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished_later(
     dreamd: Caller, remembered: Path, small: Path, here: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from state.scratch import Note
 from state.stores.database.connection import to_text
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
-from tests.support.committing import id_of, opened
+from tests.support.committing import opened
 from tests.support.running import Caller
 
 TOM = "Tom owns Grafana; ask him."
@@ -89,23 +89,6 @@ def test_a_note_names_a_note_that_no_line_rests_on(dreamd: Caller, workspace: Wo
     # Noted again it is the same; and it names nothing else now.
     note(dreamd, workspace, INES, "--replaces", TOM)
     assert superseded(dreamd, workspace) == [(TOM, INES), (INES, "Bob owns it")]
-
-
-def test_one_of_the_notes_that_became_one_line_is_not_that_line(dreamd: Caller, workspace: Workspace) -> None:
-    for text in (TOM, OTHER):
-        note(dreamd, workspace, text)
-    assert superseded(dreamd, workspace) == []
-    with opened(workspace) as store:
-        ids = [id_of(workspace.database, text) for text in (TOM, OTHER)]
-        store.crystals.connection.execute(
-            "INSERT INTO lines (id, section, text, importance, trust, born_in, born_at, crystal)"
-            " VALUES ('L1', 'The Bond', 'Tom owns Grafana and likes jazz', .7, 'agent', 1, ?, '')",
-            (to_text(datetime.now(UTC)),),
-        )
-        store.crystals.connection.executemany("INSERT INTO evidence VALUES ('L1', 1, ?)", [(one,) for one in ids])
-    note(dreamd, workspace, INES, "--replaces", ids[0])
-    assert superseded(dreamd, workspace) == [(TOM, INES)]
-    assert names(workspace) == [(f"crystal: {TOM}",)]
 
 
 def test_a_secret_and_what_is_forgotten_leave_what_a_note_names(dreamd: Caller, workspace: Workspace) -> None:

@@ -71,19 +71,6 @@ def test_a_worktree_of_a_bare_repository_is_told_what_to_do(
     assert dreamd("status", "--json").json["workspace"] == str(home / "trees")
 
 
-@pytest.mark.full
-def test_a_dream_in_a_worktree_with_a_memory_makes_the_shared_workspace(
-    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main, tree = repository(home / "main"), home / "tree"
-    git(main, "worktree", "add", "--detach", tree)
-    (main / "MEMORY.md").write_text("# Memory\n\n- Ada prefers tea\n", encoding="utf-8")
-    monkeypatch.chdir(tree)
-    assert dreamd("dream").status == 0
-    assert (main / ".dreamd").is_file()
-    assert not (tree / ".dreamd").exists()
-
-
 def test_a_home_folder_is_a_workspace_for_who_says_so_and_for_nothing_below_it(
     home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

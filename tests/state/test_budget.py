@@ -74,3 +74,10 @@ def test_what_is_allowed_never_passes_a_ceiling(dream: Spend, others: Spend, sec
         reached = (then.calls, then.tokens, then.usd, tonight.usd, tonight.tokens, seconds)
         allowed = [getattr(limits, field.name) for field in fields(limits)]
         assert all(got <= most + 1e-5 for got, most in zip(reached, allowed, strict=True))
+
+
+def test_three_calls_of_ten_cents_are_thirty_cents() -> None:
+    limits = replace(WIDE, usd_per_dream=0.3)
+    spent = Spend(calls=1, usd=0.1) + Spend(calls=1, usd=0.1)
+    assert spent.usd + 0.1 > 0.3, "binary fractions"
+    assert _refusal(limits, spent, spent, about_to=Spend(calls=1, usd=0.1)) is None

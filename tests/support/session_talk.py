@@ -1,12 +1,14 @@
 """One conversation with working memory that uses every tool, rightly and wrongly, in whatever window it is held.
 
-A window carries out a call and answers plain JSON: the tool's value, or the error as `{"error", "code", "details"}`.
+session_talk.json has what is said. A window carries out a call and answers plain JSON: the tool's value, or the error
+as `{"error", "code", "details"}`.
 """
 
 import json
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from state.stores.crystals.crystals import Crystals
@@ -72,158 +74,29 @@ def _run(workspace: Workspace, statement: str) -> None:
     connection.close()
 
 
-def _add(session: str, content: str, priority: str, named: str, **more: Any) -> Say:
-    fields = {"session_id": session, "content": content, "priority": priority, **more}
-    return Say("working_memory_add", fields, named=named)
+_DEEDS = {"fail": _crystals_fail, "work": _crystals_work, "forgotten": _crystals_forgotten}
 
 
-def _of(tool: str, name: str, session: str = "chat", code: str = "", **more: Any) -> Say:
-    return Say(f"working_memory_{tool}", {"session_id": session, "memory_id": The(name), **more}, code)
+def _meant(value: Any) -> Any:
+    """What a value of session_talk.json stands for."""
+    if isinstance(value, dict):
+        if value.keys() == {"id of"}:
+            return The(value["id of"])
+        return {_meant(name): _meant(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_meant(one) for one in value]
+    if isinstance(value, str):
+        return value.replace("SECRET", SECRET).replace("HOSTILE", HOSTILE).replace("MISSING", MISSING)
+    return value
 
 
-def _in(tool: str, session: str = "chat", code: str = "", **more: Any) -> Say:
-    return Say(tool, {"session_id": session, **more}, code)
+def _step(row: dict[str, Any]) -> Say | Do:
+    if "do" in row:
+        return Do(_DEEDS[row["do"]])
+    return Say(row["tool"], _meant(row["fields"]), row.get("code", ""), row.get("named", ""))
 
 
-TALK: tuple[Say | Do, ...] = (
-    # The fifteen.
-    _add(
-        "chat",
-        "Meeting notes from today's standup",
-        "high",
-        "notes",
-        tags=["meeting", "standup", "team"],
-        metadata={"meeting_type": "standup", "duration": "15min"},
-    ),
-    _add("chat", "User prefers Python examples", "critical", "critical"),
-    _add("chat", "A thought", "low", "low", agent_id="a", source="tool", importance=0.4, step_index=3),
-    _of("get", "notes"),
-    _in("working_memory_list_pending"),
-    _of("get", "critical"),
-    _in("working_memory_list"),
-    _in("working_memory_list", include_promoted=True),
-    _of("relation_add", "notes", relation_type="references", target_element_id="skill_python", metadata={"k": "v"}),
-    _of("relation_add", "low", relation_type="depends_on", target_element_id="notes"),
-    _of("promote", "notes"),
-    _of("promote", "notes"),
-    _in("working_memory_list_promoted"),
-    _of("expire", "low"),
-    _of("get", "low", code="EXPIRED"),
-    _in("working_memory_list_expired"),
-    _in("working_memory_list", include_expired=True),
-    _in("working_memory_stats"),
-    _of("extend_ttl", "low"),
-    _of("get", "low"),
-    _in("working_memory_search"),
-    _in("working_memory_search", query="PYTHON", include_promoted=True),
-    _in("working_memory_search", tags=["standup", "Team"], priority="high", include_promoted=True),
-    _in("working_memory_search", query="nobody says this"),
-    _in("working_memory_export"),
-    _in("working_memory_bulk_promote", memory_ids=[The("low"), MISSING, The("notes")]),
-    _in("working_memory_bulk_promote", memory_ids=[]),
-    # What is refused.
-    _in("working_memory_get", memory_id=MISSING, code="NOT_FOUND"),
-    *(_of(tool, "notes", session="another", code="NOT_FOUND") for tool in ("get", "promote", "expire", "extend_ttl")),
-    _of("relation_add", "notes", session="another", code="NOT_FOUND", relation_type="r", target_element_id="t"),
-    _add("chat", f"The token is {SECRET}", "low", "secret"),
-    _of("promote", "secret"),
-    _add("chat", " ", "low", "blank"),
-    _of("promote", "blank", code="VALIDATION_ERROR"),
-    _add("chat", "Only for a while", "low", "while"),
-    _of("promote", "while"),
-    Do(_crystals_forgotten),
-    _of("promote", "while", code="ALREADY_PROMOTED"),
-    _add("chat", "Never delivered", "low", "never"),
-    Do(_crystals_fail),
-    _of("promote", "never", code="STORAGE_ERROR"),
-    Do(_crystals_work),
-    _in("working_memory_list_promoted"),
-    # Ids and contents are data.
-    _add(HOSTILE, f"{HOSTILE} content", "low", "hostile", tags=[HOSTILE], metadata={HOSTILE: HOSTILE}),
-    _of("get", "hostile", session=HOSTILE),
-    _of("relation_add", "hostile", session=HOSTILE, relation_type=HOSTILE, target_element_id=HOSTILE),
-    _of("promote", "hostile", session=HOSTILE),
-    _in("working_memory_search", session=HOSTILE, query="東京", tags=[HOSTILE], include_promoted=True),
-    _of("get", "notes", session=HOSTILE, code="NOT_FOUND"),
-    # A budget.
-    _in("session_open", "count", policy="budget", config={"soft_limit": 3, "hard_limit": 4, "batch_size": 2}),
-    _in("session_open", "count", policy="budget", config={"soft_limit": 3, "hard_limit": 4, "batch_size": 2}),
-    _in("session_open", "count", policy="ttl", code="VALIDATION_ERROR"),
-    _in("session_open", "wrong", policy="budget", config={"soft_limit": 9, "hard_limit": 4}, code="VALIDATION_ERROR"),
-    *(_add("count", f"Decision {number}", "medium", f"d{number}", tags=["decision"]) for number in range(4)),
-    *(_add("count", f"Plain {number}", "medium", f"p{number}") for number in range(2)),
-    _in("working_memory_stats", "count"),
-    _of("expire", "d3", session="count", code="VALIDATION_ERROR"),
-    _of("get", "d0", session="count", code="NOT_FOUND"),
-    _in("session_preview", "count", limit=2),
-    # Tokens.
-    _in("session_open", "tokens", policy="hybrid", config={"max_tokens": 100}),
-    Say(
-        "memory_memorize", {"session_id": "tokens", "content": "Temporary information", "token_count": 60}, named="t0"
-    ),
-    Say(
-        "memory_memorize",
-        {"session_id": "tokens", "content": "Architecture", "token_count": 60, "importance": 0.9, "step_index": 2},
-        named="t1",
-    ),
-    _in("memory_memorize", "tokens", content="Too large", token_count=101, code="VALIDATION_ERROR"),
-    _in("memory_recall", "tokens", query="temporary"),
-    _in("memory_capacity", "tokens"),
-    Say("memory_restore", {"session_id": "tokens", "memory_id": The("t1")}),
-    Say("memory_restore", {"session_id": "tokens", "memory_id": MISSING}, code="NOT_FOUND"),
-    _in("memory_context", "tokens"),
-    _in("memory_context", "tokens", strategy="important", max_tokens=10),
-    # A bounded mind.
-    _in("session_open", "mind", policy="bounded", config={"max_items": 3}),
-    *(
-        Say("memory_memorize", {"session_id": "mind", "content": text, **more}, named=text)
-        for text, more in (
-            ("Tea is at four", {"importance": 0.9, "tags": ["plan"], "agent_id": "ada"}),
-            ("The kettle hums", {"importance": 0.2}),
-            ("Tea needs a pot", {"importance": 0.5, "priority": "high", "metadata": {"room": "kitchen"}}),
-            ("Dust", {"importance": 0.1}),
-        )
-    ),
-    Say("memory_reassess", {"session_id": "mind", "memory_id": The("Tea needs a pot"), "importance": "3/10"}),
-    _in("memory_remember", "mind"),
-    _in("memory_remember", "mind", limit=1),
-    _in("memory_remember", "mind", limit=1, cursor=The("Tea is at four")),
-    _in("memory_remember", "mind", cursor=MISSING, code="VALIDATION_ERROR"),
-    _in("memory_remember", "mind", prompt="tea", limit=1),
-    _in("memory_remember", "mind", filters={"tags": ["plan"], "agent_id": "ada"}),
-    _in("memory_summarize", "mind"),
-    _in("memory_summarize", "mind", scope="by_tag:plan", token_limit=20),
-    _in("memory_summarize", "mind", scope="everything", code="VALIDATION_ERROR"),
-    _in("memory_capacity", "mind"),
-    _in("memory_forget", "mind", instruction="least important"),
-    _in("memory_forget", "mind", instruction="oldest", mode="hard", code="CONFIRM_REQUIRED"),
-    _in("memory_forget", "mind", instruction="the tea", code="UNSUPPORTED_INSTRUCTION"),
-    _in("memory_forget", "mind", instruction="position:9", code="NOT_FOUND"),
-    _in("memory_forget", "mind", instruction="position:0", mode="hard", confirm=True),
-    _in("memory_recall", "mind"),
-    _in("working_memory_export", "mind"),
-    _in("session_events", "mind", limit=4),
-    _in("session_sweep", "mind"),
-    # The end.
-    _in("working_memory_clear_session"),
-    _in("working_memory_list", include_expired=True, include_promoted=True),
-    _in("memory_recall", query="standup"),
-    _in("session_close", "mind"),
-    _in("session_close", "mind"),
-    _in("session_close", "never", code="NOT_FOUND"),
-    _in("session_events", "never", code="NOT_FOUND"),
-    *(
-        _in(tool, "never")
-        for tool in (
-            "working_memory_list",
-            "working_memory_stats",
-            "working_memory_clear_session",
-            "memory_remember",
-            "memory_capacity",
-        )
-    ),
-    Say("session_list"),
-)
+TALK = tuple(map(_step, json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))))
 
 
 def held(

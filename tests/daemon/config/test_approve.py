@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.settings import ApproveSection, load
-from state.document.approval import RULED, Approval, Heard, Policy
+from daemon.config.settings import load
+from state.document.approval import RULED, Heard, Policy
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.errors import ConfigError
@@ -53,13 +53,6 @@ def test_a_section_may_say_it_one_by_one(tmp_path: Path) -> None:
     assert [rule(policy, action, BOND) for action in RULED] == ["ask", "auto", "never", "auto"]
 
 
-def test_a_variable_may_hold_the_table() -> None:
-    environment = {"DREAMD_DREAM__APPROVE": "{evict: never, by_hand: auto}", "DREAMD_MODEL__NAME": "a: b"}
-    config = load(None, environment)
-    assert config.dream.policy.evict is Approval.NEVER
-    assert config.model.name == "a: b"
-
-
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
@@ -89,7 +82,3 @@ def test_an_error_names_the_key_and_what_it_may_be(tmp_path: Path, text: str, pa
         loaded(tmp_path, text)
     for part in ("config.yaml", *parts):
         assert part in str(raised.value), str(raised.value)
-
-
-def test_the_keys_of_an_earlier_release_change_nothing() -> None:
-    assert ApproveSection.model_validate({"doubtful": "ask", "ask_newer": True}) == ApproveSection()

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,18 +92,3 @@ def test_the_command_prints_one_key_a_section_or_all(dreamd: Caller, tmp_path: P
     assert (one["value"], one["origin"]) == ('"propose"', str(file))
     assert dreamd("config", "dream.mood", "-w", here).status == 1
     assert dreamd("config", "x" * 10_000, "-w", here).status == 1
-
-
-def test_outside_a_workspace_it_is_that_of_the_next_command(
-    dreamd: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert dreamd("config", "http").status == 0
-    assert dreamd("config", "http", "-w", tmp_path / "nowhere").status == 2
-
-
-@pytest.mark.parametrize("key", ["embeddings.model", "fleet.folder"])
-def test_a_folder_is_set_by_its_path(tmp_path: Path, key: str) -> None:
-    section, _, name = key.partition(".")
-    config = load(None, {**HOME, f"DREAMD_{section.upper()}__{name.upper()}": str(tmp_path)})
-    assert getattr(getattr(config, section), name) == tmp_path

@@ -1,6 +1,5 @@
 """What a model's failure says, and whether it was paid for."""
 
-import socket
 import threading
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -107,14 +106,6 @@ def test_no_error_has_a_key_in_it(
         assert secret not in shown
 
 
-def test_a_password_in_the_address_is_not_shown(serve: Serve) -> None:
-    server = serve(SCRIPTS["failing"])
-    model = LitellmModel("openai/x", api_base=server.url.replace("//", "//me:hunter2@"))
-    refused = refusal(model)
-    assert "hunter2" not in str(refused)
-    assert "127.0.0.1" in str(refused)
-
-
 def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
@@ -165,13 +156,3 @@ def test_a_try_that_may_have_been_answered_is_charged_at_its_worst(serve: Serve,
     assert passing.answer.estimated
     assert passing.answer.tokens_in + passing.answer.tokens_out == model.worst_case(REQUEST).tokens
     assert server.count == 1
-
-
-def test_a_server_that_is_not_there_is_not_charged() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-        passing = refusal(LitellmModel("openai/x", api_base=nobody))
-    assert isinstance(passing, TransientError)
-    assert "cannot be reached" in str(passing)
-    assert passing.answer is None

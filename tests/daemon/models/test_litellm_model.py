@@ -12,7 +12,6 @@ import pytest
 from daemon.models.errors import UnusableReplyError
 from daemon.models.litellm_import import load_litellm
 from daemon.models.litellm_model import UNKNOWN_WINDOW, LitellmModel
-from state.errors import ModelError
 from tests.support.conversing import (
     ASKING,
     KEY,
@@ -22,7 +21,6 @@ from tests.support.conversing import (
     model_at,
     never,
     refusal,
-    requests_of,
     retried,
 )
 from tests.support.scripted_model import SCRIPTS, Reply, error, in_turn
@@ -76,10 +74,6 @@ def test_an_answer_cut_at_the_limit_says_so(serve: Serve) -> None:
     assert model_at(serve(SCRIPTS["cut"])).ask(REQUEST).finish_reason == "length"
 
 
-def test_a_megabyte_is_an_answer_like_any_other(serve: Serve) -> None:
-    assert len(model_at(serve(SCRIPTS["huge"])).ask(REQUEST).text) == 8 * 131_072
-
-
 def test_what_a_model_thought_aloud_is_not_its_answer(serve: Serve) -> None:
     server = serve(in_turn("<think>tea or coffee</think>tea"))
     assert model_at(server).ask(REQUEST).text == "tea"
@@ -102,12 +96,6 @@ def test_a_schema_is_sent_to_a_model_that_takes_one(serve: Serve) -> None:
     assert sent == {"type": "json_schema", "json_schema": {"name": "operations", "schema": SCHEMA, "strict": True}}
 
 
-def test_a_model_that_nobody_knows_gets_a_plain_prompt(serve: Serve) -> None:
-    server = serve(in_turn({"a": "b"}))
-    model_at(server).ask(ASKING)
-    assert "response_format" not in server.requests[0]
-
-
 def test_a_refused_schema_is_left_out_once_and_from_then_on(serve: Serve) -> None:
     server = serve(lambda said, _: error(400, "no response_format") if "response_format" in said else "plain")
     model = model_at(server, "openai/gpt-4o-mini")
@@ -116,14 +104,6 @@ def test_a_refused_schema_is_left_out_once_and_from_then_on(serve: Serve) -> Non
     assert not model.takes_schema
     model.ask(ASKING)
     assert server.count == 3
-
-
-def test_a_request_that_is_bad_without_its_schema_too_is_refused(serve: Serve) -> None:
-    server = serve(SCRIPTS["refusing"])
-    model = model_at(server, "openai/gpt-4o-mini")
-    assert type(refusal(model, ASKING)) is ModelError
-    assert server.count == 2
-    assert model.takes_schema
 
 
 @pytest.mark.parametrize(
@@ -207,27 +187,6 @@ def test_litellm_says_nothing_of_its_own(serve: Serve, capfd: pytest.CaptureFixt
         refusal(model)
     refusal(LitellmModel("nobody/knows"))
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.full
-def test_the_scripted_server_is_a_program_too() -> None:
-    arguments = [
-        sys.executable,
-        "-m",
-        "tests.support.scripted_model",
-        "--port",
-        "0",
-        "--script",
-        "tests.daemon.models.test_litellm_model:echo",
-    ]
-    with subprocess.Popen(arguments, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            url = server.stdout.readline().strip()
-            assert LitellmModel("openai/x", api_base=url).ask(REQUEST).text == "1: N1: the user likes tea"
-            assert [asked["model"] for asked in requests_of(url)] == ["x"]
-        finally:
-            server.terminate()
 
 
 def echo(request: dict[str, Any], number: int) -> str:

@@ -1,6 +1,8 @@
 """Ceilings before a call, the record after it, and no call twice."""
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from daemon.models.metered import Call, Metered, digest
 from graphs.ports import Answer
 from state.budget import Limits, Spend
 from state.errors import CeilingError
-from tests.support.conversing import ASKING, REQUEST, SCHEMA, Serve, model_at, refusal, saying
+from tests.support.conversing import ASKING, REQUEST, SCHEMA, Serve, model_at, never, refusal, retried, saying
 from tests.support.scripted_model import SCRIPTS, Reply, error, in_turn
 
 pytestmark = pytest.mark.usefixtures("only_loopback")
@@ -46,14 +48,6 @@ def test_an_answer_is_recorded_before_it_is_returned_and_never_paid_twice(serve:
     assert resumed.ask(REQUEST) == ledger.calls[0].answer
     assert resumed.spent == ledger.calls[0].spend
     assert server.count == 1
-
-
-def test_another_request_is_another_call(serve: Serve) -> None:
-    server, ledger = serve(in_turn("one", "two")), Ledger()
-    meter = ledger.meter(model_at(server))
-    assert [meter.ask(REQUEST).text, meter.ask(saying("more")).text] == ["one", "two"]
-    assert meter.spent == ledger.today()
-    assert meter.spent.calls == 2
 
 
 def test_a_digest_tells_requests_apart_and_nothing_else() -> None:
@@ -132,10 +126,49 @@ def test_retries_stop_at_the_ceiling(serve: Serve) -> None:
     assert server.count == 2
 
 
-def test_an_unusable_answer_is_charged_and_may_be_asked_for_again(serve: Serve) -> None:
-    server, ledger = serve(in_turn("", "hello")), Ledger()
-    meter = ledger.meter(model_at(server))
-    refusal(meter)
-    assert meter.spent.calls == 1
-    assert meter.ask(REQUEST).text == "hello"
-    assert [call.usable for call in ledger.calls] == [False, True]
+def test_a_rate_limit_is_waited_for_as_long_as_asked(serve: Serve) -> None:
+    server = serve(in_turn(error(429, headers={"Retry-After": "7"}), "hello"))
+    waits: list[float] = []
+    assert retried(model_at(server), sleep=waits.append).ask(REQUEST).text == "hello"
+    assert waits == [7.0]
+    assert server.count == 2
+
+
+def test_a_rate_limit_may_name_a_time_of_day(serve: Serve) -> None:
+    then = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    server = serve(in_turn(error(429, headers={"Retry-After": then}), "hello"))
+    waits: list[float] = []
+    retried(model_at(server), sleep=waits.append).ask(REQUEST)
+    assert 30 < waits[0] <= 60
+
+
+@pytest.mark.parametrize("said", ["soon", "", "-5"])
+def test_a_rate_limit_without_a_readable_time_is_backed_off_from(serve: Serve, said: str) -> None:
+    server = serve(in_turn(error(429, headers={"Retry-After": said}), "hello"))
+    waits: list[float] = []
+    retried(model_at(server), sleep=waits.append).ask(REQUEST)
+    assert 1 <= waits[0] <= 2
+
+
+@pytest.mark.parametrize("ill", [error(500), error(429), Reply(reset=True), Reply(wait_seconds=3600)])
+def test_waits_grow_and_tries_are_bounded(serve: Serve, ill: Reply) -> None:
+    server = serve(in_turn(ill))
+    waits: list[float] = []
+    passing = refusal(retried(model_at(server, seconds=0.3), sleep=waits.append))
+    assert "tries: 4" in str(passing)
+    assert server.count == 4
+    assert [low <= wait <= low + 1 for low, wait in zip((1, 2, 4), waits, strict=True)] == [True] * 3
+
+
+def test_a_wait_that_is_too_long_is_not_begun(serve: Serve) -> None:
+    server = serve(in_turn(error(429, headers={"Retry-After": "3600"}), "hello"))
+    assert "wait 3600 s" in str(refusal(retried(model_at(server), sleep=never)))
+    assert server.count == 1
+
+
+def test_all_waits_together_are_bounded(serve: Serve) -> None:
+    server = serve(in_turn(error(429, headers={"Retry-After": "6"})))
+    waits: list[float] = []
+    refusal(retried(model_at(server), tries=100, total_seconds=20, sleep=waits.append))
+    assert waits == [6.0, 6.0, 6.0]
+    assert server.count == 4

@@ -1,15 +1,23 @@
 """The other three policies through the calls: who leaves, where they go, and that the limits hold."""
 
+import multiprocessing
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daemon import sessions
-from daemon.workspace.stores import Store
+from daemon.config.settings import Config
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.stores import Store, open_owned
+from daemon.workspace.vector_index import Embedding, Index
 from state.errors import (
     ConfirmRequiredError,
     UsageError,
 )
+from state.sessions.item import State
+from state.stores.vectors.embedder import Unavailable
 from tests.support.working import (
     AT,
     HOUR,
@@ -20,6 +28,7 @@ from tests.support.working import (
     deeds,
     everything,
     undreamt,
+    working,
     written,
 )
 
@@ -43,19 +52,6 @@ def test_budget_makes_the_oldest_ten_crystals_at_thirty_five(store: Store) -> No
     assert held(store) == [f"note {n}" for n in range(10, 34)] + ["the 35th"]
     assert store.crystals.count() == 10
     assert sessions.stats(store, "s", AT).total_count == 25
-
-
-def test_budget_protects_tags_up_to_the_hard_limit_where_they_are_to_be_rescued(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "budget")
-    fill(store, 49, tags=["decision"])
-    assert (len(held(store)), store.crystals.count()) == (49, 0)
-    made = sessions.add(store, "s", sessions.Draft("the 50th", "low"), AT + MINUTE)
-    assert [one.content for one in made.evicted] == [f"note {n}" for n in range(10)]
-    assert {(one.action, one.reason, one.rescue) for one in made.evicted} == {("archive", "hard_limit", True)}
-    assert store.crystals.count() == 0
-    cold = undreamt(store)
-    assert [item.content for item, _ in cold] == [f"note {n}" for n in range(10)]
-    assert all(rescue for _, rescue in cold)
 
 
 def test_what_is_to_be_rescued_comes_first_then_the_important_and_no_crystal(store: Store) -> None:
@@ -178,3 +174,66 @@ def test_a_policy_without_a_time_to_live_neither_expires_nor_extends(store: Stor
         with pytest.raises(UsageError, match="hybrid"):
             change(store, "s", id_, AT)
     assert sessions.get(store, "s", id_, AT + 10_000 * HOUR).expires_at is None
+
+
+EACH = 1_000
+
+
+CONFIGS: dict[str, dict[str, object]] = {
+    "ttl": {},
+    "budget": {},
+    "hybrid": {"max_tokens": 100},
+    "bounded": {"max_items": 20, "max_tokens": 100},
+}
+
+
+_FORKING = multiprocessing.get_context("forkserver")
+
+
+def opened(root: Path) -> Store:
+    """Without the lock that keeps the second one out."""
+    workspace = open_workspace(root)
+    none = Embedding.given(Unavailable("not needed here"))
+    return open_owned(workspace, Config(), lambda: None, none, Index(workspace, lambda: None))
+
+
+def write(root: Path, writer: str, policy: str) -> None:
+    with closing(opened(root)) as store:
+        for number in range(EACH):
+            sessions.add(store, "shared", sessions.Draft(f"{writer} {number}", "low", token_count=1 + number % 5), AT)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", CONFIGS)
+def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) -> None:
+    root = init_workspace(tmp_path / "w").root
+    with working(root) as store:
+        sessions.session_open(store, "shared", AT, policy, CONFIGS[policy])
+    processes = [_FORKING.Process(target=write, args=(root, writer, policy)) for writer in ("one", "other")]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(200)
+    assert [process.exitcode for process in processes] == [0, 0]  # and so nobody heard "database is locked"
+    with working(root) as store:
+        items = everything(store, "shared")
+        assert sorted(item.content for item in items) == sorted(
+            f"{w} {n}" for w in ("one", "other") for n in range(EACH)
+        )
+        assert [item.seq for item in items] == list(range(2 * EACH))
+        assert len({item.id for item in items}) == 2 * EACH
+        held = [item for item in items if item.state == State.LIVE]
+        tokens = sum(item.token_count for item in held)
+        found = sessions.capacity(store, "shared")
+        assert (found.items, found.tokens) == (len(held), tokens)
+        match policy:
+            case "ttl":
+                assert len(held) == 2 * EACH
+            case "budget":
+                assert len(held) < 35
+                assert store.crystals.count() == 2 * EACH - len(held)
+            case "hybrid":
+                assert 95 < tokens <= 100
+            case "bounded":
+                assert len(held) <= 20
+                assert tokens <= 100

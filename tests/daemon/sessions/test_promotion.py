@@ -8,7 +8,7 @@ import pytest
 from daemon import sessions
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin
-from state.errors import AlreadyPromotedError, StorageError, UsageError
+from state.errors import AlreadyPromotedError, UsageError
 from state.sessions.item import Related
 from state.trust import Trust
 from tests.support.working import (
@@ -148,17 +148,6 @@ def test_a_source_lowers_the_trust_and_never_raises_it(store: Store, source: str
 def test_a_blank_text_is_no_memory_for_good(store: Store) -> None:
     with pytest.raises(UsageError, match="blank"):
         sessions.promote(store, "s", add(store, " \n"), AT)
-
-
-def test_a_manual_promotion_that_fails_did_not_happen(store: Store) -> None:
-    id_ = add(store, "wanted")
-    before = written(store)
-    with crystals_failing(store):
-        with pytest.raises(StorageError, match="not promoted"):
-            sessions.promote(store, "s", id_, AT)
-        assert sessions.bulk_promote(store, "s", [id_], AT).results[0].code == "STORAGE_ERROR"
-    assert written(store) == before
-    assert sessions.promote(store, "s", id_, AT).content == "wanted"
 
 
 def test_an_automatic_promotion_that_fails_is_tried_at_the_next_look_and_done_once(store: Store) -> None:

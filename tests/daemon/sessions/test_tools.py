@@ -9,6 +9,7 @@ from daemon import sessions
 from daemon.sessions import answers as values
 from daemon.workspace.stores import Store
 from state.errors import ExpiredError, NotFoundError, UsageError
+from state.sessions.item import Item
 from state.sessions.page import Wanted
 from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, undreamt, written
 
@@ -35,17 +36,6 @@ def test_a_new_memory_is_what_the_published_example_shows(store: Store) -> None:
     assert made.metadata == {"meeting_type": "standup", "duration": "15min"}
     assert made.importance_score == pytest.approx(0.04 + 0.3 + 0.15 + 0.0034, abs=1e-6)
     assert (made.importance, made.priority, made.state, made.stored, made.evicted) == (0.75, "high", "live", True, ())
-
-
-@pytest.mark.parametrize("priority", LIFE)
-def test_the_priority_says_how_long_it_lives_to_the_microsecond(store: Store, priority: str) -> None:
-    id_ = add(store, "short lived", priority=priority)
-    end = AT + LIFE[priority] * HOUR
-    assert sessions.list_expired(store, "s", end - MICROSECOND).count == 0
-    assert contents(sessions.list_expired(store, "s", end)) == ["short lived"]
-    with pytest.raises(ExpiredError, match="expired"):
-        sessions.get(store, "s", id_, end)
-    assert sessions.get(store, "s", id_, end - MICROSECOND).access_count == 2  # the refused one was not counted
 
 
 @pytest.mark.parametrize(
@@ -143,25 +133,6 @@ def test_what_was_cleaned_is_in_the_cold_archive_and_cannot_be_extended(store: S
     assert sessions.stats(store, "s", AT).total_count == 0
     assert sessions.search(store, "s", AT, "zebras", include_expired=True).count == 0
     assert contents(sessions.recall(store, "s", "zebra", AT + HOUR)) == ["a note about zebras"]
-
-
-def test_search_ignores_case_and_its_relevance_is_the_published_sum(store: Store) -> None:
-    early = add(store, "Meeting NOTES from the standup", priority="high", tags=["standup"])
-    add(store, "what the meeting notes said", priority="low", tags=["Standup"])
-    sessions.get(store, "s", early, AT)
-    found = sessions.search(store, "s", AT, "mEEting notes")
-    assert contents(found) == ["Meeting NOTES from the standup", "what the meeting notes said"]
-    first, second = found.memories
-    assert first.relevance_score == pytest.approx(0.6 + 0.2 * 0.2 + 0.2 * first.importance_score, abs=1e-6)
-    assert second.relevance_score == pytest.approx(
-        0.6 * (1 - 9 / 27) + 0.2 * 0.1 + 0.2 * second.importance_score, abs=1e-6
-    )
-    assert (found.count, found.query) == (2, "mEEting notes")
-    tagged = sessions.search(store, "s", AT, tags=["standup", "other"])
-    assert contents(tagged) == ["Meeting NOTES from the standup"]  # tags are compared exactly
-    assert tagged.memories[0].relevance_score == pytest.approx(0.6 + 0.04 + 0.2 * first.importance_score, abs=1e-6)
-    assert contents(sessions.search(store, "s", AT, "notes", priority="low")) == ["what the meeting notes said"]
-    assert sessions.search(store, "s", AT, "notes", tags=["nobody's"]).count == 0
 
 
 def test_an_id_of_another_session_is_not_found(store: Store) -> None:
@@ -274,3 +245,54 @@ LISTS: dict[str, Callable[[Store, Wanted], values.Memories | values.SearchResult
     "remember": lambda store, wanted: sessions.remember(store, "s", AT, wanted=wanted),
     "recall": lambda store, wanted: sessions.recall(store, "s", "item", AT, wanted),
 }
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_the_pages_of_a_list_are_the_list(store: Store, name: str) -> None:
+    for number in range(7):
+        add(store, f"item {number}", now=AT + number * MINUTE)
+    if name == "recall":
+        sessions.clear_session(store, "s", AT)
+    whole = LISTS[name](store, Wanted()).memories
+    assert len(whole) == 7
+    read = list[Item]()
+    cursor = ""
+    while True:
+        part = LISTS[name](store, Wanted(3, cursor))
+        assert len(part.memories) <= 3
+        read += part.memories
+        if part.next_cursor is None:
+            break
+        cursor = part.next_cursor
+    assert tuple(read) == whole
+    with pytest.raises(UsageError, match="cursor: 'gone' is not in this list any more"):
+        LISTS[name](store, Wanted(3, "gone"))
+
+
+def test_a_ttl_session_is_cleaned_every_five_minutes_and_not_between(store: Store) -> None:
+    add(store, "short", priority="low")
+    add(store, "shorter", priority="low", now=AT + SECOND)
+    assert sessions.maintain(store, AT + 5 * MINUTE - SECOND).sessions == 0
+    assert sessions.maintain(store, AT + HOUR).archived == 1
+    assert sessions.maintain(store, AT + HOUR + 5 * MINUTE - SECOND).sessions == 0
+    assert contents(sessions.list_expired(store, "s", AT + HOUR + SECOND)) == ["shorter"]
+    assert sessions.maintain(store, AT + HOUR + 5 * MINUTE).archived == 1
+    assert sessions.export(store, "s").count == 0
+
+
+def test_a_budget_session_is_checked_every_thirty_seconds(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "budget")
+    for number in range(19):
+        add(store, f"n{number}")
+    assert sessions.maintain(store, AT + 29 * SECOND).sessions == 0
+    assert sessions.maintain(store, AT + 30 * SECOND).sessions == 1
+    assert sessions.stats(store, "s", AT).total_count == 19
+    assert sessions.maintain(store, AT + 59 * SECOND).sessions == 0
+    assert sessions.maintain(store, AT + 60 * SECOND).sessions == 1
+
+
+def test_a_clock_that_was_set_back_does_not_keep_a_session_from_maintenance(store: Store) -> None:
+    add(store, "from the future", priority="low", now=AT + 1_000 * HOUR)
+    add(store, "now", priority="low", now=AT)
+    assert sessions.maintain(store, AT + HOUR).sessions == 1
+    assert contents(sessions.export(store, "s")) == ["from the future"]

@@ -113,3 +113,10 @@ def test_tools_and_pages_have_no_preferences(trust: Trust) -> None:
 def test_importance_stays_within_its_speakers_bounds(text: str, trust: Trust) -> None:
     low, high = {Trust.OWNER: (0.3, 0.9), Trust.AGENT: (0.25, 0.65)}.get(trust, (0.2, 0.2))
     assert low <= salience(text, trust).importance <= high
+
+
+def test_remember_outweighs_everything_the_owner_says() -> None:
+    told = salience("Remember that the staging host is ada-2.", Trust.OWNER)
+    assert (told.kind, told.importance) == (Kind.FACT, 0.9)
+    assert salience("Remember that I prefer tabs.", Trust.OWNER).kind is Kind.PREFERENCE
+    assert salience("Remember that the host is ada-2.", Trust.AGENT).importance < 0.9

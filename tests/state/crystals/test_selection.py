@@ -43,3 +43,8 @@ def test_the_most_important_of_all_is_always_taken(crystals: list[Crystal], limi
     if crystals:
         best = max(crystal.importance for crystal in crystals)
         assert mix_kinds(crystals, limit)[0].importance == best
+
+
+def test_a_kind_that_is_alone_takes_every_place() -> None:
+    crystals = [_crystal(number, Kind.FACT, number / 10) for number in range(10)]
+    assert mix_kinds(crystals, 4) == crystals[:-5:-1]

@@ -7,7 +7,6 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from state.document.document import (
-    TITLE,
     Document,
     Edit,
     Part,
@@ -19,7 +18,6 @@ from state.document.document import (
     stamped,
 )
 from state.document.editing import edited
-from state.document.markdown import is_stamp
 from state.text.words import normalise
 from tests.support.documents import any_text, memories, new_lines, texts
 from tests.support.long_variants import examples
@@ -80,18 +78,6 @@ def test_complete_yields_every_section_once_and_stays_so(text: str) -> None:
 
 
 @examples(300)
-@given(any_text)
-def test_complete_takes_nothing_away(text: str) -> None:
-    document = parse(text)
-    before, after = line_rows(document), line_rows(complete(document))
-    added = {TITLE, *(f"## {name.value}" for name in SectionName)}
-    kept = iter(after)
-    for heading, rows in before:
-        assert any(part == (heading, rows) for part in kept), (heading, rows)
-    assert len(after) - len(before) <= len(added)
-
-
-@examples(300)
 @given(any_text, moods)
 @example("# Working Memory State\n_Last dream: never | Mood: calm_\nmy own words\n", "calm")
 @example("# Working Memory State\nmy own words\n_Last dream: never | Mood: calm_\n", "calm")
@@ -102,19 +88,6 @@ def test_the_stamp_is_one_row_and_stamping_twice_is_stamping_once(text: str, moo
     assert parse(render(once)) == once
     row = f"_Last dream: 2026-03-12T14:30:00Z | Mood: {mood}_"
     assert [r for r in render(once).splitlines() if r.strip() == row]
-
-
-@examples(300)
-@given(any_text, moods)
-def test_stamping_touches_the_stamp_alone(text: str, mood: str) -> None:
-    document = complete(parse(text))
-    once = stamped(document, NOW, mood)
-    changed = [(a, b) for a, b in zip(line_rows(document), line_rows(once), strict=True) if a != b]
-    assert len(changed) <= 1
-    for (heading, before), (same_heading, after) in changed:
-        assert heading == same_heading
-        assert TITLE.casefold() in heading.casefold()
-        assert [row for row in before if not is_stamp(row)] == [row for row in after if not is_stamp(row)]
 
 
 @st.composite

@@ -85,13 +85,3 @@ def test_a_pin_stands_at_the_end_of_the_first_row(row: str, pinned: str) -> None
     ((name, block),) = document.lines()
     after, _ = edited(document, [Edit(name, (block.text,), pinned=True)])
     assert render(after) == f"## The Bond\n\n{pinned}"
-
-
-@pytest.mark.parametrize(
-    "row", ["- 📌 Ada plays chess\n", "- Ada <!-- pinned --> plays chess\n", "📌 Ada plays chess 📌\n"]
-)
-def test_every_pin_of_a_line_is_taken_away(row: str) -> None:
-    document = parse(f"## The Bond\n\n{row}")
-    ((name, block),) = document.lines()
-    after, _ = edited(document, [Edit(name, (block.text,), pinned=False)])
-    assert render(after).rpartition("\n\n")[2].removeprefix("- ") == "Ada plays chess\n"

@@ -137,18 +137,18 @@ def test_a_text_without_the_schema_stays_byte_for_byte(human: str, edits: tuple[
     assert parse(result).missing == ()
 
 
-@examples(200)
-@given(any_text)
-@example("```\nnever closed")
-def test_the_working_document_is_whole_and_reads_as_itself(text: str) -> None:
-    document = working(text)
-    assert document.missing == ()
-    assert parse(render(document)) == document
-    assert working(render(document)) == document
-
-
 @examples(300)
 @given(memories(), memories())
 def test_the_difference_applied_to_one_text_gives_the_lines_of_the_other(one: str, other: str) -> None:
     after, _ = edited(working(one), difference(one, other))
     assert keys(render(after)) == keys(other)
+
+
+def test_a_line_that_the_human_wrote_once_more_stays() -> None:
+    document, _ = edited(working(""), [Edit(SectionName.BOND, (), "Anna deploys")])
+    before = render(stamped(document, NOW, MOOD))
+    human = before.replace("- Anna deploys\n", "- Anna deploys\n- Anna deploys\n")
+    for edit in (Edit(SectionName.BOND, ("Anna deploys",), None), Edit(SectionName.BOND, ("Anna deploys",), "Bo")):
+        result, gave_way = merged(before, human, (edit,), NOW, MOOD)
+        assert gave_way == (edit,)
+        assert result.count("Anna deploys") == 2

@@ -156,3 +156,7 @@ def test_one_number_at_most_is_among_the_first_words_where_there_are_others() ->
 def test_a_topic_is_cut_behind_a_word_that_says_something() -> None:
     text = "Gideon and Farid had a row about tabs in the Makefile again"
     assert topic_of(text) == "Gideon and Farid had a row about tabs…"
+
+
+def test_a_pointer_may_be_written_with_ascii_and_spare_blanks() -> None:
+    assert parse_pointer("  CORS ->  search:  ` cors   bridge ` ") == ("CORS", "cors bridge")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from state.errors import UsageError
 from state.forgetting.cutting import Cut, Span, cut_all, cut_out, sentences
-from state.forgetting.known import MOST_RUN_WORDS, RUN_WORDS, Target, spans, without
+from state.forgetting.known import RUN_WORDS, Target, spans, without
 from state.forgetting.letters import letters_of
 from tests.support.cases import cases
 
@@ -71,14 +71,6 @@ def test_only_sentences_with_a_match_go_at_once(text: str, target: Target) -> No
     assert len(letters_of(left.replace("[forgotten]", "")).signs) < len(letters_of(text).signs)
 
 
-@given(TEXTS)
-def test_letters_stand_where_they_are_said_to_stand(text: str) -> None:
-    read = letters_of(text)
-    assert len(read.at) == len(read.signs)
-    assert "".join(read.words()) == read.signs
-    assert all(sign in letters_of(text[place]).signs for sign, place in zip(read.signs, read.at, strict=True))
-
-
 @given(st.lists(WORDS, min_size=1, max_size=60).map(" ".join), st.integers(0, 60), st.integers(1, 60))
 def test_whatever_is_cut_off_from_a_long_text_is_it(text: str, start: int, length: int) -> None:
     """Eight words at least, in a text of their own or in a line; a part that begins or ends the target, at an end."""
@@ -93,18 +85,6 @@ def test_whatever_is_cut_off_from_a_long_text_is_it(text: str, start: int, lengt
         assert spans(f"He said {piece} yo", [target])
     if start + length >= len(target.words):
         assert spans(f"{piece}, he said", [target])
-
-
-@given(st.lists(st.integers(0, 10**9), min_size=RUN_WORDS + 1, max_size=60, unique=True), st.data())
-def test_in_the_midst_of_another_text_most_of_its_words_are_it_and_fewer_are_not(
-    numbers: list[int], data: st.DataObject
-) -> None:
-    target = Target(tuple(f"w{number}" for number in numbers))
-    start = data.draw(st.integers(0, len(numbers) - RUN_WORDS))
-    length = data.draw(st.integers(RUN_WORDS, len(numbers) - start))
-    told = f"He said so yesterday: {' '.join(target.words[start : start + length])}, and went away"
-    least = min(max(RUN_WORDS, 0.75 * len(numbers)), MOST_RUN_WORDS)
-    assert bool(spans(told, [target])) is (length >= least)
 
 
 LONG = "we sell the Hamburg office to Orbit Holding in March and tell nobody before the board has met there"

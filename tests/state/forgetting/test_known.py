@@ -115,20 +115,6 @@ def test_the_file_of_the_database_holds_neither_the_text_nor_a_word_of_it(said: 
                 assert word.encode("utf-16-le") not in content
 
 
-@examples(30)
-@given(tellings())
-def test_the_same_text_has_other_digests_in_another_workspace(
-    connection: sqlite3.Connection, telling: tuple[str, str]
-) -> None:
-    with buried(connection, telling[0]) as forgotten:
-        one = forgotten.tombstones()
-    with buried(connection, telling[0]) as forgotten:
-        other = forgotten.tombstones()
-    assert one.salt != other.salt
-    assert not {row[0] for row in one.rows} & {row[0] for row in other.rows}
-    assert not Known(other.salt, one.rows).found(telling[0])
-
-
 @given(st.text(max_size=40))
 def test_while_nothing_is_buried_every_text_is_what_it_is(text: str) -> None:
     crystal = Crystal(text, Origin.SESSION, NOW)

@@ -69,3 +69,11 @@ def test_nothing_is_left_out_or_doubled_and_scores_never_rise(rooms: list[tuple[
     found = in_order(ranked, *updates_of(crystals), wanted)
     assert sorted(one.crystal.id for one in found) == sorted(crystal.id for crystal in crystals)
     assert all(one.score >= following.score for one, following in pairwise(found))
+
+
+def test_who_names_a_time_gets_the_value_of_that_time() -> None:
+    before, after = (Wanted(periods=(Period(2026, 3, day),)) for day in (5, 12))
+    assert texts([note(NEW, 1), note(OLD, 9)], before) == [OLD, NEW]
+    assert texts([note(OLD, 9), note(NEW, 1)], after) == [NEW, OLD]
+    assert texts([note(OLD, 9), note(NEW, 1)], Wanted(periods=(Period(2026, 3),))) == [NEW, OLD]
+    assert texts([note(OLD, 9), note(NEW, 1)], Wanted(periods=(Period(2022),))) == [NEW, OLD]

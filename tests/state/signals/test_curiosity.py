@@ -2,11 +2,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state.signals.curiosity import (
     Cause,
     Gap,
     gap_of_search,
+    question_key,
     questions_in,
     rank_questions,
 )
@@ -74,3 +77,39 @@ def test_the_weightiest_question_comes_first_and_each_once() -> None:
 def test_open_questions_are_seen_in_nine_languages(asked: str, said: str) -> None:
     assert questions_in(asked) == (asked,)
     assert questions_in(said) == ()
+
+
+GAPS = st.lists(
+    st.builds(
+        Gap,
+        st.sampled_from(["Who?", "who", "Where is it?", "WHERE IS IT", "Why"]),
+        st.sampled_from(Cause),
+        st.integers(1, 50),
+        st.just(NOW - timedelta(days=90)),
+        st.integers(0, 80).map(lambda days: NOW - timedelta(days=days)),
+    ),
+    max_size=8,
+    unique_by=lambda gap: question_key(gap.question),
+)
+
+
+@given(GAPS)
+def test_ranking_does_not_depend_on_the_order_of_the_input(gaps: list[Gap]) -> None:
+    ranked = rank_questions(gaps, NOW)
+    assert sorted(map(repr, ranked)) == sorted(map(repr, gaps))
+    backwards = rank_questions(gaps[::-1], NOW)
+    assert backwards == ranked
+
+
+@given(st.text(max_size=200))
+def test_questions_are_lines(text: str) -> None:
+    for question in questions_in(text):
+        assert question == question.strip()
+        assert len(question.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "asked", ["Kannst du das prüfen?", "Peux-tu vérifier ça ?", "¿Puedes revisarlo?", "Можешь это проверить?"]
+)
+def test_what_is_asked_of_the_other_person_is_no_open_question(asked: str) -> None:
+    assert questions_in(asked) == ()

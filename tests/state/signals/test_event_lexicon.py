@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state.signals.event_lexicon import feelings_in
 from state.signals.hormones import Feeling
@@ -59,3 +61,21 @@ def test_what_only_looks_like_an_event_is_not_felt(text: str) -> None:
 @pytest.mark.parametrize(("works", "fails", "thanks", "hurry"), CASES["events_are_felt_in_nine_languages"])
 def test_events_are_felt_in_nine_languages(works: str, fails: str, thanks: str, hurry: str) -> None:
     assert [feelings_in(text) for text in (works, fails, thanks, hurry)] == [(R,), (E,), (S,), (U,)]
+
+
+PHRASE = "it works does not the bug fixed failed thanks urgent , . ? if never no errors 成功 没有 nicht \n `x`"
+
+
+WORDS = st.sampled_from(PHRASE.split(" "))
+
+
+@given(st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=12).map(" ".join)))
+def test_each_feeling_comes_once_and_in_order(text: str) -> None:
+    found = feelings_in(text)
+    assert list(found) == [feeling for feeling in Feeling if feeling in found]
+
+
+@given(st.lists(WORDS, max_size=8).map(" ".join))
+def test_another_sentence_takes_no_feeling_away(text: str) -> None:
+    calm = "User prefers tabs."
+    assert set(feelings_in(f"{calm}\n{text}")) == set(feelings_in(text)) | set(feelings_in(calm))
