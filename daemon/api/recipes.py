@@ -31,7 +31,7 @@ def recipes(root: Path, program: Sequence[str], environment: Mapping[str, str]) 
             agent.title,
             str(file.path.relative_to(root)),
             f"'dreamd connect {agent.name}' writes {file.purpose}",
-            connected(file, None, None)[0].after or "",
+            connected(file, None, None).after or "",
         )
         for agent in AGENTS
         for file in agent.files(place, lambda *_: {})

@@ -180,7 +180,7 @@ def _show_done(changed: Sequence[Plan], backups: Sequence[Backup], excluded: Seq
         what = "written" if backup.remains else "removed, for nothing else was in it"
         out(f"{backup.path}: {what}" + (f"; what it held is in {backup.copy}" if backup.copy else ""))
     for plan in changed:
-        left = any(file.change.left for file in plan.files)
+        left = any(file.left for file in plan.files)
         out(f"{plan.agent} is {done}" + (", but for what somebody changed since" if left else ""))
     for file in dict.fromkeys(one.file for one in excluded):
         names = ", ".join(name for one in excluded if one.file == file for name in one.names)
@@ -206,7 +206,7 @@ def _show(plan: Plan, done: str) -> None:
     for file in plan.changes:
         show_unified(file.diff)
     for file in plan.files:
-        for left in file.change.left:
+        for left in file.left:
             say(f"{file.path}: {'.'.join(left.path)} was changed by somebody since, and stays")
 
 
@@ -214,7 +214,7 @@ def _described(plan: Plan) -> dict[str, object]:
     return {
         "agent": plan.agent,
         "files": [{"path": str(file.path), "diff": file.diff} for file in plan.changes],
-        "left": [".".join(left.path) for file in plan.files for left in file.change.left],
+        "left": [".".join(left.path) for file in plan.files for left in file.left],
     }
 
 

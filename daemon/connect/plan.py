@@ -2,8 +2,8 @@
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,35 +24,25 @@ _LONGEST_OF_PROJECT = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A file before and after; None: there is no file. `left` are settings that somebody changed, and that stay."""
-
-    before: str | None
-    after: str | None
-    left: tuple[Setting, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One file's change; `written` is what the record will say of it, None where nothing of ours is left."""
+    """A file before and after; None: there is no file.
+
+    `written` is what the record will say of it, None where nothing of ours is left. `left` are settings that somebody
+    changed, and that stay.
+    """
 
     path: Path
-    change: Change
-    written: Written | None
+    before: str | None
+    after: str | None
+    written: Written | None = None
+    left: tuple[Setting, ...] = ()
 
     @property
     def diff(self) -> str:
         """The change as a unified diff; "" without one."""
-        before, after = (
-            text.splitlines(keepends=True) for text in (self.change.before or "", self.change.after or "")
-        )
-        old, new = (
-            "/dev/null" if text is None else str(self.path) for text in (self.change.before, self.change.after)
-        )
-        lines = (
-            line if line.endswith("\n") else f"{line}\n" for line in difflib.unified_diff(before, after, old, new)
-        )
-        return "".join(lines)
+        old, new = ("/dev/null" if text is None else str(self.path) for text in (self.before, self.after))
+        before, after = ((text or "").splitlines(keepends=True) for text in (self.before, self.after))
+        return "".join(f"{line.removesuffix(chr(10))}\n" for line in difflib.unified_diff(before, after, old, new))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +63,7 @@ class Plan:
     @property
     def changes(self) -> tuple[PlannedFile, ...]:
         """The files that are not yet as they will be."""
-        return tuple(one for one in self.files if one.change.before != one.change.after)
+        return tuple(one for one in self.files if one.before != one.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +75,7 @@ class Backup:
     remains: bool = True
 
 
-def connected(file: AgentFile, text: str | None, last: Written | None) -> tuple[Change, Written]:
+def connected(file: AgentFile, text: str | None, last: Written | None) -> PlannedFile:
     """Return the file with its settings in place of those of the last time. Raise DocumentError."""
     old = last if last is not None and text is not None else Written(str(file.path), text is None, ())
     kept = list[Put]()
@@ -98,32 +88,32 @@ def connected(file: AgentFile, text: str | None, last: Written | None) -> tuple[
     for setting in file.settings[len(kept) :]:
         current, one = edit.put(file.format, current, setting)
         kept.append(one)
-    return Change(text, current, removed.left), Written(str(file.path), created, tuple(kept))
+    written = Written(str(file.path), created, tuple(kept))
+    return PlannedFile(file.path, text, current, written, removed.left)
 
 
-def disconnected(text: str | None, last: Written) -> Change:
+def disconnected(text: str | None, last: Written) -> PlannedFile:
     """Return the file without what was put in last; what somebody changed since stays. Raise DocumentError."""
-    if text is None:
-        return Change(None, None)
-    if last.head is not None:
-        return Change(text, None if is_ours(text) else text)
-    current, left, form = text, list[Setting](), format_of(Path(last.path))
+    path = Path(last.path)
+    if text is None or last.head is not None:
+        return PlannedFile(path, text, None if is_ours(text) else text)
+    current, left = text, list[Setting]()
     for one in reversed(last.puts):
-        without = edit.cut(form, current, one) if one.text else current
+        without = edit.cut(format_of(path), current, one) if one.text else current
         if without is None:
             left.append(one.setting)
         else:
             current = without
     is_empty = last.created and current.strip() in ("", "{}")
-    return Change(text, None if is_empty else current, tuple(left))
+    return PlannedFile(path, text, None if is_empty else current, None, tuple(left))
 
 
-def shown_in(file: AgentFile, text: str | None, shown: ShownMemory | None, agent: str) -> tuple[Change, Written]:
+def shown_in(file: AgentFile, text: str | None, shown: ShownMemory | None, agent: str) -> PlannedFile:
     """Return a file of dreamd's own as it shows the memory. Raise DocumentError where somebody else's file is."""
     if text is not None and not is_ours(text):
         raise DocumentError("it is there already, and not dreamd's", "move it away; nothing was changed")
     after = shown.text(agent, file.head or "") if shown is not None else file.head
-    return Change(text, after), Written(str(file.path), created=True, puts=(), head=file.head)
+    return PlannedFile(file.path, text, after, Written(str(file.path), created=True, puts=(), head=file.head))
 
 
 def missing(written: Written, text: str | None) -> tuple[Setting, ...]:
@@ -140,31 +130,30 @@ def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetim
     if last is not None:
         auto_memory, trust = place.auto_memory and last.auto_memory, place.trust or last.trust
         place = replace(place, auto_memory=auto_memory, trust=trust, in_file=place.in_file or last.in_file)
-    files, project = list[PlannedFile](), None if place.scope is Scope.USER else place.project
+    project = None if place.scope is Scope.USER else place.project
     known = {one.path: one for one in last.files} if last is not None else {}
 
-    def read(path: Path, settings: tuple[Setting, ...]) -> object:
-        with _named(path):
-            change, _ = connected(AgentFile(path, "", settings), text_of(path, project), known.get(str(path)))
-            return edit.read(format_of(path), change.after or "")
+    def planned(file: AgentFile) -> PlannedFile:
+        def make(text: str | None) -> PlannedFile:
+            if file.head is not None:
+                return shown_in(file, text, shown, agent.name)
+            return connected(file, text, known.get(str(file.path)))
 
-    for file in agent.files(place, read):
-        text = text_of(file.path, project)
-        with _named(file.path):
-            if file.head is None:
-                change, written = connected(file, text, known.get(str(file.path)))
-            else:
-                change, written = shown_in(file, text, shown, agent.name)
-        files.append(PlannedFile(file.path, change, written))
+        return _planned(file.path, project, make)
+
+    def read(path: Path, settings: tuple[Setting, ...]) -> object:
+        return edit.read(format_of(path), planned(AgentFile(path, "", settings)).after or "")
+
+    files = tuple(map(planned, agent.files(place, read)))
     meant = {str(one.path) for one in files}
-    files += (_taken_out(old, project) for path, old in known.items() if path not in meant)
+    files += tuple(_taken_out(old, project) for path, old in known.items() if path not in meant)
+    written = tuple(one.written for one in files if one.written is not None)
     named, workspace = ("", "") if project is None else (str(project), str(place.workspace))
-    written_files = tuple(one.written for one in files if one.written is not None)
     said = (place.auto_memory, place.trust, place.in_file)
-    connection = Connection(agent.name, named, workspace, now, written_files, *said)
+    connection = Connection(agent.name, named, workspace, now, written, *said)
     if last is not None and replace(last, at=now) == connection:
         connection = last
-    return Plan(agent.name, project, tuple(files), connection, last, shown)
+    return Plan(agent.name, project, files, connection, last, shown)
 
 
 def to_disconnect(last: Connection) -> Plan:
@@ -191,31 +180,28 @@ def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tupl
         return backups
 
 
-def _taken_out(old: Written, project: Path | None) -> PlannedFile:
-    path = Path(old.path)
+def _planned(path: Path, project: Path | None, make: Callable[[str | None], PlannedFile]) -> PlannedFile:
+    """Return what is made of the file's text. An edit knows no more of it, so the errors get the file's name here."""
     text = text_of(path, project)
-    with _named(path):
-        return PlannedFile(path, disconnected(text, old), None)
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Put the file's name before what is said of its text, which is all that an edit knows."""
     try:
-        yield
+        return make(text)
     except DreamdError as error:
         raise type(error)(f"{path}: {error.what}", error.advice) from error
 
 
+def _taken_out(old: Written, project: Path | None) -> PlannedFile:
+    return _planned(Path(old.path), project, lambda text: disconnected(text, old))
+
+
 def _replaced(disk: Disk, file: PlannedFile, project: Path | None, now: datetime) -> Backup:
     """Replace a file that still holds what was shown, and keep a copy of that."""
-    if text_of(file.path, project) != file.change.before:
+    if text_of(file.path, project) != file.before:
         raise BusyError(f"{file.path} changed meanwhile", "try again")
     copy = ""
-    if file.change.before is not None and not is_ours(file.change.before):  # a copy of memory could not be forgotten
-        copy = str(record.back_up(disk, file.path, file.change.before.encode(), now))
+    if file.before is not None and not is_ours(file.before):  # a copy of memory could not be forgotten
+        copy = str(record.back_up(disk, file.path, file.before.encode(), now))
     target, folder = _place_of(file.path, project)
-    if file.change.after is None:
+    if file.after is None:
         folder.remove(target)
         with suppress(OSError):  # something else is in it
             for parent in (target.parent, target.parent.parent):
@@ -223,10 +209,10 @@ def _replaced(disk: Disk, file: PlannedFile, project: Path | None, now: datetime
                     break
                 parent.rmdir()
     else:
-        for parent in _missing(target.parent):
+        for parent in reversed([one for one in target.parents if not one.exists()]):
             folder.make_folder(parent, 0o755)
-        folder.write_atomic(target, file.change.after.encode(), 0o644 if folder.root == project else 0o600)
-    return Backup(str(file.path), copy, remains=file.change.after is not None)
+        folder.write_atomic(target, file.after.encode(), 0o644 if folder.root == project else 0o600)
+    return Backup(str(file.path), copy, remains=file.after is not None)
 
 
 def text_of(path: Path, project: Path | None) -> str | None:
@@ -253,9 +239,3 @@ def _place_of(path: Path, project: Path | None) -> tuple[Path, Disk]:
         target = Path(os.path.realpath(path))  # Path.resolve raises what is no OSError for a circle
         existing = next(folder for folder in target.parents if folder.exists())
     return target, Disk(existing)
-
-
-def _missing(folder: Path) -> Iterator[Path]:
-    """Yield the missing folders down to this one, the highest first."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    return reversed(missing)

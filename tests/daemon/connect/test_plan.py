@@ -17,6 +17,7 @@ from daemon.connect.agent import Agent, AgentFile, Place, Scope, commands_in
 from daemon.connect.agents.table import AGENTS
 from daemon.connect.edit import Setting
 from daemon.connect.plan import connected, disconnected, missing
+from daemon.connect.record import Written
 from state.agents import READERS
 from state.document.agent_caps import CAPS
 from state.errors import DocumentError
@@ -84,52 +85,45 @@ def read(file: AgentFile, text: str) -> Any:
     return edit.read(file.format, text)
 
 
+def planned(file: AgentFile, text: str | None, last: Written | None = None) -> tuple[str, Written]:
+    """The file when it is connected, and what the record says of it."""
+    made = connected(file, text, last)
+    assert made.after is not None
+    assert made.written is not None
+    return made.after, made.written
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_what_was_there_stays_and_what_is_put_in_is_found(file: AgentFile) -> None:
     own = OWN[file.format]
-    change, written = connected(file, own, None)
-    assert change.after is not None
-    assert missing(written, change.after) == ()
-    comments = (
-        ("// mine", "/* as it was */", "// the linter") if file.format == "json" else ("# mine", "# the usual one")
-    )
-    assert all(comment in change.after for comment in comments)
-    before, after = read(file, own), read(file, change.after)
+    text, written = planned(file, own)
+    assert missing(written, text) == ()
+    comments = {"json": ("// mine", "/* as it was */", "// the linter"), "toml": ("# mine", "# the usual one")}
+    assert all(comment in text for comment in comments[file.format])
+    before, after = read(file, own), read(file, text)
     assert before["hooks"]["SessionStart"][0] in after["hooks"]["SessionStart"]
     assert before.keys() <= after.keys()
+    text, written = planned(file, None)
+    assert written.created
+    assert disconnected(text, written).after is None
+    assert read(file, text)  # and it can be read by those who do not know comments
+    json.loads(text) if file.format == "json" else tomllib.loads(text)
+    assert "required" not in text  # no agent waits for dreamd to start
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_doing_it_again_changes_nothing_and_undoing_it_leaves_every_byte(file: AgentFile) -> None:
     @given(TEXTS[file.format])
-    def holds(text: str) -> None:
+    def holds(before: str) -> None:
         try:
-            change, written = connected(file, text, None)
+            text, written = planned(file, before)
         except DocumentError:  # a list where an object would have to be: nothing is written
             return
-        again, the_same = connected(file, change.after, written)
-        assert again.after == change.after
-        assert the_same == written
-        back = disconnected(change.after, written)
-        assert back.left == ()
-        assert back.after == text
+        assert planned(file, text, written) == (text, written)
+        back = disconnected(text, written)
+        assert (back.left, back.after) == ((), before)
 
     holds()
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_that_was_not_there_is_gone_again(file: AgentFile) -> None:
-    change, written = connected(file, None, None)
-    assert written.created
-    assert disconnected(change.after, written).after is None
-    assert read(file, change.after or "")  # and it can be read by those who do not know comments
-    json.loads(change.after or "") if file.format == "json" else tomllib.loads(change.after or "")
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_no_agent_waits_for_dreamd_to_start(file: AgentFile) -> None:
-    change, _ = connected(file, None, None)
-    assert "required" not in (change.after or "")
 
 
 def test_every_agent_is_known_to_the_bootstrap_and_has_a_cap() -> None:
@@ -140,8 +134,8 @@ def test_every_agent_is_known_to_the_bootstrap_and_has_a_cap() -> None:
 
 def test_what_somebody_changed_since_stays_and_is_told() -> None:
     file = AGENTS[0].files(HERE, nothing)[0]
-    change, written = connected(file, None, None)
-    edited = (change.after or "").replace('"alwaysLoad": true', '"alwaysLoad": false')
+    text, written = planned(file, None)
+    edited = text.replace('"alwaysLoad": true', '"alwaysLoad": false')
     back = disconnected(edited, written)
     assert back.after == edited
     assert [one.path for one in back.left] == [("mcpServers", "dreamd")]
@@ -150,8 +144,8 @@ def test_what_somebody_changed_since_stays_and_is_told() -> None:
 def test_what_stood_there_by_somebody_else_is_not_taken_out() -> None:
     file = AgentFile(ROOT / "x.json", "", (Setting(("permissions", "allow"), "mcp__dreamd", item=True),))
     text = '{"permissions": {"allow": ["mcp__dreamd"]}}'
-    change, written = connected(file, text, None)
-    assert change.after == text
+    after, written = planned(file, text)
+    assert after == text
     assert disconnected(text, written).after == text
 
 
@@ -163,12 +157,12 @@ def test_a_server_of_that_name_is_named_and_stays() -> None:
 
 def test_what_is_said_later_joins_what_is_there() -> None:
     file = AgentFile(ROOT / "x.json", "", (Setting(("hooks", "Stop"), {"command": "x"}, item=True),))
-    change, written = connected(file, '{"hooks": {"Stop": []}}', None)
-    lines = (change.after or "").replace("[", '[{"command": "mine"}, ')
+    text, written = planned(file, '{"hooks": {"Stop": []}}')
+    lines = text.replace("[", '[{"command": "mine"}, ')
     more = replace(file, settings=(*file.settings, Setting(("trusted",), value=True)))
-    second, rewritten = connected(more, lines, written)
-    assert read(more, second.after or "")["hooks"]["Stop"] == [{"command": "mine"}, {"command": "x"}]
-    assert disconnected(second.after, rewritten).after == '{"hooks": {"Stop": [{"command": "mine"}, ]}}'
+    second, rewritten = planned(more, lines, written)
+    assert read(more, second)["hooks"]["Stop"] == [{"command": "mine"}, {"command": "x"}]
+    assert disconnected(second, rewritten).after == '{"hooks": {"Stop": [{"command": "mine"}, ]}}'
 
 
 def test_a_new_place_of_the_program_replaces_the_old_one_alone() -> None:
@@ -176,10 +170,9 @@ def test_a_new_place_of_the_program_replaces_the_old_one_alone() -> None:
     every = (zip(agent.files(HERE, nothing), agent.files(moved, nothing), strict=True) for agent in AGENTS)
     for old, new in ((old, new) for pairs in every for old, new in pairs if old.head is None):
         own = OWN.get(old.format, "# mine\n")
-        change, written = connected(old, own, None)
-        second, rewritten = connected(new, change.after, written)
-        assert "my tools" not in (second.after or "")
-        assert disconnected(second.after, rewritten).after == own
+        second, rewritten = planned(new, *planned(old, own))
+        assert "my tools" not in second
+        assert disconnected(second, rewritten).after == own
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "zsh", "fish"])
@@ -209,7 +202,7 @@ def test_a_hook_is_silent_and_ends_well_whether_dreamd_is_there_or_not(shell: st
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent.name in ("claude-code", "codex")])
 def test_a_thousand_hooks_that_came_with_a_repository_take_no_hour(agent: Agent) -> None:
     file = agent.files(HERE, nothing)[0 if agent.name == "codex" else 1]
-    change, written = connected(file, None, None)
-    copies = (change.after or "") + "".join(one.text for one in written.puts[1:2] * 1_000)
-    text = copies if agent.name == "codex" else f"/* {copies} */{change.after}"
+    made, written = planned(file, None)
+    copies = made + "".join(one.text for one in written.puts[1:2] * 1_000)
+    text = copies if agent.name == "codex" else f"/* {copies} */{made}"
     assert disconnected(text, written).after is not None
