@@ -78,7 +78,7 @@ def page_of(name: str) -> Page | None:
         acts=() if at_once else (Act(run, "run", operation.long, operation.only_reads, form),),
         live=at_once and not any(one.kind == "text" for one in controls),
         under="settings",
-        template="generic.html",
+        template="generic",
         own_query=form if at_once else Request,
     )
 

@@ -145,7 +145,7 @@ def test_what_an_act_says_again_stays_text(visit: Visit, chosen: HostileText) ->
         page.goto(f"/w/{visit.name}/memory")
         page.locator("a.line-text").first.click()
         page.locator("#beside summary", has_text="Edit").click()
-        page.fill("#line-text", f"{chosen.short(400)} stood at the harbour of Bremen before 1874")
+        page.fill("#line-edit", f"{chosen.short(400)} stood at the harbour of Bremen before 1874")
         page.click("#beside button:has-text('Save')")
         page.wait_for_selector("#said .done")
         assert born(seen) == []
