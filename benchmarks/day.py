@@ -8,16 +8,14 @@ session has ended.
 Nobody works at night, before 8 and after 22. One workspace is silent, and in one a note comes every three minutes,
 day and night. All are new when the day begins.
 
-**Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.service.daemon`: its
-looking
-thread, its slots, its watcher with the kernel's events), in this process, without its sockets. What it reads the time
-from (`daemon.workspace.stores.clock`, and the monotonic clock of `daemon.service.scheduler` and
-`daemon.service.keeper`) is the machine's plus
-what was leapt over. Whenever the looking thread is about to wait and no work is under way, the clock leaps to the end
-of that wait or to the next thing that an agent does, whichever is first; so there are as many looks, ticks, passes
-and skips as in a day, and while a dream runs time passes as it does. Each note is appended, and the watcher's word of
-it awaited, before time goes on. Not used: libfaketime, which does not know the waits of Python's locks
-(sem_clockwait), and would make a dream last for minutes.
+**Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.service.daemon`: its tasks
+in their loop, its slots, its watcher with the kernel's events), in this process, without its sockets. What it reads
+the time from (`daemon.workspace.stores.clock`, and the monotonic clock of the loop, `daemon.service.scheduler` and
+`daemon.service.keeper`) is the machine's plus what was leapt over. Whenever the loop is about to wait and no work is
+under way, the clock leaps to the end of that wait or to the next thing that an agent does, whichever is first; so
+there are as many looks, passes and skips as in a day, and while a dream runs time passes as it does. Each note is
+appended, and the watcher's word of it awaited, before time goes on. Not used: libfaketime, which does not know the
+waits of Python's locks (sem_clockwait), and would make a dream last for minutes.
 
 The model is a scripted server in a process of its own. It answers at once and counts a token for every four
 characters. Processor time is this process's, without what making the traffic takes; the last rows are measured in
@@ -95,38 +93,38 @@ class Figures:
 
 
 class Day:
-    """Drives the looking thread of a service through a day, from within its own waits."""
+    """Drives the tasks of a service through a day, from within the waits of their loop."""
 
     def __init__(
         self, service: "Daemon", time_: Leaping, deeds: list[Deed], hours: float, act: Callable[[Deed], bool]
     ) -> None:
-        scheduler: Any = service._scheduler  # noqa: SLF001
+        loop: Any = service._scheduler._loop  # noqa: SLF001
         self.figures = Figures()
         self.over = threading.Event()
-        self._service = service
-        self._pause: Callable[[], float] = scheduler._pause  # noqa: SLF001 - the one place where time can leap
+        self._select: Callable[[float | None], list[Any]] = loop._selector.select  # noqa: SLF001 - the one place where time can leap
         self._time = time_
         self._deeds = deeds[::-1]
         self._act = act
         self._begin = time_.now()
         self._end = self._begin + timedelta(hours=hours)
         self._was, self._used = "quiet", 0.0
-        scheduler._pause = self.pause  # noqa: SLF001
+        loop._selector.select = self.select  # noqa: SLF001
+        loop.time = time_.monotonic
 
-    def pause(self) -> float:
-        """Return how long the looking thread really waits, in place of its own `_pause`."""
+    def select(self, timeout: float | None) -> list[Any]:
+        """Wait in the place of the loop's selector: in no time, unless work is under way."""
         self.figures.looks[self._was] += 1
         looking = self.figures.looking
         looking[self._was] = looking.get(self._was, 0.0) + time.thread_time() - self._used
-        pause = self._pause()
         if self.over.is_set():
             self._was = "after"
-        elif any(managed.dreaming or managed.looking for managed in self._service._roster.all()):  # noqa: SLF001
-            pause, self._was = min(pause, _WORKING_SECONDS), "working"
-        else:
-            pause = self._leap(pause)
+        elif any(one.name == "work" for one in threading.enumerate()):
+            timeout, self._was = min(timeout or 0.0, _WORKING_SECONDS), "working"
+        elif timeout is None or timeout > 0:
+            timeout = self._leap(_WORKING_SECONDS if timeout is None else timeout)
+        events = self._select(timeout)
         self._used = time.thread_time()
-        return pause
+        return events
 
     def _leap(self, pause: float) -> float:
         now = self._time.now()
@@ -226,7 +224,7 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
     from daemon.workspace.adoption import init_workspace
 
     for module in (keeper, tending):
-        vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic)
+        vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic, sleep=time.sleep)
     config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": url}})
     workspaces = [init_workspace(place / f"workspace-{number:02}") for number in range(count)]
     return Daemon(lambda: config, tuple(one.root for one in workspaces)), workspaces

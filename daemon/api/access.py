@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from daemon.api.operations.operation import Operation
     from daemon.api.operations.request import Request
     from daemon.dream.run import Mode, Outcome
-    from daemon.workspace.files import WorkspaceFiles
     from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
     from daemon.workspace.vector_index import Embedding
@@ -42,10 +41,6 @@ class WorkspaceAccess(Protocol):
     def workspace(self) -> Workspace: ...
     @property
     def config(self) -> Config: ...
-    @property
-    def files(self) -> "WorkspaceFiles":
-        """Its files, as they were read before."""
-
     @property
     def notices(self) -> list[str]:
         """What a person should know of this call; complete when the call has ended."""
@@ -110,13 +105,6 @@ class LocalAccess:
     def open_store(self) -> "Store | None":
         """The stores, if this access has them open under its lock."""
         return self._store
-
-    @property
-    def files(self) -> "WorkspaceFiles":
-        """Its files, of which nothing is read yet."""
-        from daemon.workspace.files import WorkspaceFiles
-
-        return WorkspaceFiles(self.workspace)
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run the operation in this process."""

@@ -1,20 +1,18 @@
 """Daemon: keeps workspaces, dreams in each when its time has come, and serves HTTP, MCP and the command line.
 
-    registry, configuration ─> Roster ─> Keeper (lock, stores)      Watcher ─> mark_changed ─┐
-                                                                                             ▼
-    every tick, and when woken: due(now, history, pending) ─> DREAM ─> JobQueue (N) ─> dream_now
-                                                              PASS ──> JobQueue (1) ─> consolidate
+    registry, configuration ─> Roster ─> Scheduler: a task for each ─> Keeper (lock, stores) ─> Jobs
+                                             ▲
+                        Events (inotify), clients' requests, a moment that has come
 
-One thread schedules (`daemon.service.scheduler`), threads of job queues do the work (`daemon.service.jobs`), the
-watcher reports changes, and clients' threads work through `DaemonAccess`. The decisions are pure functions of
-`daemon.service.schedule`; a dream is `daemon.dream.run`.
+Clients' threads work through `DaemonAccess`. The decisions are pure functions of `daemon.service.schedule`; a dream
+is `daemon.dream.run`.
 """
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
@@ -23,28 +21,23 @@ from pathlib import Path
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo, meant
 from daemon.config.paths import home, registry_path, socket_path
-from daemon.config.registry import WorkspaceList
+from daemon.config.registry import WorkspaceList, name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.observability.metrics import Metrics, WorkspaceGauges
 from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
-from daemon.service.roster import ManagedWorkspace, Roster
+from daemon.service.roster import ManagedWorkspace, Roster, Wish
 from daemon.service.schedule import Action, upcoming
-from daemon.service.scheduler import Scheduler, log_failure
-from daemon.service.watcher import Change
+from daemon.service.scheduler import Scheduler
+from daemon.service.watcher import Change, Events
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError
 from state.stores.disk.workspace import Workspace
-
-# How long a start or a reload waits for the folders of all entries to be looked up: what is on a disk that hangs is
-# taken up when it answers, and holds up nothing.
-_LOOK_UP_SECONDS = 1.0
-_STUCK_SECONDS = 30.0
 
 
 class Daemon:
@@ -69,11 +62,12 @@ class Daemon:
             self._embedding,
             opening,
             self._stopping,
-            on_change=lambda: self._scheduler.wake(),  # noqa: PLW0108 - the scheduler is made after the roster
-            on_acquired=self._begin,
+            on_change=lambda: self._scheduler.look_again(),  # noqa: PLW0108 - the scheduler is made after the roster
+            on_gone=lambda gone: self._scheduler.wake(gone),  # noqa: PLW0108
         )
+        self._events = Events(self._mark_changed)
         jobs = Jobs(self._metrics, self._stopping)
-        self._scheduler = Scheduler(self._roster, lambda: self._config, jobs, self._stopping)
+        self._scheduler = Scheduler(self._roster, self._events, lambda: self._config, jobs, self._stopping)
         self._config_problem: tuple[Problem, ...] = ()
         self._bound = (self._config.http.host, self._config.http.port)
         self.http = ""
@@ -85,10 +79,7 @@ class Daemon:
         return self._scheduler.last_tick
 
     def trim(self) -> None:
-        """Free what is not needed now: an idle embedding model, a watcher that is stuck."""
-        if self._roster.watcher.stuck_for > _STUCK_SECONDS:
-            self._roster.replace_watcher()
-            self._scheduler.look_at_all()
+        """Free what is not needed now: an idle embedding model."""
         if minutes := self._config.embeddings.idle_minutes:
             self._embedding.rest(minutes * 60)
 
@@ -108,7 +99,7 @@ class Daemon:
         """Say why it does not serve yet; empty if it does."""
         if self._stopping.is_set():
             return "the daemon is stopping"
-        return "" if self._roster.ready else "the daemon is starting: it looks up its workspaces"
+        return "" if self._roster.is_ready else "the daemon is starting: it looks up its workspaces"
 
     def info(self) -> DaemonInfo:
         """Return version, addresses, workspaces and problems; read no workspace's folder."""
@@ -130,6 +121,7 @@ class Daemon:
                 *((self.port_problem,) if self.port_problem else ()),
                 *self._unbound(),
                 *self._roster.problems(),
+                *((self._events.problem,) if self._events.problem else ()),
             ),
         )
 
@@ -140,7 +132,8 @@ class Daemon:
             is_busy = managed.hanging is not None or managed.lock.locked()  # who asked would wait as well
             if managed.keeper is not None and not is_busy:
                 with suppress(DreamdError):
-                    statuses.append(self._status(managed.keeper))
+                    service = self._service_status(managed, managed.keeper)
+                    statuses.append(status(managed.keeper.workspace, self._config, utc_now(), service))
         return DaemonStatus(self.info(), tuple(statuses))
 
     def register(self, root: Path) -> str:
@@ -181,9 +174,9 @@ class Daemon:
             keeper,
             self._config,
             on_step,
-            self._scheduler.dream,
-            self._wake,
-            self._service_status,
+            lambda _, *wish: self._scheduler.dream(managed, Wish(*wish)),
+            lambda _: self._mark_changed(managed.root, Change.SCRATCH),
+            partial(self._service_status, managed),
             partial(self._roster.acquire, managed),
         )
 
@@ -194,8 +187,7 @@ class Daemon:
 
         A few at a time, those with notes first, and each at once when a client asks for it.
         """
-        self._look_up_all()
-        self._roster.ready = True
+        self._roster.look_up_all()
         self._scheduler.start()
 
     def reload(self) -> None:
@@ -210,18 +202,17 @@ class Daemon:
             raise
         self._config, self._config_problem = config, ()
         self._embedding.try_again(download=config.embeddings.download)
-        self._scheduler.dreams.resize(config.daemon.concurrent_dreams)
+        self._scheduler.resize(config.daemon.concurrent_dreams)
+        self._roster.look_up_all()
         for managed in self._roster.all():
-            if managed.keeper is not None:
-                managed.keeper.reopen()
-        self._look_up_all()
+            managed.facts_of = (-1, -1)
         self._scheduler.look_at_all()
 
     def stop(self, seconds: float) -> bool:
         """Begin nothing new, stop dreams at their next node, close every workspace; whether all ended in time."""
         deadline = time.monotonic() + seconds
         self._stopping.set()
-        self._roster.watcher.close()
+        self._events.close()
         ended = self._scheduler.stop(max(0.0, deadline - time.monotonic()))
         for managed in self._roster.all():
             if (keeper := managed.keeper) is None:
@@ -232,28 +223,16 @@ class Daemon:
                 ended = False
             else:
                 keeper.release()
-        return ended and self._roster.ready
-
-    def _look_up_all(self) -> None:
-        """Look up what every entry names, each in a job of its own; waits for those whose disk answers."""
-        entries = self._roster.read_entries()
-        futures = [
-            self._scheduler.upkeep.submit(partial(self._roster.look_up, one), owner=str(one)) for one in entries
-        ]
-        for entry, future in zip(entries, futures, strict=True):
-            future.add_done_callback(partial(log_failure, entry.text, "entry_not_looked_up"))
-        wait(futures, _LOOK_UP_SECONDS)
-
-    def _begin(self, managed: ManagedWorkspace, keeper: Keeper) -> None:
-        """Go on with the dream that the last daemon was interrupted in, or look at once whether one is due."""
-        if keeper.unfinished_dream:
-            self._scheduler.resume(managed, keeper)
-        self._scheduler.want_look(managed)
+        return ended and self._roster.is_ready
 
     # ------------------------------------------------------------ status
 
-    def _wake(self, keeper: Keeper) -> None:
-        self._roster.mark_changed(keeper.workspace.root, Change.SCRATCH)
+    def _mark_changed(self, root: Path, change: Change | None) -> None:
+        managed = self._roster.find(name_of(root))
+        if managed is not None:
+            if change is not None:
+                managed.mark_changed(change)
+            self._scheduler.wake(managed)
 
     def _unbound(self) -> Iterator[Problem]:
         """Return a change of the port that only a restart can carry out."""
@@ -262,16 +241,17 @@ class Daemon:
             what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"
             yield Problem(what, "restart it ('systemctl --user restart dreamd')")
 
-    def _service_status(self, keeper: Keeper) -> ServiceStatus:
-        now, managed = utc_now(), self._roster.find(keeper.name)
+    def _service_status(self, managed: ManagedWorkspace, keeper: Keeper) -> ServiceStatus:
+        now = utc_now()
         words, at = keeper.offline_reason or "when the daemon can keep it", None
-        if keeper.holds_lock:
-            foreseen = upcoming(
-                now, self._scheduler.history(keeper, now), keeper.pending(now), self._scheduler.thresholds()
-            )
-            words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
-        open_problem = managed.problem if managed is not None else None
-        problems = (open_problem, keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts)
+        problems = [managed.problem, keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts]
+        try:
+            if keeper.holds_lock:
+                facts = self._scheduler.facts(managed, keeper, now)
+                foreseen = upcoming(now, facts.history, facts.pending, self._scheduler.thresholds())
+                words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
+        except (DreamdError, sqlite3.Error) as error:  # the lock was lost just now, or state.db cannot be read
+            problems.append(Problem.of(error))
         return ServiceStatus(
             pid=os.getpid(),
             since=self._since,
@@ -282,11 +262,11 @@ class Daemon:
             problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
         )
 
-    def _status(self, keeper: Keeper) -> Status:
-        return status(keeper.workspace, self._config, utc_now(), self._service_status(keeper), keeper.files)
-
     def _gauges(self) -> Iterator[WorkspaceGauges]:
+        """Return how workspaces stood at the last look: nothing is read for it."""
         now = utc_now()
         for managed in self._roster.all():
-            if managed.keeper is not None and managed.hanging is None:
-                yield managed.keeper.gauges(now)
+            if (facts := managed.facts) is not None and managed.hanging is None:
+                pending = facts.pending
+                waited = max(0.0, (now - (pending.oldest or now)).total_seconds())
+                yield WorkspaceGauges(managed.name, pending.notes, waited, facts.crystals)

@@ -1,77 +1,139 @@
-"""Store facts: what the daemon decides by while a workspace's stores are closed, as they were when last used."""
+"""Facts: what decisions about a workspace go by, read from its stores and files at one moment."""
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
+from daemon.config.paths import spent_folder
 from daemon.config.settings import day_start
 from daemon.dream.changes import DECLINED
 from daemon.dream.run import new_crystals, unseen_seeds
+from daemon.service.triggers import History, Pending
 from daemon.sessions.for_dreams import waiting_count
 from daemon.sessions.lifecycle import next_due
 from daemon.workspace.stores import Store
-from state.signals.hormones import Hormones
+from state.document.document import parse
+from state.scratch import HEADER
+from state.stores.database.connection import from_text
+from state.stores.database.copies import DAY, is_copy_due
 from state.stores.database.meta import Meta
 from state.stores.database.tables import Run
+from state.stores.disk.stamp import Stamp
+from state.stores.disk.workspace import Workspace
+from state.stores.history.daily_spend import daily_spend
 from state.stores.history.memory import NOTES_LEFT
 
+if TYPE_CHECKING:
+    from daemon.service.keeper import Keeper
+
+# The key in `meta`: when the session ended for which a dream is due.
+SESSION_ENDED = "session_ended"
 _RUNS = 50
 _FAILURES = ("failed", "rejected")
+_EMPTY_LOG = len(HEADER) + 2
 
 
 @dataclass(frozen=True, slots=True)
-class StoreFacts:
-    """What the stores held at one moment.
+class Facts:
+    """`unfinished_dream`: its id; `sessions_due`: when sessions want maintenance; `crystals` counted by lifecycle."""
 
-    `crystals` is the newest crystal's number, `seeds` and `undreamt` count what is new since the last dream,
-    `notes_left` the notes that it left, `left_over` what it left of the sessions; `proposal` and `unfinished_dream`
-    are ids, empty without one; `sessions_due` is
-    when sessions want maintenance; `ceiling_until` is when a daily ceiling that is reached opens again.
-    """
-
-    levels: Hormones
-    crystals: int = 0
-    seeds: int = 0
-    undreamt: int = 0
-    notes_left: int = 0
-    left_over: int = 0
-    proposal: str = ""
-    unfinished_dream: str = ""
-    sessions_due: datetime | None = None
-    runs: tuple[Run, ...] = ()
-    ceiling_until: datetime | None = None
-
-    @property
-    def failures(self) -> tuple[int, datetime | None]:
-        """How many of the last runs in a row failed or were rejected; when the last of them ended."""
-        tries = [run for run in self.runs if run.outcome not in ("skipped", "running")]
-        failed = list(takewhile(lambda run: run.outcome in _FAILURES and run.detail != DECLINED, tries))
-        return len(failed), (failed[0].ended_at or failed[0].started_at) if failed else None
+    history: History
+    pending: Pending
+    unfinished_dream: str
+    sessions_due: datetime | None
+    crystals: dict[str, int]
 
 
-def read_store_facts(store: Store, now: datetime) -> StoreFacts:
-    """Return what the stores hold now. Raise sqlite3.Error and DreamdError."""
+def read_facts(store: Store, keeper: "Keeper", awake_since: datetime, phase: float, now: datetime) -> Facts:
+    """Read them, beside what the keeper knows of its own acts. Raise sqlite3.Error and DreamdError."""
+    runs, meta = tuple(store.ledger.runs(_RUNS)), Meta(store.crystals.connection)
+    # What came while a dream ran is not taken in by it, so a dream counts from its beginning.
+    dreams = [run.started_at for run in runs if run.outcome != "skipped"]
+    looks = [run.ended_at or run.started_at for run in runs if run.outcome == "skipped"] + dreams
+    failures, failed_at = _failures(runs)
+    proposals = store.ledger.proposals() if store.config.dream.mode == "propose" else ()
     unfinished = store.ledger.unfinished()
-    proposals = store.ledger.proposals()
-    return StoreFacts(
-        levels=store.feelings.levels(now),
-        crystals=store.crystals.newest(),
-        seeds=unseen_seeds(store),
-        undreamt=new_crystals(store),
-        notes_left=int(Meta(store.crystals.connection).get(NOTES_LEFT) or 0),
-        left_over=waiting_count(store),
-        proposal=proposals[0].dream if proposals else "",
-        unfinished_dream=unfinished.id if unfinished else "",
-        sessions_due=next_due(store, now),
-        runs=tuple(store.ledger.runs(_RUNS)),
-        ceiling_until=_ceiling_until(store, now),
+    stages = "SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle"
+    return Facts(
+        History(
+            awake_since=awake_since,
+            last_look=_latest([*looks, keeper.last_look], now),
+            last_dream=_latest(dreams, now),
+            failures=max(failures, keeper.failures),
+            failed_at=_latest([failed_at, keeper.failed_at], now),
+            ceiling_until=_ceiling_until(store, now),
+            last_pass=keeper.last_pass,
+            last_spike_pass=keeper.last_spike_pass,
+            proposal=proposals[0].dream if proposals else "",
+            schema=any(run.outcome == "committed" for run in runs) or _has_schema(store),
+            phase=phase,
+        ),
+        _pending(store, meta, keeper, now),
+        unfinished.id if unfinished else "",
+        next_due(store, now),
+        {row[0]: row[1] for row in store.crystals.connection.execute(stages)},
     )
 
 
+def appended_at(workspace: Workspace) -> datetime | None:
+    """Return when the log was last appended to, by the files' times: in a note an agent writes what it likes."""
+    # A scratch.md that was written anew has a title, which nobody has appended to.
+    stamps = (Stamp.of(str(path)) for path in (workspace.scratch, workspace.inbox))
+    latest = max((one.written_ns for one in stamps if one is not None and one.size > _EMPTY_LOG), default=None)
+    return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
+
+
+def _pending(store: Store, meta: Meta, keeper: "Keeper", now: datetime) -> Pending:
+    count, left, levels = store.notes.count(), waiting_count(store), store.feelings.levels(now)
+    ended = meta.get(SESSION_ENDED)
+    return Pending(
+        notes=count.notes,
+        characters=count.characters,
+        bytes=count.bytes,
+        new=unseen_seeds(store) + new_crystals(store) + count.notes + left,
+        left=bool(int(meta.get(NOTES_LEFT) or 0)),
+        oldest=count.oldest,
+        latest=appended_at(store.workspace) if count.notes else None,
+        session_ended=from_text(ended) if ended is not None else None,
+        changed=keeper.changed or left > 0 or _is_copy_due(keeper, now),
+        dopamine=levels.dopamine,
+        cortisol=levels.cortisol,
+    )
+
+
+def _is_copy_due(keeper: "Keeper", now: datetime) -> bool:
+    """Tell whether state.db was not copied for a day: a pass does it, so that damage is noticed within a day."""
+    is_tried = keeper.last_copy is not None and abs(now - keeper.last_copy) < DAY
+    return not is_tried and is_copy_due(keeper.workspace.database, now, DAY)
+
+
+def _failures(runs: Iterable[Run]) -> tuple[int, datetime | None]:
+    """Return how many of the last runs in a row failed or were rejected, and when the last of them ended."""
+    tries = (run for run in runs if run.outcome not in ("skipped", "running"))
+    failed = list(takewhile(lambda run: run.outcome in _FAILURES and run.detail != DECLINED, tries))
+    return len(failed), (failed[0].ended_at or failed[0].started_at) if failed else None
+
+
 def _ceiling_until(store: Store, now: datetime) -> datetime | None:
-    limits, since = store.config.limits, day_start(now)
-    if store.config.model.name is None:
+    """Return when a daily ceiling that is reached opens again: this workspace's, or that of all together."""
+    config, since = store.config, day_start(now)
+    if config.model.name is None:
         return None
-    spent = store.ledger.spent(since=since)
+    spent, limits = store.ledger.spent(since=since), config.limits
     reached = spent.calls and (spent.usd >= limits.usd_per_day or spent.tokens >= limits.tokens_per_day)
-    return since + timedelta(days=1) if reached else None
+    together = daily_spend(spent_folder(os.environ)).of(now)
+    return since + timedelta(days=1) if reached or config.daemon.limits.reached(together) else None
+
+
+def _has_schema(store: Store) -> bool:
+    """Tell whether MEMORY.md has its sections, which the first dream gives it."""
+    content = store.disk.read_optional(store.workspace.document) or b""
+    return parse(content.decode(errors="replace")).has_schema
+
+
+def _latest(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
+    """Return the last one that is not in the future, where a clock that was set back leaves some."""
+    return max((moment for moment in moments if moment is not None and moment <= now), default=None)

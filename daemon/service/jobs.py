@@ -3,8 +3,8 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 
@@ -12,17 +12,18 @@ from daemon.dream.consolidation import consolidate
 from daemon.dream.process import dream_beside
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
-from daemon.ingest.notes import absorb_notes
-from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
+from daemon.service.facts import SESSION_ENDED
 from daemon.service.keeper import Keeper
 from daemon.sessions import maintain
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
-from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
+from state.errors import BusyError, DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError
+from state.stores.database.connection import transaction
 from state.stores.database.copies import DAY
+from state.stores.database.meta import Meta
 
 # A pass or an ingestion that has more to do goes on after other workspaces had their turn.
 _TURN_SECONDS = 5.0
@@ -50,14 +51,13 @@ class Jobs:
         log = logs.get(workspace=keeper.name, reason=reason.value)
         began = time.monotonic()
         keeper.dreaming = "a dream begins now"
-        session_ended, settled = keeper.session_ended, False
         try:
             with keeper.exclusive() as store:
                 log.info("dream_started", mode=mode.value)
                 since = utc_now()
                 try:
-                    outcome = self._dreamt(keeper, store, reason, mode, self._steps(keeper, on_step))
-                    settled = mode is not Mode.DRY
+                    with _settling_session(store, is_real=mode is not Mode.DRY):
+                        outcome = self._dreamt(keeper, store, reason, mode, self._steps(keeper, on_step))
                 finally:
                     for notice in store.notices:
                         log.warning("dream_noticed", problem=notice)
@@ -67,14 +67,10 @@ class Jobs:
                     with suppress(sqlite3.Error):
                         self._metrics.paid(keeper.name, store.ledger.spent(since=since))
         except BaseException as error:
-            settled = isinstance(error, NothingToDoError)
             self._record_failure(keeper, reason, mode, error, time.monotonic() - began)
             raise
         finally:
             keeper.dreaming = ""
-            # A dream that failed is tried again for the same reason.
-            if settled and session_ended is not None:
-                keeper.clear_session_end(session_ended)
         keeper.failures, keeper.dream_problem = 0, None
         self._record_dream(keeper, reason, outcome, time.monotonic() - began)
         return outcome
@@ -85,41 +81,17 @@ class Jobs:
         """Dream in this thread without a model, in a process of its own with one."""
         if store.config.model.name is None:
             return dream_now(store, reason, mode, on_step)
-        keeper.outdate_facts()
+        keeper.written += 1  # by that process
         return dream_beside(store, reason, mode, on_step, discreetly=self._discreet)
-
-    def ingest(self, keeper: Keeper, *, transcripts: bool) -> bool:
-        """Make crystals of new notes and transcripts, so that they are found at once; return whether all was read.
-
-        It ends after a few seconds. Raise BusyError when transcripts have to wait for a dream.
-        """
-        with keeper.store() as store:
-            absorb_notes(store, utc_now())
-        if not transcripts:
-            return True
-        is_over = self._turn()
-        with keeper.exclusive(wait=False) as store:
-            read = absorb_transcripts(store, transcript_files(store), utc_now(), stop=is_over)
-            complete = not is_over()
-            if read.turns and complete:
-                store.embed(is_over)
-        keeper.unread_transcripts = unread_problems(read.problems)
-        if read.turns or read.problems:
-            log = logs.get(workspace=keeper.name)
-            log.info("transcripts_read", turns=read.turns, problems=len(read.problems))
-            for problem in read.problems:
-                log.warning("transcript_unread", problem=problem)
-        return complete
 
     def _turn(self) -> Callable[[], bool]:
         """Return a function that tells whether the time of a turn is over, or the daemon stops."""
         until = time.monotonic() + _TURN_SECONDS
         return lambda: self._stopping.is_set() or time.monotonic() >= until
 
-    def maintain(self, keeper: Keeper, now: datetime) -> None:
+    def maintain(self, keeper: Keeper, store: Store, now: datetime) -> None:
         """Expire, evict and promote what is due in the sessions' working memory."""
-        with keeper.store() as store:
-            done = maintain(store, now)
+        done = maintain(store, now)
         if done.changed:
             keeper.changed = True
             figures = asdict(done)
@@ -129,24 +101,24 @@ class Jobs:
         """Run one consolidation pass. Raise BusyError while somebody else is at work, such as a dream."""
         log = logs.get(workspace=keeper.name)
         began = time.monotonic()
-        has_begun = False
         try:
             with keeper.exclusive(wait=False) as store:
-                keeper.changed, has_begun = False, True
+                keeper.changed = False
                 done = consolidate(store, now, self._turn())
-        except BusyError:
-            if has_begun:
-                keeper.changed = True
-            raise
-        except FencedError as error:
+                keeper.last_copy = now
+                store.notices.clear()
+                store.copy_if_due(now, DAY)
+                for notice in store.notices:
+                    log.error("copy_failed", problem=notice)
+        except BaseException as error:
             keeper.changed = True
-            log.warning("pass_interrupted", why=str(error))
-            raise
-        except Exception as error:
-            keeper.changed = True
-            keeper.pass_problem = _pass_problem(error)
-            self._metrics.passed(keeper.name, "failed")
-            log.error("pass_failed", error=error, seconds=round(time.monotonic() - began, 3))
+            if isinstance(error, FencedError):
+                log.warning("pass_interrupted", why=str(error))
+            elif not isinstance(error, BusyError):
+                why = Problem.of(error)
+                keeper.pass_problem = Problem(f"the last consolidation pass failed: {why.what}", why.advice)
+                self._metrics.passed(keeper.name, "failed")
+                log.error("pass_failed", error=error, seconds=round(time.monotonic() - began, 3))
             raise
         keeper.pass_problem = None
         keeper.unread_transcripts = unread_problems(done.problems)
@@ -160,17 +132,10 @@ class Jobs:
         for problem in done.problems:
             log.warning("transcript_unread", problem=problem)
 
-    def copy(self, keeper: Keeper, now: datetime) -> None:
-        """Copy state.db if it was not copied for a day. Raise BusyError while somebody else is at work."""
-        with keeper.exclusive(wait=False) as store:
-            store.copy_if_due(now, DAY)
-            for notice in store.notices:
-                logs.get(workspace=keeper.name).error("copy_failed", problem=notice)
-
-    def skip(self, keeper: Keeper, reason: Reason, detail: str, now: datetime) -> None:
+    def skip(self, keeper: Keeper, store: Store, reason: Reason, detail: str, now: datetime) -> None:
         """Record in the ledger why no dream was due."""
-        with keeper.store() as store:
-            store.ledger.skip(f"{now:%Y%m%dT%H%M%S%f}Z", reason.value, detail, now)
+        keeper.last_look = now
+        store.ledger.skip(f"{now:%Y%m%dT%H%M%S%f}Z", reason.value, detail, now)
         self._metrics.dreamed(keeper.name, reason.value, "skipped")
         logs.get(workspace=keeper.name).debug("dream_skipped", reason=reason.value, why=detail)
 
@@ -247,9 +212,26 @@ def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
     return (*first, more)
 
 
-def _pass_problem(error: BaseException) -> Problem:
-    why = Problem.of(error)
-    return Problem(f"the last consolidation pass failed: {why.what}", why.advice)
+@contextmanager
+def _settling_session(store: Store, *, is_real: bool) -> Iterator[None]:
+    """Forget the dream that is due for a session's end, unless the dream in this block fails: it is tried again.
+
+    For a session that ends meanwhile another one is due.
+    """
+    ended, is_settled = Meta(store.crystals.connection).get(SESSION_ENDED), False
+    try:
+        yield
+        is_settled = is_real
+    except NothingToDoError:
+        is_settled = True
+        raise
+    finally:
+        # Should this fail, one more dream follows the next start, or is found needless.
+        with suppress(sqlite3.Error, DreamdError):
+            if is_settled and ended is not None:
+                with transaction(store.crystals.connection) as connection:
+                    if Meta(connection).get(SESSION_ENDED) == ended:
+                        Meta(connection).remove(SESSION_ENDED)
 
 
 def _count_failure(keeper: Keeper, error: BaseException) -> None:

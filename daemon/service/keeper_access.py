@@ -11,7 +11,6 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.service.keeper import Keeper
-from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.status import Problem, ServiceStatus
 from daemon.workspace.stores import Store, open_readonly
 from state.dream import Reason
@@ -33,9 +32,9 @@ _RELEASE_SECONDS = 5.0  # until the keeper's lock is free
 
 @dataclass(slots=True)
 class DaemonAccess:
-    """Implements `WorkspaceAccess` with the keeper's open stores.
+    """Implements `WorkspaceAccess` with the keeper's stores.
 
-    `submit` queues a dream, `wake` makes the scheduler look at once, `service_status` is what `service` returns,
+    `submit` asks for a dream, `wake` makes the scheduler look at once, `service_status` is what `service` returns,
     `acquire` takes up a workspace that was released.
     """
 
@@ -53,23 +52,18 @@ class DaemonAccess:
         """The keeper's."""
         return self.keeper.workspace
 
-    @property
-    def files(self) -> WorkspaceFiles:
-        """The keeper's."""
-        return self.keeper.files
-
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run the operation in this process."""
         return operation.answer(self, request)
 
     def read(self) -> AbstractContextManager[Store]:
-        """Use the open stores, as for `write`; read-only ones while another process has the workspace."""
+        """Open the stores, as for `write`; to read only while another process has the workspace."""
         return self._noticing(
             self.keeper.store() if self.keeper.holds_lock else open_readonly(self.workspace, self.config)
         )
 
     def write(self) -> AbstractContextManager[Store]:
-        """Use the open stores, also while a dream runs."""
+        """Open the stores, also while a dream runs."""
         return self._noticing(self._kept().store())
 
     def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
@@ -90,13 +84,13 @@ class DaemonAccess:
         return self._released(keeper)
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
-        """Queue a dream before those that nobody waits for, and wait for it. Raise BusyError while one runs."""
+        """Have it dreamt before those that nobody waits for, and wait for it. Raise BusyError while one runs."""
         if self.keeper.dreaming:
             raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
         return self.submit(self._kept(), reason, mode, self.report).result()
 
     def dream_soon(self, reason: Reason) -> bool:
-        """Queue a dream; a session's end is made durable first, and the schedule decides when it is dreamt for."""
+        """Ask for a dream; a session's end is made durable, and the schedule decides when it is dreamt for."""
         from daemon.workspace.stores import utc_now
 
         if reason is Reason.SESSION_END:

@@ -1,9 +1,22 @@
-"""Scheduler: looks at each workspace when something is due or has changed, and queues the dream, pass or upkeep."""
+"""Scheduler: one task for each workspace, which waits until something changed, is due or is asked for, and does it.
 
+    look: its lock, its files compared, what is new taken in ─> due(now, history, pending)
+                                                                │ DREAM, PASS, SKIP, or WAIT
+    a dream that a client asks for ─────────────────────────────┤
+                                                                ▼
+                                               one thing at a time, in a thread of its own
+
+A task awaits whatever it begins, so nothing of one workspace runs twice; what blocks has a thread of its own, so a
+disk that hangs holds up that workspace alone. The loop itself touches no workspace.
+"""
+
+import asyncio
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,111 +24,121 @@ from typing import TYPE_CHECKING
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
+from daemon.ingest.notes import absorb_notes
 from daemon.observability import logs
-from daemon.service.job_queue import JobQueue
+from daemon.service.facts import Facts, read_facts
 from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
-from daemon.service.roster import ManagedWorkspace, Roster
-from daemon.service.schedule import Action, Decision, History, Thresholds, due, phase
-from daemon.service.watcher import Change
+from daemon.service.roster import ManagedWorkspace, Roster, Wish
+from daemon.service.schedule import Action, Decision, Thresholds, due, phase
+from daemon.service.slots import Slots, in_thread
+from daemon.service.watcher import Change, Events
+from daemon.sessions.lifecycle import next_due
 from daemon.workspace.status import Problem
-from daemon.workspace.stores import utc_now
+from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
-from state.errors import BusyError, FencedError, StoppedError
-from state.stores.database.copies import DAY, is_copy_due
+from state.errors import BusyError, DreamdError, FencedError, StoppedError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+# Files are compared so often, and without the kernel's events more often.
 TICK_SECONDS = 30.0
+_POLL_SECONDS = 5.0
 # Past these a job is taken to hang and holds no slot: a look takes milliseconds, a pass ends after seconds, and no
 # model is waited for so long as a dream may last.
 _LOOK_SECONDS = 5.0
 _PASS_SECONDS = 120.0
 _DREAM_SECONDS = 3_600.0
-# Debounce: a burst of notes is ingested at most once a second.
-_INGEST_SECONDS = 1.0
-_SHORTEST_PAUSE = 0.05
+# A burst of changes is taken in once a second at most, and no thing follows another one more closely than this.
+_BETWEEN_LOOKS_SECONDS = 1.0
+_SHORTEST_REST_SECONDS = 0.05
+# What met somebody at work is tried again; and for what is written to transcripts passes do not come faster.
+_AGAIN_SECONDS = 2.0
 # Wall and monotonic clock apart by this much: the machine slept, or the clock was set.
 _GAP = timedelta(seconds=90)
 
 
 class Scheduler:
-    """One thread that queues looks and jobs; the threads of the queues carry them out.
-
-    The scheduling thread touches no workspace, so that one on a hanging disk holds a queue's thread and delays no
-    other workspace.
-    """
+    """The tasks, in an event loop in a thread of its own. Any thread may call what has no `_`."""
 
     def __init__(
-        self,
-        roster: Roster,
-        config: Callable[[], Config],
-        jobs: Jobs,
-        stopping: threading.Event,
+        self, roster: Roster, events: Events, config: Callable[[], Config], jobs: Jobs, stopping: threading.Event
     ) -> None:
         self.awake_since = utc_now()
         self.last_tick = time.monotonic()
-        self.dreams = JobQueue("dream", config().daemon.concurrent_dreams, _DREAM_SECONDS)
-        self.passes = JobQueue("pass", 1, _PASS_SECONDS)
-        self.upkeep = JobQueue("upkeep", 4, _LOOK_SECONDS)
-        self._queues = (self.dreams, self.passes, self.upkeep)
+        self.dreams = Slots(config().daemon.concurrent_dreams, _DREAM_SECONDS)
+        self._passes = Slots(1, _PASS_SECONDS)
+        self._looks = Slots(4, _LOOK_SECONDS)
         self._roster = roster
+        self._events = events
         self._config = config
         self._jobs = jobs
         self._stopping = stopping
-        self._woken = threading.Event()
-        self._next_round_at = 0.0  # when all workspaces are looked at, on the monotonic clock
-        self._next_tick_at = 0.0  # likewise
-        self._thread = threading.Thread(target=self._run, name="look", daemon=True)
+        self._loop = asyncio.new_event_loop()
+        self._tasks: dict[ManagedWorkspace, asyncio.Task[None]] = {}
+        self._others = asyncio.Event()  # the roster is another, or it is the end
+        self._thread = threading.Thread(target=self._run, name="tasks", daemon=True)
+
+    # ------------------------------------------------------------ from any thread
 
     def start(self) -> None:
-        """Start the thread; it looks at all workspaces at once."""
+        """Begin to look after all workspaces."""
         self._thread.start()
 
-    def wake(self) -> None:
-        """Look now at the workspaces where something has changed, ended or come due."""
-        self._woken.set()
+    def look_again(self) -> None:
+        """Look after those that came into the roster, too."""
+        self._call(self._others.set)
 
-    def want_look(self, managed: ManagedWorkspace) -> None:
-        """Look now at this workspace: it was taken up, or a job of it has ended."""
-        managed.look_wanted = True
-        self.wake()
+    def wake(self, managed: ManagedWorkspace) -> None:
+        """Look at this workspace now."""
+        managed.is_wanted = True
+        self._call(managed.woken.set)
 
     def look_at_all(self) -> None:
-        """Look now at all workspaces."""
-        self._next_round_at = 0.0
-        self.wake()
+        """Look at all workspaces now."""
+        for managed in self._roster.all():
+            self.wake(managed)
+
+    def resize(self, dreams: int) -> None:
+        """Dream in so many workspaces at once from now on."""
+        self._call(partial(self.dreams.resize, dreams))
+
+    def dream(self, managed: ManagedWorkspace, wish: Wish) -> "Future[Outcome]":
+        """Have it dreamt, and return its future; one that a client waits for comes before all others.
+
+        Of the others at most one for each reason waits: further ones get its future.
+        """
+        for one in managed.asked.copy():
+            if one.on_step is wish.on_step is None and (one.reason, one.mode) == (wish.reason, wish.mode):
+                return one.outcome
+        if wish.on_step is not None:
+            managed.asked.appendleft(wish)
+        else:
+            managed.asked.append(wish)
+        if self._stopping.is_set():
+            self._refuse(managed)
+        self.wake(managed)
+        return wish.outcome
 
     def stop(self, seconds: float) -> bool:
-        """Start no more jobs and wait for those that run; return whether all ended in time. Set `stopping` before."""
-        deadline = time.monotonic() + seconds
-        self.wake()
-        for queue in self._queues:
-            queue.close()
-        ended = [queue.drained(max(0.0, deadline - time.monotonic())) for queue in self._queues]
+        """Begin nothing more and wait for what runs; return whether all has ended in time. Set `stopping` before."""
+        self.look_again()
+        self.look_at_all()
         if self._thread.is_alive():
-            self._thread.join(max(0.1, deadline - time.monotonic()))
-        return all(ended)
+            self._thread.join(max(0.1, seconds))
+        for managed in self._roster.all():
+            self._refuse(managed)
+        ended = not self._thread.is_alive()
+        if ended:
+            self._loop.close()
+        return ended
 
-    def dream(
-        self, keeper: Keeper, reason: Reason, mode: Mode, on_step: Callable[[Step], None] | None
-    ) -> "Future[Outcome]":
-        """Queue a dream. With `on_step` a client waits for it, and it goes before those that nobody waits for.
-
-        Of the latter at most one for each reason is queued: further requests get its future.
-        """
-        job = partial(self._jobs.dream, keeper, reason, mode, on_step or (lambda _: None))
-        once = f"{keeper.name} {reason} {mode}" if on_step is None else ""
-        return self.dreams.submit(job, owner=keeper.name, urgent=on_step is not None, once=once)
-
-    def resume(self, managed: ManagedWorkspace, keeper: Keeper) -> None:
-        """Queue the dream that was interrupted."""
-        self._dream(managed, keeper, Reason.CATCH_UP)
-
-    def history(self, keeper: Keeper, now: datetime) -> History:
-        """Return the history of a workspace, as `due` takes it."""
-        return keeper.history(self.awake_since, phase(str(keeper.workspace.root)), now)
+    def facts(self, managed: ManagedWorkspace, keeper: Keeper, now: datetime) -> Facts:
+        """Return what decisions about it go by, read anew if something was written since the last look."""
+        if managed.facts is not None and managed.facts_of == managed.moment and not managed.changes:
+            return managed.facts
+        return keeper.facts(self.awake_since, phase(str(managed.root)), now)
 
     def thresholds(self) -> Thresholds:
         """Return the thresholds of the triggers, as configured."""
@@ -127,221 +150,236 @@ class Scheduler:
             passes_every=timedelta(minutes=self._config().daemon.pass_minutes),
         )
 
+    def _call(self, what: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(what)
+
+    @staticmethod
+    def _refuse(managed: ManagedWorkspace) -> None:
+        while managed.asked:
+            error = StoppedError("the daemon is stopping", "what was asked for waits for its next start")
+            managed.asked.popleft().outcome.set_exception(error)
+
+    # ------------------------------------------------------------ in the loop
+
     def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._keep_all())
+
+    async def _keep_all(self) -> None:
+        """Have a task for each workspace, and notice when the machine slept or its clock was set."""
         wall, steady = utc_now(), time.monotonic()
         while not self._stopping.is_set():
-            self._woken.wait(self._pause())
-            self._woken.clear()
+            self._others.clear()
+            for managed in sorted(self._roster.all(), key=lambda one: not one.has_notes):
+                if managed not in self._tasks:
+                    self._tasks[managed] = self._loop.create_task(self._keep(managed))
+            await _event(self._others, TICK_SECONDS)
             now, self.last_tick = utc_now(), time.monotonic()
             if abs(now - wall - timedelta(seconds=self.last_tick - steady)) > _GAP:
-                self.awake_since, self._next_round_at = now, 0.0
+                self.awake_since = now
                 logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
+                self.look_at_all()
             wall, steady = now, self.last_tick
+        if self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    async def _keep(self, managed: ManagedWorkspace) -> None:
+        """Look after one workspace for as long as it is in the roster."""
+        while not self._stopping.is_set() and self._roster.has(managed):
             try:
-                self._queue_looks(now, steady)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next round comes
-                logs.get().error("round_failed", error=error)
+                seconds = await self._step(managed)
+            except Exception as error:  # noqa: BLE001 - it shows in the status, and once in the log
+                problem, seconds = Problem.of(error), TICK_SECONDS
+                if managed.problem != problem:
+                    logs.get(workspace=managed.name).error("look_failed", error=error)
+                managed.problem, managed.next = problem, None
+            await self._rest(managed, max(seconds, _SHORTEST_REST_SECONDS))
+        if not self._stopping.is_set():
+            del self._tasks[managed]
+        self._refuse(managed)
+        if self._roster.find(managed.name) is None:  # else it was added again
+            self._events.forget(managed.root)
 
-    def _queue_looks(self, now: datetime, steady: float) -> None:
-        is_round = steady >= self._next_round_at
-        if is_round:
-            self._next_round_at = steady + TICK_SECONDS
-        for queue in self._queues:
-            queue.start_waiting()
-        for managed in sorted(self._roster.all(), key=lambda one: not one.has_notes):
-            if managed.looking:
-                managed.look_wanted |= is_round  # once more, at its end
-            elif is_round or managed.seconds_until_look(now, steady) <= 0:
-                self._queue_look(managed)
+    async def _rest(self, managed: ManagedWorkspace, seconds: float) -> None:
+        """Wait so long, or until it is woken, for which a second has to be past since the last look."""
+        began = self._loop.time()
+        while not (self._stopping.is_set() or managed.asked):
+            until = min(seconds, _BETWEEN_LOOKS_SECONDS) if managed.is_wanted else seconds
+            if (left := began + until - self._loop.time()) <= 0:
+                return
+            managed.woken.clear()
+            await _event(managed.woken, left)
 
-    def _pause(self) -> float:
-        """Return the seconds until a workspace is due or may be ingested, at most until the next round."""
-        now, steady = utc_now(), time.monotonic()
-        pauses = (managed.seconds_until_look(now, steady) for managed in self._roster.all())
-        pause = max(_SHORTEST_PAUSE, min((self._next_round_at - steady, *pauses)))
-        self._next_tick_at = steady + pause
-        return pause
+    async def _step(self, managed: ManagedWorkspace) -> float:
+        """Do the next thing, and return the seconds until there may be another one."""
+        if managed.asked and managed.holds_lock:
+            await self._dream(managed, managed.asked.popleft())
+            return 0.0
+        if not await self._turn(self._looks, managed, urgent=managed.holds_lock):
+            return 0.0
+        managed.is_wanted = False
+        decision = await self._looks.run(partial(self._look, managed, utc_now()))
+        keeper = managed.keeper
+        if decision is None or keeper is None:  # it is not to be had, which its problem says
+            while managed.asked:
+                why = keeper.unkept() if keeper is not None else BusyError(f"{managed.root} is not kept")
+                managed.asked.popleft().outcome.set_exception(why)
+            return TICK_SECONDS
+        managed.problem = None
+        if decision.action is Action.DREAM:
+            wish = Wish(decision.reason or Reason.INTERVAL, Mode(self._config().dream.mode))
+            logs.get(workspace=managed.name).info("dream_due", reason=str(wish.reason), why=decision.detail)
+            await self._dream(managed, wish)
+            return 0.0
+        if decision.action is Action.PASS:
+            return 0.0 if await self._pass(managed, keeper, decision.reason) else _AGAIN_SECONDS
+        return self._until_next(managed, decision, utc_now())
 
-    def _queue_look(self, managed: ManagedWorkspace) -> None:
-        managed.looking, managed.look_wanted = True, False
+    def _until_next(self, managed: ManagedWorkspace, decision: Decision, now: datetime) -> float:
+        """Return the seconds until something is due, or files are to be compared."""
+        most = TICK_SECONDS if self._events.are_heard else min(_POLL_SECONDS, TICK_SECONDS)
+        sessions = managed.facts.sessions_due if managed.facts is not None else None
+        if sessions is not None and sessions > now:  # else it could not be done just now
+            most = min(most, (sessions - now).total_seconds())
+        if managed.changes:  # for which a pass has just been
+            most = min(most, _AGAIN_SECONDS)
+        return min(most, (decision.at - now).total_seconds())
+
+    async def _turn(
+        self, slots: Slots, managed: ManagedWorkspace, *, urgent: bool = False, yields: bool = True
+    ) -> bool:
+        """Wait for a slot; False, without one, at the end, or if it `yields` to a client who asks for a dream."""
+        turn = slots.turn(urgent=urgent)
+        turn.add_done_callback(lambda _: managed.woken.set())
+        while not turn.done():
+            managed.woken.clear()
+            await managed.woken.wait()
+            is_awaited = bool(managed.asked) and managed.asked[0].on_step is not None
+            if not turn.done() and (self._stopping.is_set() or (yields and is_awaited)):
+                slots.leave(turn)
+                return False
+        return True
+
+    async def _dream(self, managed: ManagedWorkspace, wish: Wish) -> None:
+        """Dream when there is a slot, and tell whoever asked for it. What is due in sessions is done meanwhile."""
+        keeper, is_awaited = managed.keeper, wish.on_step is not None
+        assert keeper is not None, "it holds the lock"
+        if not await self._turn(self.dreams, managed, urgent=is_awaited, yields=not is_awaited):
+            managed.asked.append(wish)
+            return
+        managed.next, managed.is_wanted = None, True
+        job = partial(self._jobs.dream, keeper, wish.reason, wish.mode, wish.on_step or _ignore)
+        dreaming = self._loop.create_task(self.dreams.run(job))
+        while not (await asyncio.wait((dreaming,), timeout=TICK_SECONDS))[0]:
+            with suppress(Exception):  # the next look tells
+                await in_thread(partial(self._maintain_beside, managed, keeper))
+        if (error := dreaming.exception()) is None:
+            wish.outcome.set_result(dreaming.result())
+        else:  # it was logged, and the schedule decides when it is tried again
+            wish.outcome.set_exception(error)
+
+    async def _pass(self, managed: ManagedWorkspace, keeper: Keeper, reason: Reason | None) -> bool:
+        """Run a consolidation pass; False when it has to be tried again."""
+        if not await self._turn(self._passes, managed):
+            return False
+        now, before = utc_now(), (keeper.last_pass, keeper.last_spike_pass)
+        keeper.last_pass, keeper.last_spike_pass = now, now if reason is Reason.SPIKE else before[1]
         try:
-            # Those that wait to be taken up, hundreds perhaps after a start, hold up none that is at work.
-            self.upkeep.submit(partial(self._look, managed), owner=managed.name, urgent=managed.holds_lock)
-        except StoppedError:  # the daemon ends
-            managed.looking = False
+            await self._passes.run(partial(self._jobs.consolidate, keeper, reason, now))
+        except (BusyError, FencedError):
+            keeper.last_pass, keeper.last_spike_pass = before
+            managed.changes.add(Change.TRANSCRIPT)  # for which it may have been
+            return False
+        except Exception:  # noqa: BLE001, S110 - it was logged, and is told in the status
+            pass
+        return True
 
-    def _look(self, managed: ManagedWorkspace) -> None:
+    # ------------------------------------------------------------ in a thread
+
+    def _look(self, managed: ManagedWorkspace, now: datetime) -> Decision | None:
+        """Take in what is new, and say what is to be done; None when the workspace cannot be had."""
         managed.look_started = time.monotonic()
         try:
-            self._look_safely(managed, utc_now())
+            is_new = not managed.holds_lock or managed.facts is None
+            if (keeper := self._owned(managed)) is None:
+                managed.next = None
+                return None
+            for change in managed.watched.look(self._config().sources.transcripts):
+                managed.mark_changed(change)
+            self._events.watch(managed.root, managed.watched.views)
+            keeper.close_idle()
+            if is_new or managed.next is None or not self._is_at_rest(managed, now):
+                managed.next = self._decide(managed, keeper, now, is_new=is_new)
+            return managed.next
         finally:
-            managed.look_started, managed.looking = None, False
-            steady = time.monotonic()
-            if steady + managed.seconds_until_look(utc_now(), steady) < self._next_tick_at:
-                self.wake()
+            managed.look_started = None
 
-    def _look_safely(self, managed: ManagedWorkspace, now: datetime) -> None:
-        """Look at one workspace; what it fails with becomes its problem."""
-        try:
-            self._look_at(managed, now)
-        except StoppedError:
-            return
-        except Exception as error:  # noqa: BLE001 - it shows in the status, and once in the log
-            problem = Problem.of(error)
-            if managed.problem != problem:
-                logs.get(workspace=managed.name).error("look_failed", error=error)
-            managed.problem, managed.next = problem, None
-            managed.ingest_after = managed.maintain_after = time.monotonic() + TICK_SECONDS
-        else:
-            if managed.keeper is not None and managed.keeper.holds_lock:
-                managed.problem = None
-
-    def _look_at(self, managed: ManagedWorkspace, now: datetime) -> None:
+    def _owned(self, managed: ManagedWorkspace) -> Keeper | None:
+        """Return the keeper, if the workspace is this daemon's, or was free. Raise FencedError if it was lost."""
         keeper = managed.keeper
         if keeper is not None and keeper.offline_reason:
-            return
-        if keeper is None or not keeper.holds_lock:
-            managed.next = None
-            self._roster.acquire(managed)
-            return
-        if not os.path.isdir(keeper.workspace.state):  # noqa: PTH112 - Path.is_dir may raise here
+            return None
+        if keeper is not None and not os.path.isdir(keeper.workspace.state):  # noqa: PTH112 - Path.is_dir may raise here
             keeper.release()
-            self.want_look(managed)  # which says what is wrong with it
-            return
-        if not keeper.check_lock():
-            return
-        self._roster.watch(managed)
-        self._maintain(managed, keeper, now)
-        self._ingest(managed, keeper)
-        if managed.dreaming or keeper.dreaming:
-            managed.next = None
-            return
-        self._copy(keeper, now)
-        keeper.close_idle()
-        history, pending = self.history(keeper, now), keeper.pending(now)
-        now = utc_now()  # what was appended while it was read does not lie ahead
-        decision = due(now, history, pending, self.thresholds())
-        managed.next = decision
-        if decision.action is Action.SKIP:
-            self._skip(keeper, decision, now)
-        elif decision.action is Action.PASS:
-            self._consolidate(managed, keeper, decision, now)
-        elif decision.action is Action.DREAM:
-            logs.get(workspace=managed.name).info("dream_due", reason=str(decision.reason), why=decision.detail)
-            self._dream(managed, keeper, decision.reason or Reason.INTERVAL)
+        if not managed.holds_lock:
+            self._roster.acquire(managed)
+        keeper = managed.keeper
+        return keeper if keeper is not None and keeper.check_lock() else None
 
-    def _ingest(self, managed: ManagedWorkspace, keeper: Keeper) -> None:
-        """Queue the ingestion of what was just written; one workspace is ingested at a time."""
-        if not managed.changes or time.monotonic() < managed.ingest_after or managed.ingesting or managed.dreaming:
-            return
-        changes = managed.take_changes()
-        managed.ingest_after = time.monotonic() + _INGEST_SECONDS
-        keeper.changed = True
-        if changes == {Change.DOCUMENT}:
-            return
+    def _is_at_rest(self, managed: ManagedWorkspace, now: datetime) -> bool:
+        """Tell whether there is nothing to do before the moment that was foreseen: no store is opened then."""
+        facts, foreseen = managed.facts, managed.next
+        if facts is None or foreseen is None or managed.changes or managed.facts_of != managed.moment:
+            return False
+        is_due = facts.sessions_due is not None and facts.sessions_due <= now
+        return foreseen.action is Action.WAIT and now < foreseen.at and not is_due
 
-        def done(future: "Future[bool]") -> None:
-            error = future.exception()
-            if error is None and not future.result():  # the rest of the transcripts, after the other workspaces
-                managed.changes.update(changes)
-            if error is not None and not isinstance(error, StoppedError):
-                managed.changes.update(changes)
-                managed.ingest_after = time.monotonic() + TICK_SECONDS
-            if error is not None and not isinstance(error, StoppedError | BusyError):
-                logs.get(workspace=managed.name).error("notes_not_taken_in", error=error)
-            managed.ingesting, managed.look_wanted = False, True
-            self.wake()
-
-        managed.ingesting = True
+    def _decide(self, managed: ManagedWorkspace, keeper: Keeper, now: datetime, *, is_new: bool) -> Decision:
+        """Take in notes, so that they are found at once, do what is due in sessions, and decide."""
+        changes, moment = managed.take_changes(), managed.moment
+        keeper.changed |= bool(changes)
         try:
-            future = self.passes.submit(
-                partial(self._jobs.ingest, keeper, transcripts=Change.TRANSCRIPT in changes), owner=keeper.name
-            )
+            with keeper.store() as store:
+                self._maintain(managed, keeper, store, now)
+                if Change.SCRATCH in changes:
+                    absorb_notes(store, utc_now())
+                facts = read_facts(store, keeper, self.awake_since, phase(str(managed.root)), now)
+                now = utc_now()  # what was appended while it was read does not lie ahead
+                decision = due(now, facts.history, facts.pending, self.thresholds())
+                if is_new and facts.unfinished_dream:
+                    decision = Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", now)
+                if decision.action is Action.SKIP:
+                    self._jobs.skip(keeper, store, decision.reason or Reason.INTERVAL, decision.detail, now)
         except BaseException:
-            managed.ingesting = False
+            managed.changes |= changes
             raise
-        future.add_done_callback(done)
+        managed.facts, managed.facts_of = facts, moment
+        if Change.TRANSCRIPT in changes and decision.action is Action.WAIT:
+            last = keeper.last_pass
+            if last is None or abs(now - last) > timedelta(seconds=_AGAIN_SECONDS):
+                return Decision(Action.PASS, None, "a transcript was written", now)
+            managed.changes.add(Change.TRANSCRIPT)
+        return decision
 
-    def _maintain(self, managed: ManagedWorkspace, keeper: Keeper, now: datetime) -> None:
-        """Queue what is due in sessions. It takes little time, and runs beside a dream or a pass."""
-        due_at = managed.sessions_due(time.monotonic())
-        if due_at is None or due_at > now:
-            return
-
-        def done(future: "Future[None]") -> None:
-            if (error := future.exception()) is not None:
-                managed.maintain_after = time.monotonic() + TICK_SECONDS
-                if not isinstance(error, StoppedError | BusyError):
-                    logs.get(workspace=managed.name).error("sessions_not_maintained", error=error)
-            managed.maintaining = False
-
-        managed.maintaining = True
+    def _maintain(self, managed: ManagedWorkspace, keeper: Keeper, store: Store, now: datetime) -> None:
+        """Do what is due in sessions; what fails is tried again at the next look."""
         try:
-            future = self.upkeep.submit(partial(self._jobs.maintain, keeper, now), owner=keeper.name)
-        except BaseException:
-            managed.maintaining = False
-            raise
-        future.add_done_callback(done)
+            if (at := next_due(store, now)) is not None and at <= now:
+                self._jobs.maintain(keeper, store, now)
+        except (sqlite3.Error, DreamdError) as error:
+            logs.get(workspace=managed.name).error("sessions_not_maintained", error=error)
 
-    def _copy(self, keeper: Keeper, now: datetime) -> None:
-        """Queue a copy of state.db once a day, so that damage is noticed within a day."""
-        if keeper.last_copy is not None and abs(now - keeper.last_copy) < DAY:
-            return
-        keeper.last_copy = now
-        if not is_copy_due(keeper.workspace.database, now, DAY):
-            return
-
-        def done(future: "Future[None]") -> None:
-            if isinstance(future.exception(), BusyError | FencedError):  # such as a dream: the next look tries again
-                keeper.last_copy = None
-            log_failure(keeper.name, "copy_failed", future)
-
-        self.passes.submit(partial(self._jobs.copy, keeper, now), owner=keeper.name).add_done_callback(done)
-
-    def _skip(self, keeper: Keeper, decision: Decision, now: datetime) -> None:
-        keeper.last_look = now
-        # In a job of its own: a look that waits for the stores would be taken to hang.
-        skipped = self.upkeep.submit(
-            partial(self._jobs.skip, keeper, decision.reason or Reason.INTERVAL, decision.detail, now),
-            owner=keeper.name,
-        )
-        skipped.add_done_callback(partial(log_failure, keeper.name, "skip_not_recorded"))
-
-    def _consolidate(self, managed: ManagedWorkspace, keeper: Keeper, decision: Decision, now: datetime) -> None:
-        before = keeper.last_pass, keeper.last_spike_pass
-        if decision.reason is Reason.SPIKE:
-            keeper.last_spike_pass = now
-        keeper.last_pass = now
-
-        def done(future: "Future[None]") -> None:
-            if isinstance(
-                future.exception(), BusyError | FencedError
-            ):  # such as a dream: the next look decides again
-                keeper.last_pass, keeper.last_spike_pass = before
-                managed.next = None
-            else:
-                self.want_look(managed)
-
-        # `last_pass` keeps it from being queued twice; it shares no queue with dreams, which therefore do not wait.
-        job = partial(self._jobs.consolidate, keeper, decision.reason, now)
-        self.passes.submit(job, owner=keeper.name).add_done_callback(done)
-
-    def _dream(self, managed: ManagedWorkspace, keeper: Keeper, reason: Reason) -> None:
-        managed.dreaming = True
-        try:
-            future = self.dream(keeper, reason, Mode(self._config().dream.mode), None)
-        except BaseException:
-            managed.dreaming = False
-            raise
-
-        def done(_: "Future[Outcome]") -> None:
-            managed.dreaming = False
-            self.want_look(managed)
-
-        future.add_done_callback(done)
+    def _maintain_beside(self, managed: ManagedWorkspace, keeper: Keeper) -> None:
+        with keeper.store() as store:
+            self._maintain(managed, keeper, store, utc_now())
 
 
-def log_failure(workspace: str, event: str, future: "Future[None]") -> None:
-    """Log the error of a job that nobody waits for; who was only in the way is no error."""
-    if (error := future.exception()) is not None and not isinstance(error, StoppedError | BusyError):
-        logs.get(workspace=workspace).error(event, error=error)
+async def _event(event: asyncio.Event, seconds: float) -> None:
+    """Wait for it so long at most."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+
+
+def _ignore(_: Step) -> None:
+    pass

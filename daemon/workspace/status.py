@@ -1,34 +1,36 @@
 """Status: how a workspace is now, one value for every window (command line, HTTP, MCP).
 
 It is read beside any owner: state.db is opened for reading only, no lock is taken, nothing heavy is
-imported, and a workspace that has never dreamt has a status as well. The daemon gives the files that it has read
-before, of which only those are opened that have changed since.
+imported, and a workspace that has never dreamt has a status as well.
 """
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.workspace.database_facts import NO_HELP, DatabaseFacts, LastDream
-from daemon.workspace.files import WorkspaceFiles
+from daemon.workspace.database_facts import NO_HELP, DatabaseFacts, LastDream, read_facts
 from state.budget import Spend
+from state.document.merge import is_conflicted
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
 from state.scratch import PendingCount
+from state.stores.database.connection import explained
 from state.stores.database.copies import found_damaged
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED
-from state.stores.history.bootstraps import BootstrapReceipt
+from state.stores.history.bootstraps import BootstrapReceipt, receipts
 from state.stores.history.changes import OpenChanges
 from state.stores.history.daily_spend import daily_spend
 from state.stores.history.memory import displaced_files
+from state.stores.history.notes import notes_of
 
 Read = TypeVar("Read")
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
@@ -145,27 +147,25 @@ def status(
     config: Config,
     now: datetime,
     service: ServiceStatus | None = None,
-    files: WorkspaceFiles | None = None,
 ) -> Status:
     """Return the status now; `service` is what the daemon adds. Raise StorageError when state.db cannot be read."""
     with storage_errors(workspace.root):
         workspace.root.stat()  # the state outlives a folder that was moved away or deleted
-    files = files or WorkspaceFiles(workspace)
-    facts = files.facts(now)
+    facts = read_facts(workspace, now)
     wrong = list[Problem]()
-    with suppress(DreamdError):  # told below
-        wrong += [Problem(TORN, RESOLVE)] if files.is_torn(now) else []
-    count = _tried(wrong, files.pending, now, PendingCount())
+    count = _tried(wrong, partial(_pending, workspace), PendingCount())
     pending = Pending(count.notes, (now - min(now, count.oldest or now)).total_seconds(), count.more)
-    characters = _tried(wrong, files.characters, now, 0)
+    text = _tried(wrong, partial(_text, workspace), "")
+    if is_conflicted(text):
+        wrong.insert(0, Problem(TORN, RESOLVE))
     owner = present_holder(workspace)
-    spent_by_all = _tried(wrong, daily_spend(spent_folder(os.environ)).of, now, Spend())
-    given = _tried(wrong, files.last_bootstrap, now, None)
+    spent_by_all = _tried(wrong, partial(daily_spend(spent_folder(os.environ)).of, now), Spend())
+    given = _tried(wrong, lambda: next(receipts(workspace), None), None)
     return Status(
         workspace=str(workspace.root),
         at=now,
         version=facts.version,
-        characters=characters,
+        characters=len(text),
         last_dream=facts.last_dream,
         next_dream=_next(facts, service),
         pending=pending,
@@ -193,10 +193,23 @@ def _next(facts: DatabaseFacts, service: ServiceStatus | None) -> str:
     return "when its proposal is decided ('dreamd review')" if facts.proposals else NO_DAEMON
 
 
-def _tried(wrong: list[Problem], read: Callable[[datetime], Read], now: datetime, otherwise: Read) -> Read:
+def _pending(workspace: Workspace) -> PendingCount:
+    """Count what is pending; more than a thousand notes are not counted. Raise StorageError."""
+    try:
+        with notes_of(workspace) as notes:
+            return notes.count()
+    except sqlite3.Error as error:
+        raise explained(error, workspace.database) from error
+
+
+def _text(workspace: Workspace) -> str:
+    return (workspace.disk().read_optional(workspace.document) or b"").decode(errors="replace")
+
+
+def _tried(wrong: list[Problem], read: Callable[[], Read], otherwise: Read) -> Read:
     """Return what is read, or `otherwise` with one more problem."""
     try:
-        return read(now)
+        return read()
     except DreamdError as error:
         wrong.append(Problem.of(error))
         return otherwise

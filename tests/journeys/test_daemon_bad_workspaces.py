@@ -169,7 +169,7 @@ def test_a_database_that_is_spoilt_while_it_is_served_is_told_and_can_be_mended(
         daemon.until(lambda: "state.db" in str(problems(home, spoilt)))
         repaired = home.dreamd("doctor", spoilt.root, "--repair")
         assert repaired.status == 0, repaired
-        assert home.dreamd("dream", spoilt.root).status in {0, 3}
+        assert home.dreamd("dream", spoilt.root).status in {0, 3, 5}  # the daemon may be at it already
         daemon.until(lambda: "committed" in lived.outcomes(spoilt))
         lived.assert_once(spoilt, NOTES)
         lived.assert_valid(spoilt)

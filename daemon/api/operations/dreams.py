@@ -43,4 +43,4 @@ def dream_now(
 @operation("dream_status", "/status", method="GET", agents="memory", text=status_text)
 def dream_status(access: WorkspaceAccess) -> Status:
     """Return last and next dream, pending notes, spend, problems and what to do about them."""
-    return status(access.workspace, access.config, utc_now(), access.service(), access.files)
+    return status(access.workspace, access.config, utc_now(), access.service())

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
     from daemon.fleet.gateways.gateway import Parts
     from daemon.fleet.gateways.replicas import Replica
-    from daemon.workspace.files import WorkspaceFiles
     from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
     from state.dream import Reason
@@ -202,11 +201,6 @@ class GatewayAccess:
     @property
     def workspace(self) -> "Workspace":
         """Not here: a workspace is a folder of its owner's."""
-        _refuse()
-
-    @property
-    def files(self) -> "WorkspaceFiles":
-        """Not here: its files are its owner's."""
         _refuse()
 
     def read(self) -> "AbstractContextManager[Store]":

@@ -269,15 +269,16 @@ class Owned:
 
     def decision(self, erasing: datetime | None = None) -> Decision | None:
         """Return what is to be done in the workspace now, or later; None when nothing is foreseen."""
-        now, keeper = utc_now(), self.keeper
+        now = utc_now()
+        facts = self.keeper.facts(self._lease.created_at, phase(self.place.handle), now)
         erasing = erasing or self._erasing
         return foreseen(
             now,
-            keeper.history(self._lease.created_at, phase(self.place.handle), now),
-            keeper.pending(now),
+            facts.history,
+            facts.pending,
             self._around.thresholds(),
-            interrupted=bool(keeper.unfinished_dream) and not self.dreaming,
-            sessions_due=keeper.sessions_due,
+            interrupted=bool(facts.unfinished_dream) and not self.dreaming,
+            sessions_due=facts.sessions_due,
             erased_at=erasing + _ERASED_AGAIN if erasing is not None else None,
         )
 

@@ -188,9 +188,6 @@ class Ownership:
 
     def _cut_off(self, owned: Owned) -> None:
         try:
-            owned.keeper.reopen()  # what it says of itself shall know the dream that is under way
-            with owned.keeper.store():
-                pass
             owned.commit()
         except (DreamdError, sqlite3.Error) as error:
             logs.get(workspace=owned.place.handle).warning("not_given_back", error=error)

@@ -69,9 +69,6 @@ class WorkerJobs:
         if reason is Reason.SPIKE:
             owned.keeper.last_spike_pass = now
         try:
-            due = owned.keeper.sessions_due
-            if due is not None and due <= now:
-                self._jobs.maintain(owned.keeper, now)
             self._jobs.consolidate(owned.keeper, reason, now)
             settled = True
         finally:

@@ -1,57 +1,83 @@
-"""What the daemon must not keep to itself or forget: what was paid, what failed, and that a session has ended."""
+"""A daemon of several workspaces, in this process: what befalls one is not felt in the others; nothing is lost."""
 
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from daemon.api.daemon import WorkspaceInfo
 from daemon.api.operations.dreams import dream_now
-from daemon.api.operations.notes import ingest
+from daemon.api.operations.notes import ingest, working_memory_note
 from daemon.api.operations.setup import configuration
 from daemon.api.operations.upkeep import doctor
+from daemon.config import registry
+from daemon.config.paths import registry_path
 from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection, load
 from daemon.dream.run import Mode
+from daemon.http.calls import Call, perform
+from daemon.service import roster as roster_module
+from daemon.service import scheduler as scheduler_module
 from daemon.service.daemon import Daemon
-from daemon.service.jobs import MOST_UNREAD, Jobs, unread_problems
-from daemon.service.keeper import Keeper
+from daemon.service.jobs import MOST_UNREAD, unread_problems
+from daemon.service.roster import ManagedWorkspace
+from daemon.service.watcher import Change
 from daemon.upkeep.examine import Finding
-from daemon.workspace.adoption import init_workspace
-from daemon.workspace.status import Problem
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.status import Problem, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
-from state.errors import BusyError, DreamdError, UnknownWorkspaceError
+from state.errors import BusyError, DreamdError, NothingToDoError, NotKeptError, UnknownWorkspaceError, UsageError
+from state.forgetting.cutting import Cut
+from state.forgetting.known import Target
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
-from tests.daemon.service.test_scheduler import PATIENCE_SECONDS, folder, until
+from state.stores.erasing.intent import intend
+from state.stores.erasing.plan import Erasure
+from tests.support.folders import PLACE
 from tests.support.model_characters import prose
+from tests.support.notes import pending_notes
 from tests.support.scripted_model import ScriptedModel, error
 
-__all__ = ["folder"]  # a fixture
-# So seldom that nothing happens by itself.
+PATIENCE_SECONDS = 60.0
+# An interval of a second, so that something is due often; and so seldom that nothing happens by itself.
+BUSTLING = Config(dream=DreamSection(interval_minutes=1 / 60))
 QUIET = DreamSection(interval_minutes=10_000, idle_minutes=10_000)
+TALK = '{"role": "user", "content": "I prefer tea"}\n'
+
+
+def until(happened: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 class House:
-    """A service in this process, whose configuration may change."""
+    """A daemon in this process, whose configuration may change."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: Config) -> None:
         self.folder = folder
-        self.config = Config(dream=QUIET)
+        self.config = config
         self.stack = ExitStack()
+        self.opening: Callable[[Path], Workspace] = open_workspace
         self.service = self.begun()
 
     def begun(self) -> Daemon:
-        return Daemon(lambda: self.config, ())
+        return Daemon(lambda: self.config, (), self._open)
+
+    def _open(self, root: Path) -> Workspace:
+        return self.opening(root)
 
     def anew(self) -> None:
         """As after a kill: nothing but what is on the disk is known."""
-        self.service.stop(PATIENCE_SECONDS)
+        assert self.service.stop(PATIENCE_SECONDS)
         self.service = self.begun()
         self.service.start()
 
@@ -59,11 +85,22 @@ class House:
         workspace = init_workspace(self.folder / name)
         return self.service.register(workspace.root), workspace
 
-    def figure(self, name: str, workspace: str) -> float:
-        text = self.service.metrics.render()[0].decode()
-        families = text_string_to_metric_families(text)
-        found = [one for family in families for one in family.samples if one.name == f"dreamd_{name}_total"]
-        return sum(one.value for one in found if one.labels.get("workspace") == workspace)
+    def managed(self) -> ManagedWorkspace:
+        (found,) = self.service._roster.all()
+        return found
+
+    def runs(self, name: str, outcome: str) -> list[str]:
+        """The reasons of runs that ended so."""
+        with self.service.open(name, lambda _: None) as access, access.read() as store:
+            return [run.reason for run in store.ledger.runs(50) if run.outcome == outcome for _ in range(run.times)]
+
+    def looks(self, name: str) -> int:
+        """How many looks at it came to nothing."""
+        return len(self.runs(name, "skipped"))
+
+    def note(self, name: str, text: str) -> None:
+        with self.service.open(name, lambda _: None) as access:
+            working_memory_note.run(access, note=text)
 
     def problems(self, name: str) -> list[Problem]:
         with self.service.open(name, lambda _: None) as access:
@@ -71,95 +108,208 @@ class House:
             assert service is not None
             return list(service.problems)
 
-    def committed(self, name: str) -> list[str]:
-        with self.service.open(name, lambda _: None) as access, access.read() as store:
-            return [run.reason for run in store.ledger.runs(10) if run.outcome == "committed"]
+    def passed(self, name: str) -> float:
+        return self.figure("passes", name)
 
-    def keeper(self) -> Keeper:
-        until(lambda: all(managed.holds_lock for managed in self.service._roster.all()))
-        (found,) = [managed.keeper for managed in self.service._roster.all()]
-        assert found is not None
-        return found
+    def figure(self, figure: str, workspace: str) -> float:
+        families = text_string_to_metric_families(self.service.metrics.render()[0].decode())
+        found = [one for family in families for one in family.samples if one.name == f"dreamd_{figure}_total"]
+        return sum(one.value for one in found if one.labels.get("workspace") == workspace)
 
-    def kept(self) -> list[WorkspaceInfo]:
-        return list(self.service.info().workspaces)
+    def asks(self, model: ScriptedModel) -> None:
+        self.stack.enter_context(pytest.MonkeyPatch.context()).setenv("OPENAI_API_KEY", "sk-of-a-test")
+        self.config = Config(dream=QUIET, model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
+        self.service.reload()
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="dreamd-", dir=PLACE))
+    (path / "run").mkdir()
+    for name, where in (("XDG_STATE_HOME", "state"), ("XDG_RUNTIME_DIR", "run"), ("XDG_CONFIG_HOME", "config")):
+        monkeypatch.setenv(name, str(path / where))
+    monkeypatch.delenv("DREAMD_SOCKET", raising=False)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture
 def house(folder: Path) -> Iterator[House]:
-    one = House(folder)
+    """Something is due every second."""
+    one = House(folder, BUSTLING)
     with one.stack:
         yield one
-        one.service.stop(PATIENCE_SECONDS)
+        assert one.service.stop(PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def quiet(folder: Path) -> Iterator[House]:
+    """Nothing is due by itself, but a pass for what is written to a transcript."""
+    one = House(folder, Config(dream=QUIET))
+    with one.stack:
+        yield one
+        assert one.service.stop(PATIENCE_SECONDS)
+
+
+@contextmanager
+def at_work(house: House, name: str, *, dreaming: str = "") -> Iterator[threading.Event]:
+    """Somebody is at it for long, until the event is set."""
+    keeper, entered, leave = house.service._roster.get(name).keeper, threading.Event(), threading.Event()
+    assert keeper is not None
+
+    def stay() -> None:
+        with keeper.exclusive():
+            entered.set()
+            assert leave.wait(PATIENCE_SECONDS)
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    assert entered.wait(PATIENCE_SECONDS)
+    keeper.dreaming = dreaming
+    try:
+        yield leave
+    finally:
+        keeper.dreaming = ""
+        leave.set()
+        thread.join(PATIENCE_SECONDS)
+
+
+# --- what is due, and what is asked for
+
+
+def test_without_notes_it_looks_and_skips_and_says_so_in_one_row(house: House) -> None:
+    name, workspace = house.workspace("quiet")
+    house.service.start()
+    until(lambda: house.looks(name) >= 3)
+    with house.service.open(name, lambda _: None) as access, access.read() as store:
+        (run,) = store.ledger.runs(10)
+    assert (run.outcome, run.detail) == ("skipped", "0 new, 5 wanted")
+    assert not workspace.document.exists()
+
+
+def test_at_rest_nothing_is_opened(quiet: House) -> None:
+    quiet.workspace()
+    quiet.service.start()
+    until(lambda: quiet.managed().next is not None)
+    managed, used = quiet.managed(), time.process_time()
+    keeper = managed.keeper
+    assert keeper is not None
+    until(lambda: not keeper.exclusive_busy)
+    time.sleep(2.0)
+    assert time.process_time() - used < 0.5
+    assert managed.next is not None
+    assert managed.next.action == "wait"
+
+
+def test_dreams_that_nobody_waits_for_are_asked_for_once(quiet: House) -> None:
+    name, _ = quiet.workspace()
+    quiet.service.start()
+    with at_work(quiet, name), quiet.service.open(name, lambda _: None) as access:
+        for _ in range(50):
+            assert access.dream_soon(Reason.MANUAL)
+        assert len(quiet.managed().asked) <= 1
+    until(lambda: not quiet.managed().asked)
+    until(lambda: quiet.looks(name))
+
+
+def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(quiet: House) -> None:
+    name, workspace = quiet.workspace()
+    quiet.service.start()
+    talk = workspace.root / "chat.jsonl"
+    talk.write_text(TALK, encoding="utf-8")
+    with at_work(quiet, name, dreaming="a dream runs now"), quiet.service.open(name, lambda _: None) as access:
+        with pytest.raises(BusyError):
+            ingest.run(access, paths=(str(talk),))
+        with pytest.raises(BusyError):
+            dream_now.run(access)
+    with at_work(quiet, name) as leave, quiet.service.open(name, lambda _: None) as access:
+        threading.Timer(0.2, leave.set).start()
+        assert ingest.run(access, paths=(str(talk),)).turns == 1
+
+
+def test_a_pass_that_meets_somebody_at_work_is_made_up_for(quiet: House) -> None:
+    name, workspace = quiet.workspace()
+    quiet.service.start()
+    until(lambda: quiet.managed().next is not None)
+    with at_work(quiet, name):
+        (workspace.root / "transcripts").mkdir()
+        (workspace.root / "transcripts" / "chat.jsonl").write_text(TALK, encoding="utf-8")
+        quiet.service.reload()  # it is looked at
+        time.sleep(1.0)
+        assert quiet.passed(name) == 0
+    until(lambda: quiet.passed(name))
+
+
+def test_a_session_that_ended_is_known_after_a_kill_and_dreamt_once(quiet: House) -> None:
+    model = quiet.stack.enter_context(ScriptedModel(lambda _request, _number: error(401)))
+    quiet.asks(model)
+    name, workspace = quiet.workspace()
+    workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
+    with quiet.service.open(name, lambda _: None) as access:  # it is not started: nobody dreams yet
+        assert access.dream_soon(Reason.SESSION_END)
+    quiet.config = Config(dream=QUIET)
+    quiet.anew()
+    until(lambda: quiet.runs(name, "committed") == ["session end"])
+    until(lambda: not quiet.service.info().dreaming)
+    quiet.anew()
+    until(lambda: quiet.managed().facts is not None)
+    facts = quiet.managed().facts
+    assert facts is not None
+    assert facts.pending.session_ended is None
 
 
 @pytest.mark.full
-def test_a_dream_that_is_refused_or_fails_was_paid_for_all_the_same(house: House) -> None:
-    model = house.stack.enter_context(ScriptedModel(prose))
-    house.config = Config(dream=QUIET, model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-    house.stack.enter_context(pytest.MonkeyPatch.context()).setenv("OPENAI_API_KEY", "sk-of-a-test")
-    house.service.reload()
-    name, workspace = house.workspace()
-    house.service.start()
+def test_a_dream_that_is_refused_or_fails_was_paid_for_all_the_same(quiet: House) -> None:
+    model = quiet.stack.enter_context(ScriptedModel(prose))
+    quiet.asks(model)
+    name, workspace = quiet.workspace()
+    quiet.service.start()
     workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
-    with house.service.open(name, lambda _: None) as access, pytest.raises(DreamdError):
+    with quiet.service.open(name, lambda _: None) as access, pytest.raises(DreamdError):
         access.dream(Reason.MANUAL, Mode.AUTO)
-    with house.service.open(name, lambda _: None) as access, access.read() as store:
+    with quiet.service.open(name, lambda _: None) as access, access.read() as store:
         spent = store.ledger.spent()
     assert spent.calls == model.count > 0
-    assert house.figure("model_calls", name) == spent.calls
-    assert house.figure("model_tokens", name) == spent.tokens
-    assert house.figure("model_dollars", name) == pytest.approx(spent.usd)
+    assert quiet.figure("model_calls", name) == spent.calls
+    assert quiet.figure("model_tokens", name) == spent.tokens
+    assert quiet.figure("model_dollars", name) == pytest.approx(spent.usd)
 
 
-def test_a_session_that_ended_is_known_after_a_kill(house: House) -> None:
-    house.stack.enter_context(pytest.MonkeyPatch.context()).setenv("OPENAI_API_KEY", "sk-of-a-test")
-    model = house.stack.enter_context(ScriptedModel(lambda _request, _number: error(401)))
-    house.config = Config(dream=QUIET, model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-    house.service.reload()
-    name, workspace = house.workspace()
-    workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
-    with house.service.open(name, lambda _: None) as access:  # it is not started: nobody dreams yet
-        assert access.dream_soon(Reason.SESSION_END)
-    house.config = Config(dream=QUIET)
-    house.anew()
-    until(lambda: house.committed(name))
-    assert house.committed(name) == ["session end"]
-    # It is dreamt once.
-    until(lambda: not house.service.info().dreaming)
-    house.anew()
-    assert house.keeper().session_ended is None
+def test_a_dry_run_that_nobody_waits_for_is_refused(house: House) -> None:
+    name, workspace = house.workspace("agent")
+    house.service.start()
+    house.note(name, "The cat is called Miez")
+    with house.service.open(name, lambda _: None) as access, pytest.raises(UsageError, match="nobody waits"):
+        dream_now.answer(access, dream_now.bind(mode=Mode.DRY, wait=False))
+    with house.service.open(name, lambda _: None) as access:
+        access.dream(Reason.MANUAL, Mode.DRY)
+        assert not workspace.document.exists()
+        access.dream(Reason.MANUAL, Mode.AUTO)
+        assert workspace.document.exists()
+        with pytest.raises(NothingToDoError):
+            access.dream(Reason.MANUAL, Mode.AUTO)
 
 
-def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_in_the_status(house: House) -> None:
-    name, workspace = house.workspace()
-    keeper, jobs = house.keeper(), Jobs(house.service.metrics, threading.Event())
+# --- what is wrong
+
+
+def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_until_they_are_mended(quiet: House) -> None:
+    name, workspace = quiet.workspace()
+    quiet.service.start()
     talk = workspace.root / "transcripts" / "chat.jsonl"
     talk.parent.mkdir()
-    for work in (
-        lambda: jobs.consolidate(keeper, None, utc_now()),
-        lambda: jobs.ingest(keeper, transcripts=True),
-        lambda: jobs.dream(keeper, Reason.MANUAL, Mode.AUTO, lambda _: None),
-    ):
-        talk.write_bytes(b"\x00\x01\x02\n" * 99)
-        workspace.scratch.write_text(f"- Ada repaired kettle {utc_now().timestamp()}\n", encoding="utf-8")
-        work()
-        assert ["chat.jsonl" in problem.what for problem in house.problems(name)] == [True]
-        talk.write_text('{"role": "user", "content": "I prefer tea"}\n', encoding="utf-8")
-        jobs.consolidate(keeper, None, utc_now())
-        assert house.problems(name) == []
-    with keeper.store() as store:
-        connection = store.crystals.connection
-        connection.execute("CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END")
-    workspace.scratch.write_text("- Bo repaired the clock of house 5\n", encoding="utf-8")
-    with pytest.raises(sqlite3.Error):
-        jobs.consolidate(keeper, None, utc_now())
-    (problem,) = house.problems(name)
-    assert problem.what.startswith("the last consolidation pass failed: ")
-    with keeper.store() as store:
-        store.crystals.connection.execute("DROP TRIGGER torn")
-    jobs.consolidate(keeper, None, utc_now())
-    assert house.problems(name) == []
+    talk.write_bytes(b"\x00\x01\x02\n" * 99)
+    until(lambda: ["chat.jsonl" in problem.what for problem in quiet.problems(name)] == [True])
+    talk.write_text(TALK, encoding="utf-8")
+    until(lambda: quiet.problems(name) == [])
+    torn = "CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END"
+    with closing(sqlite3.connect(workspace.database)) as connection:
+        connection.execute(torn)
+        talk.write_text(TALK + TALK.replace("tea", "coffee"), encoding="utf-8")
+        until(lambda: "the last consolidation pass failed: " in str(quiet.problems(name)))
+        connection.execute("DROP TRIGGER torn")
+        talk.write_text(TALK + TALK.replace("tea", "cocoa"), encoding="utf-8")
+        until(lambda: quiet.problems(name) == [])
 
 
 def test_of_many_transcripts_that_cannot_be_read_the_first_are_told() -> None:
@@ -169,94 +319,261 @@ def test_of_many_transcripts_that_cannot_be_read_the_first_are_told() -> None:
     assert told[-1].what.startswith("3 more")
 
 
-def test_what_the_configuration_names_no_longer_is_let_go(house: House) -> None:
-    (named, other) = (init_workspace(house.folder / name) for name in ("named", "other"))
-    house.config = Config(dream=QUIET, daemon=DaemonSection(workspaces=(str(named.root), str(other.root))))
-    registered, kept = house.workspace("registered")
-    house.service.reload()
-    assert {one.root for one in house.kept()} == {str(named.root), str(other.root), str(kept.root)}
-    house.config = Config(dream=QUIET, daemon=DaemonSection(workspaces=(str(other.root),)))
-    house.service.reload()
-    assert {one.root for one in house.kept()} == {str(other.root), str(kept.root)}
-    assert registered in {one.name for one in house.kept()}
-    # A glob that finds nothing may be a disk that is away: nothing is let go for it.
-    house.config = Config(dream=QUIET, daemon=DaemonSection(workspaces=(str(house.folder / "away" / "*"),)))
-    house.service.reload()
-    assert {one.root for one in house.kept()} == {str(other.root), str(kept.root)}
-
-
-def test_who_is_not_there_cannot_be_let_go_and_who_is_there_can_be_twice(house: House) -> None:
-    name, workspace = house.workspace()
+def test_a_workspace_that_cannot_be_kept_is_not_tried_over_and_over_when_it_stirs(house: House) -> None:
+    (bad, spoilt), (fine, other) = house.workspace("bad"), house.workspace("fine")
     house.service.start()
-    with pytest.raises(UnknownWorkspaceError):
-        house.service.unregister("nobody")
-    house.service.unregister(name)
-    with pytest.raises(UnknownWorkspaceError):
-        house.service.unregister(name)
-    acquire(workspace, "test").release()
+    house.service.unregister(bad)
+    spoilt.database.write_bytes(b"this is no database, " * 500)
+    for part in spoilt.state.glob("state.db-*"):
+        part.unlink(missing_ok=True)  # SQLite may be closing the file
+    house.service.register(spoilt.root)
+    house.note(bad, "The cat is called Miez")
+    tried = int(spoilt.fence.read_text())
+    for number in range(5):
+        house.note(fine, f"House {number} was repaired by Ada")
+    until(other.document.exists)
+    assert int(spoilt.fence.read_text()) <= tried + 2  # once in a tick
+    assert len(pending_notes(spoilt)) == 1
 
 
-def test_a_port_that_changed_wants_a_restart_and_that_is_said(house: House) -> None:
-    house.config = Config(dream=QUIET, http=HttpSection(port=7350))
+def test_a_workspace_that_was_taken_over_is_taken_back_and_has_no_problem(quiet: House) -> None:
+    _, workspace = quiet.workspace()
+    (managed,) = quiet.service._roster.all()
+    workspace.fence.write_text("1000\n")  # as another process does, which took it while this one was stopped
+    quiet.service.start()
+    until(lambda: managed.problem is not None)
+    assert not managed.holds_lock
+    quiet.service.reload()
+    until(lambda: managed.holds_lock and managed.problem is None)
+
+
+def test_the_status_of_the_house_is_told_when_a_workspace_was_deleted(house: House) -> None:
+    (_, gone), (_, fine) = house.workspace("gone"), house.workspace("fine")
+    house.service.start()
+    gone.root.rename(house.folder / "elsewhere")
+    assert [one.workspace for one in house.service.status().workspaces] == [str(fine.root)]
     house.service.reload()
-    (problem,) = house.service.info().problems
+    until(lambda: "does not exist" in str(house.service.info().workspaces))
+    (refused,) = [one for one in house.service.info().workspaces if one.problem is not None]
+    assert refused.root == str(gone.root)
+    assert os.fspath(fine.root) in str(house.service.status())
+
+
+class Disk:
+    """Opens workspaces; of those below `hung` it says nothing before it is back, as a drive of the network may."""
+
+    def __init__(self, hung: Path) -> None:
+        self.hung = hung
+        self.back = threading.Event()
+        self.waiting = 0
+
+    def open(self, root: Path) -> Workspace:
+        if root.is_relative_to(self.hung):
+            self.waiting += 1
+            assert self.back.wait(PATIENCE_SECONDS)
+        return open_workspace(root)
+
+
+def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler_module, "TICK_SECONDS", 1.0)
+    monkeypatch.setattr(roster_module, "_HANGS_SECONDS", 0.2)
+    service, folder = house.service, house.folder
+    service._scheduler._looks._patience = 0.5
+    hung = [init_workspace(folder / "hung" / str(number)) for number in range(6)]  # more than there are slots
+    fine = init_workspace(folder / "zebra")
+    for workspace in (*hung, fine):
+        registry.add(registry_path(os.environ), workspace.root)
+    disk = Disk(folder / "hung")
+    house.opening = disk.open
+    try:
+        service.start()
+        assert not service.unready_reason()
+        assert len(service.info().workspaces) == 7
+        name = registry.name_of(fine.root)
+        for number in range(5):
+            house.note(name, f"House {number} was repaired by Ada")
+        tick = service.last_tick
+        until(fine.document.exists)
+        until(lambda: service.last_tick > tick)
+        until(lambda: disk.waiting == len(hung))
+        until(lambda: all(one.hanging for one in service._roster.all() if one.root != fine.root))
+        told = [one.problem for one in service.info().workspaces if one.problem is not None]
+        assert len(told) == len(hung)
+        assert all("has not answered" in one.what for one in told)
+        assert [one.workspace for one in service.status().workspaces] == [str(fine.root)]
+        with pytest.raises(NotKeptError, match="has not answered"):
+            house.note(registry.name_of(hung[0].root), "not now")
+        service.reload()
+        assert house.looks(name) >= 0
+    finally:
+        disk.back.set()
+    until(lambda: [one.problem for one in service.info().workspaces] == [None] * 7)
+    assert all(one.holds_lock for one in service._roster.all())
+
+
+# --- several at once
+
+
+def test_the_others_are_looked_at_while_somebody_is_at_one(house: House) -> None:
+    (slow, _), (fine, _) = house.workspace("slow"), house.workspace("fine")
+    house.service.start()
+    with at_work(house, slow):
+        before = house.looks(fine)
+        until(lambda: house.looks(fine) >= before + 3)
+
+
+def test_a_released_workspace_is_free_even_when_it_was_about_to_be_looked_at(house: House) -> None:
+    kept = [house.workspace(f"agent-{number}") for number in range(12)]
+    house.service.start()
+    for number in range(4 * len(kept)):
+        name, workspace = kept[number % len(kept)]
+        house.service.reload()  # all are looked at
+        house.service.unregister(name)
+        acquire(workspace, "test").release()
+        house.service.register(workspace.root)
+        assert [one.problem for one in house.service.info().workspaces] == [None] * len(kept)
+
+
+def test_who_is_not_there_cannot_be_let_go(quiet: House) -> None:
+    name, workspace = quiet.workspace()
+    quiet.service.start()
+    for gone in ("nobody", name, name):
+        if gone == name and quiet.service.keeps(name):
+            quiet.service.unregister(name)
+            acquire(workspace, "test").release()
+        else:
+            with pytest.raises(UnknownWorkspaceError):
+                quiet.service.unregister(gone)
+
+
+def test_a_workspace_never_stands_in_for_another_one_of_its_name(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_DIGITS", 1)  # twins of twelve digits are not to be had
+    first, second = twins(house.folder)
+    name = house.service.register(first.root)
+    house.service.start()
+    with pytest.raises(UsageError, match="rename one of the folders"):
+        house.service.register(second.root)
+    assert registry.known(registry_path(os.environ)) == (first.root,)
+    with registry_path(os.environ).open("a") as file:
+        file.write(f"{second.root}\n")
+    house.service.reload()
+    assert [one.root for one in house.service.info().workspaces] == [str(first.root)]
+    secret = working_memory_note.bind(note="The second one alone knows this")
+    ended = perform(house.service, Call(name, second.root, working_memory_note, secret), lambda _: None)
+    assert ended.error is not None
+    assert ended.error.code == "UNKNOWN_WORKSPACE"
+    assert pending_notes(first) == ()
+    assert perform(house.service, Call(name, first.root, working_memory_note, secret), lambda _: None).error is None
+
+
+def twins(folder: Path) -> tuple[Workspace, Workspace]:
+    """Two workspaces of one name."""
+    found: dict[str, Path] = {}
+    for number in range(100):
+        root = folder / str(number) / "memory"
+        if (name := registry.name_of(root)) in found:
+            return init_workspace(found[name]), init_workspace(root)
+        found[name] = root
+    raise AssertionError
+
+
+def test_a_workspace_that_is_being_repaired_is_left_to_who_repairs_it(house: House) -> None:
+    name, workspace = house.workspace("agent")
+    house.service.start()
+    until(lambda: house.looks(name))
+    with house.service.open(name, lambda _: None) as access, access.offline() as vacant:
+        for _ in range(3):
+            house.service.reload()  # it is looked at
+            time.sleep(0.1)
+            vacant.check()
+        with house.service.open(name, lambda _: None) as other:
+            with pytest.raises(BusyError, match="examined or repaired; wait"), other.write():
+                pass
+            with pytest.raises(BusyError, match="examined or repaired; wait"), other.offline():
+                pass
+            served = other.service()
+        assert served is not None
+        assert served.upcoming == "it is being examined or repaired"
+        assert "kill" not in str(house.service.status())
+        assert house.service.info().workspaces[0].problem is None
+    assert house.managed().holds_lock
+    with pytest.raises(BusyError):
+        acquire(workspace, "test")
+
+
+def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: House) -> None:
+    name, workspace = house.workspace("agent")
+    house.service.start()
+
+    def problems() -> str:
+        with house.service.open(name, lambda _: None) as access:
+            return str(status(workspace, Config(), utc_now(), access.service()).problems)
+
+    with house.service.open(name, lambda _: None) as access, access.exclusive() as store:
+        intend(store.crystals.connection, Erasure((Target(("miez",)),), Cut.WORDS))
+        assert "forgetting has not ended" not in problems()
+    until(lambda: "forgetting has not ended" in problems())  # of a pass nobody knows that it is none
+
+
+def test_what_stirs_while_it_is_taken_in_is_not_lost() -> None:
+    managed = ManagedWorkspace("agent", Path("/agent"))
+    watched = managed.changes  # the watcher's thread has it in hand
+    managed.mark_changed(Change.SCRATCH)
+    assert managed.take_changes() == {Change.SCRATCH}
+    watched.add(Change.TRANSCRIPT)
+    assert managed.take_changes() == {Change.TRANSCRIPT}
+    assert managed.take_changes() == set()
+
+
+# --- a configuration that changes
+
+
+def test_what_the_configuration_names_no_longer_is_let_go(quiet: House) -> None:
+    def kept() -> set[str]:
+        return {one.root for one in quiet.service.info().workspaces}
+
+    named, other = (init_workspace(quiet.folder / name).root for name in ("named", "other"))
+    quiet.config = Config(dream=QUIET, daemon=DaemonSection(workspaces=(str(named), str(other))))
+    _, registered = quiet.workspace("registered")
+    quiet.service.reload()
+    assert kept() == {str(named), str(other), str(registered.root)}
+    # A glob that finds nothing may be a disk that is away: nothing is let go for it.
+    for names in ((str(other),), (str(quiet.folder / "away" / "*"),)):
+        quiet.config = Config(dream=QUIET, daemon=DaemonSection(workspaces=names))
+        quiet.service.reload()
+        assert kept() == {str(other), str(registered.root)}
+
+
+def test_a_port_that_changed_wants_a_restart_and_that_is_said(quiet: House) -> None:
+    quiet.config = Config(dream=QUIET, http=HttpSection(port=7350))
+    quiet.service.reload()
+    (problem,) = quiet.service.info().problems
     assert "http.port" in problem.what
     assert "restart" in problem.advice
-    house.config = Config(dream=QUIET)
-    house.service.reload()
-    assert house.service.info().problems == ()
+    quiet.config = Config(dream=QUIET)
+    quiet.service.reload()
+    assert quiet.service.info().problems == ()
 
 
-def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(house: House) -> None:
-    name, workspace = house.workspace()
-    talk = workspace.root / "chat.jsonl"
-    talk.write_text('{"role": "user", "content": "I prefer tea"}\n', encoding="utf-8")
-    keeper = house.keeper()
-    began, ends = threading.Event(), threading.Event()
-
-    def pass_() -> None:
-        with keeper.exclusive():
-            began.set()
-            ends.wait(PATIENCE_SECONDS)
-
-    for dreaming in ("", "a dream runs now"):
-        began.clear()
-        ends.clear()
-        thread = threading.Thread(target=pass_)
-        thread.start()
-        assert began.wait(PATIENCE_SECONDS)
-        keeper.dreaming = dreaming
-        with house.service.open(name, lambda _: None) as access:
-            if dreaming:
-                with pytest.raises(BusyError):
-                    ingest.run(access, paths=(str(talk),))
-                with pytest.raises(BusyError):
-                    dream_now.run(access)
-                ends.set()
-            else:
-                threading.Timer(0.2, ends.set).start()
-                assert ingest.run(access, paths=(str(talk),)).turns == 1
-        thread.join(PATIENCE_SECONDS)
-        keeper.dreaming = ""
-
-
-def test_the_configuration_in_force_names_its_file_also_after_a_reload(house: House, tmp_path: Path) -> None:
-    name, _ = house.workspace()
-    house.service.start()
+def test_the_configuration_in_force_names_its_file_also_after_a_reload(quiet: House, tmp_path: Path) -> None:
+    name, _ = quiet.workspace()
+    quiet.service.start()
     file = tmp_path / "mine.yaml"
     file.write_text("dream: {min_chunks: 77}\nembeddings: {download: false}\n")
-    house.config = load(file, {"HOME": "/nonexistent"})
-    house.service.reload()
+    quiet.config = load(file, {"HOME": "/nonexistent"})
+    quiet.service.reload()
     found = dict[str, Finding]()
 
     def is_looked_into() -> bool:
         """While the daemon has the stores itself, the doctor says to ask again."""
-        with house.service.open(name, lambda _: None) as access:
+        with quiet.service.open(name, lambda _: None) as access:
             found.update({one.about: one for one in doctor.run(access).findings})
         return "state.db" in found
 
     until(is_looked_into)
-    with house.service.open(name, lambda _: None) as access:
+    with quiet.service.open(name, lambda _: None) as access:
         (one,) = configuration.run(access, key="dream.min_chunks").entries
     assert (one.value, one.origin) == ("77", str(file))
     assert found["config"].what == f"valid ({file} and DREAMD_… variables)"

@@ -59,6 +59,8 @@ def test_what_one_workspace_spent_another_one_cannot(tmp_path: Path, monkeypatch
     assert "over all workspaces" in status(second, config, utc_now()).spending.breaker
     unavailable = Embedding.given(Unavailable("no model in this test"))
     keeper = Keeper(second, "second", lambda: config, unavailable, lambda _, __: None)
-    until = keeper.history(utc_now(), 0.0, utc_now()).ceiling_until
+    keeper.acquire()
+    until = keeper.facts(utc_now(), 0.0, utc_now()).history.ceiling_until
+    keeper.release()
     assert until is not None
     assert timedelta() < until - utc_now() <= timedelta(days=1)
