@@ -275,9 +275,7 @@ def recover(store: Store) -> None:
         store.notice(f"{count} entries that programs kept here are now in {where}: docs/agents.md, LangGraph's store")
         meta.remove(ENTRIES_WRITTEN)
     from daemon.workspace.agent_files import write_agent_files  # which are about stores
-    from daemon.workspace.former_blocks import remove_blocks
 
-    remove_blocks(store)
     write_agent_files(store)
 
 

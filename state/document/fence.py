@@ -62,10 +62,3 @@ def fenced(content: bytes) -> Fenced | None:
         raise DocumentError("git could not merge it (rows with <<<<<<< or >>>>>>>)", "resolve the conflict first")
     (begin,), (end,) = begins, ends
     return Fenced(content[:begin], content[begin:end], content[end:])
-
-
-def without_block(found: Fenced, lead: str) -> bytes:
-    """Return the file as it was before it had a block: without that, its lead and the end of its last row."""
-    first_row = (found.before + found.block).partition(b"\n")[0]
-    newline = b"\r\n" if first_row.endswith(b"\r") else b"\n"
-    return found.before.removesuffix(lead.encode()) + found.after.removeprefix(newline)
