@@ -63,7 +63,8 @@ def client(
             {"note": f"The gateway of site {number} wants certificate {turn} before Friday, said Mira."}
         )
         requests.append(
-            f"POST /v1/workspaces/agent-{workspace}/notes HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\n"
+            f"POST /v1/workspaces/agent-{workspace}/working_memory_note HTTP/1.1\r\n"
+            f"Host: {address[0]}:{address[1]}\r\n"
             f"Authorization: Bearer {bearers[(workspace - 1) % TENANTS]}\r\nIdempotency-Key: {number}-{turn}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from daemon.api.peer import require_trusted
 from daemon.config.paths import socket_path
@@ -92,7 +92,7 @@ class Client:
 
     def status(self, root: Path, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON of this workspace's status. Raise as `get` does, and UnknownWorkspaceError."""
-        return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _root_header(root))
+        return self._json("GET", f"/v1/workspaces/{name_of(root)}/dream_status", None, seconds, _root_header(root))
 
     def dream_soon(self, root: Path, seconds: float) -> None:
         """Have the daemon dream at the end of a session; what is imported for `call` is not needed.
@@ -100,7 +100,7 @@ class Client:
         Raise as `status` does, and NothingToDoError.
         """
         body = json.dumps({"reason": "session-end", "wait": False}).encode()
-        self._json("POST", f"/v1/workspaces/{name_of(root)}/dream", body, seconds, _root_header(root))
+        self._json("POST", f"/v1/workspaces/{name_of(root)}/dream_now", body, seconds, _root_header(root))
 
     def connection(self, seconds: float) -> http.client.HTTPConnection:
         """Return a connection that is yet to be made; each wait for the daemon takes at most these seconds.
@@ -116,10 +116,6 @@ class Client:
     def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the daemon's reply to these fields. Raise NoDaemonError, or the daemon's error."""
         return self._json("POST", path, json.dumps(fields).encode())
-
-    def delete(self, path: str) -> None:
-        """Delete what is at this path. Raise NoDaemonError, or the daemon's error."""
-        self._json("DELETE", path, None)
 
     def _json(
         self,
@@ -161,15 +157,9 @@ def reply_over(
     """
     from state.codec import decode
 
-    path = workspace + operation.path
-    fields = request.model_dump(mode="json", exclude_none=True)
-    headers = {"Accept": NDJSON, **headers}
-    body = None
-    if operation.method == "GET":
-        path += f"?{urlencode(fields, doseq=True)}" if fields else ""
-    else:
-        body, headers["Content-Type"] = json.dumps(fields).encode(), "application/json"
-    for line in _lines(connection, operation.method, path, body, headers):
+    body = json.dumps(request.model_dump(mode="json", exclude_none=True)).encode()
+    headers = {"Accept": NDJSON, "Content-Type": "application/json", **headers}
+    for line in _lines(connection, f"{workspace}/{operation.name}", body, headers):
         if "step" in line:
             on_step(Step(line["step"]["node"], line["step"]["figures"]))
         elif "notice" in line:
@@ -203,10 +193,10 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _lines(
-    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    connection: http.client.HTTPConnection, path: str, body: bytes, headers: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
     with closing(connection):
-        answer = _send(connection, method, path, body, headers)
+        answer = _send(connection, "POST", path, body, headers)
         try:
             for row in answer:
                 if row.strip():

@@ -101,6 +101,18 @@ class DaemonApi(Protocol):
         """Say why the daemon does not serve yet; empty if it does."""
 
 
+@dataclass(frozen=True, slots=True)
+class DaemonCall:
+    """The daemon, for one call of it by an operation of its own.
+
+    `link` makes a link that logs a browser in, once and within a minute, and leads there.
+    """
+
+    api: DaemonApi
+    link: Callable[[str], str]
+    notices: tuple[str, ...] = ()
+
+
 def meant(given: str, names: Sequence[str]) -> str:
     """Return the one of these names that a path of MCP names; the only one needs no name.
 

@@ -86,7 +86,7 @@ def dispatch(
     operation raises, and BusyError when another process has the workspace.
     """
     deadline = time.monotonic() + _STARTING_SECONDS
-    retry = operation.only_reads
+    retry = operation.reads
     register = register and workspace.root not in excluded(registry_path(os.environ))
     sandboxed: SandboxedError | None = None
     while True:

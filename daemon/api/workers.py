@@ -31,7 +31,6 @@ class Limits:
     connections: int = 512
     # Of the port's, those that wait for a request or for the rest of one; beyond that the first one makes room.
     waiting: int = 256
-    waiting_of_an_address: int = 128
     body_bytes: int = 1024 * 1024
     # A query of the longest text that an operation takes, percent-encoded, is an eighth of a megabyte.
     header_bytes: int = 128 * 1024

@@ -200,11 +200,11 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
         exclude(registry_path(os.environ), workspace.root)
         if client is not None:
             with suppress(NoDaemonError, UnknownWorkspaceError):
-                client.delete(f"/v1/workspaces/{name_of(workspace.root)}")
+                client.post("/v1/release", {"name": name_of(workspace.root)})
         return False
     if client is not None:
         with suppress(NoDaemonError):
-            client.post("/v1/workspaces", {"path": str(workspace.root)})
+            client.post("/v1/register", {"path": str(workspace.root)})
             return True
     add(registry_path(os.environ), workspace.root)
     return False

@@ -60,7 +60,7 @@ def _name(client: "Client", arguments: argparse.Namespace) -> str:
         return ""
     kept = {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}
     if str(workspace.root) not in kept:
-        client.post("/v1/workspaces", {"path": str(workspace.root)})
+        client.post("/v1/register", {"path": str(workspace.root)})
     return name_of(workspace.root)
 
 

@@ -177,7 +177,7 @@ class Client:
             except (LostError, StoppedError, OverloadedError, NoDaemonError) as error:
                 was_lost = was_lost or isinstance(error, LostError | StoppedError)
                 # Nothing was begun, or doing it twice leaves the same as doing it once.
-                is_safe = isinstance(error, OverloadedError) or (was_lost and operation.only_reads)
+                is_safe = isinstance(error, OverloadedError) or (was_lost and operation.reads)
                 if not is_safe or time.monotonic() + pause > deadline:
                     raise
             time.sleep(pause)

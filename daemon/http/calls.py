@@ -1,25 +1,28 @@
 """Call: one operation over HTTP: parse the request, work in a thread, reply in one piece or line by line.
 
-A client that accepts application/x-ndjson gets a line for each step; then `{"reply": …}` or `{"error": …}` is the
-last line. An error before the first step is a plain reply with its status. A client that goes away stops nothing: the
-dream that it asked for is dreamt.
+The reply is JSON, or the text that people and agents read (`Accept: text/plain`, or `?as=text`). A client that
+accepts application/x-ndjson gets a line for each step and notice, and `{"reply": …}` or `{"error": …}` as the last
+one; an error before the first step is a plain reply with its status. A client that goes away stops nothing: the dream
+that it asked for is dreamt.
 """
 
 import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote_to_bytes
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from urllib.parse import unquote_to_bytes
 
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
+from daemon.api.daemon import DaemonCall
+from daemon.api.operations.operation import FieldsError
 from daemon.dream.progress import Step
 from daemon.http.errors import ErrorResponse, error_response
-from daemon.http.parsing import from_json, from_query
+from daemon.http.parsing import fields_of, from_json, from_query
 from state.codec import encode
 from state.errors import StoppedError, UnknownWorkspaceError, UsageError
 
@@ -32,23 +35,23 @@ if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation
     from daemon.api.operations.request import Request as OperationRequest
     from daemon.api.workers import Workers
-    from daemon.http.access_policy import AccessPolicy
 
-# In a plain reply a notice is a header: percent-encoded UTF-8, and few enough for clients that limit headers.
-NOTICE_HEADER = "Dreamd-Notice"
-_READABLE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~\""
-_MOST_NOTICES = 10
-_LONGEST_NOTICE = 300
+# In a plain reply: the notices as a JSON list, ASCII, and few enough for clients that limit headers.
+NOTICES_HEADER = "Dreamd-Notices"
+_MOST_NOTICES, _LONGEST_NOTICE = 10, 300
 # By which a client says that a request is one that it has sent before.
 KEY_HEADER = "Idempotency-Key"
 _LONGEST_KEY = 200
+Form: TypeAlias = Literal["json", "text"]
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of one operation on one workspace.
+    """A call of one operation, on the workspace of this name; `of_daemon`: on the daemon itself.
 
     `root` is where the workspace is, if the client may say so and does; `register`: keep it if it is not kept yet.
+    `streaming`: the client hears each step.
     """
 
     name: str
@@ -56,11 +59,14 @@ class Call:
     operation: "AnyOperation"
     request: "OperationRequest"
     register: bool = False
+    of_daemon: DaemonCall | None = None
+    form: Form = "json"
+    streaming: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How a call result: its reply as JSON, or its error."""
+    """How a call ended: its reply as JSON or text, or its error."""
 
     reply: bytes
     error: ErrorResponse | None
@@ -70,17 +76,21 @@ class CallResult:
 def perform(api: "DaemonApi", call: Call, on_step: Callable[[Step], None]) -> CallResult:
     """Run the operation. Raise nothing: an error is part of the result."""
     began = time.monotonic()
-    access: WorkspaceAccess | None = None
+    notices: Sequence[str] = ()
+    reply, error = b"", None
     try:
         with ExitStack() as stack:
-            access = _open(api, call, on_step, stack)
-            reply = access.run(call.operation, call.request)
-        result = CallResult(encode(reply).encode(), None, tuple(access.notices))
-    except Exception as error:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
-        result = CallResult(b"", error_response(error), tuple(access.notices) if access else ())
-    code = result.error.code if result.error else "OK"
-    api.metrics.answered(call.operation.name, code, time.monotonic() - began)
-    return result
+            if call.of_daemon is not None:
+                value = call.operation.answer(call.of_daemon, call.request)
+            else:
+                access = _open(api, call, on_step, stack)
+                notices = access.notices
+                value = access.run(call.operation, call.request)
+        reply = (encode(value) if call.form == "json" else call.operation.text_of(value)).encode()
+    except Exception as failed:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
+        error = error_response(failed)
+    api.metrics.answered(call.operation.name, error.code if error else "OK", time.monotonic() - began)
+    return CallResult(reply, error, tuple(notices))
 
 
 def _open(api: "DaemonApi", call: Call, on_step: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
@@ -102,18 +112,34 @@ def _open(api: "DaemonApi", call: Call, on_step: Callable[[Step], None], stack: 
     return access
 
 
-def parse_call(request: "Request", operation: "AnyOperation", policy: "AccessPolicy", body: bytes) -> Call:
+def parse_call(
+    request: "Request", operation: "AnyOperation", body: bytes, of_daemon: DaemonCall, *, is_local: bool
+) -> Call:
     """Return the call that this request makes. Raise UsageError and FieldsError."""
-    name = str(request.path_params["workspace"])
-    root = _root(request.headers.getlist(ROOT_HEADER), name) if policy.is_local else None
-    register = request.headers.get(ADOPT_HEADER) == "yes"
-    if operation.method == "GET":
-        arguments = from_query(operation.request, request.scope["query_string"])
-    else:
+    name, headers = str(request.path_params.get("workspace", "")), request.headers
+    query = fields_of(request.scope["query_string"])
+    form, streaming = _form(query.pop("as", []), headers.getlist("accept"))
+    if request.method == "POST":
         arguments = from_json(operation.request, body)
-        if keys := request.headers.getlist(KEY_HEADER):
+        if keys := headers.getlist(KEY_HEADER):
             arguments = arguments.keyed(_key(keys))
-    return Call(name, root, operation, arguments, register)
+    else:
+        arguments = from_query(operation.request, query)
+    root = _root(headers.getlist(ROOT_HEADER), name) if is_local and name else None
+    register = headers.get(ADOPT_HEADER) == "yes"
+    return Call(name, root, operation, arguments, register, None if name else of_daemon, form, streaming)
+
+
+def _form(asked: list[str], accepts: Iterable[str]) -> tuple[Form, bool]:
+    """Return the form of the reply, and whether each step is to be heard; the first kind that is known decides."""
+    kinds = [kind.partition(";")[0].strip().lower() for accept in accepts for kind in accept.split(",")]
+    accepted = next((kind for kind in kinds if kind in (NDJSON, "application/json", "text/plain")), "")
+    if not asked:
+        return "text" if accepted == "text/plain" else "json", accepted == NDJSON
+    for form in FORMS:
+        if asked == [form]:
+            return form, accepted == NDJSON
+    raise FieldsError({"as": f"say {' or '.join(FORMS)}"})
 
 
 def _key(headers: list[str]) -> str:
@@ -139,7 +165,7 @@ def _root(headers: list[str], name: str) -> Path | None:
     return Path(os.path.abspath(text))  # noqa: PTH100 - as its name is made
 
 
-async def respond(call: Call, api: "DaemonApi", workers: "Workers", *, streaming: bool) -> "Response":
+async def respond(call: Call, api: "DaemonApi", workers: "Workers") -> "Response":
     """Return the reply, in one piece or line by line."""
     from starlette.responses import Response, StreamingResponse
 
@@ -153,17 +179,14 @@ async def respond(call: Call, api: "DaemonApi", workers: "Workers", *, streaming
     task = workers.begin(call.name, lambda: perform(api, call, on_step), long=call.operation.takes_long(call.request))
     task.add_done_callback(lambda done: events.put_nowait(_result_of(done)))
     event = await events.get()
-    while not streaming and isinstance(event, Step):
+    while not call.streaming and isinstance(event, Step):
         event = await events.get()
     if isinstance(event, CallResult) and event.error is not None:
-        return event.error.response(notice_headers(event.notices))
-    if streaming:
-        return StreamingResponse(_lines(event, events), media_type=NDJSON)
-    assert isinstance(event, CallResult)
-    answer = Response(event.reply, media_type="application/json")
-    for name, value in notice_headers(event.notices):
-        answer.headers.append(name, value)
-    return answer
+        return event.error.response(notices_header(event.notices))
+    if isinstance(event, Step) or call.streaming:
+        return StreamingResponse(_lines(event, events, call.form), media_type=NDJSON)
+    kind = "application/json" if call.form == "json" else "text/plain"
+    return Response(event.reply, headers=notices_header(event.notices), media_type=kind)
 
 
 def _result_of(task: "asyncio.Task[CallResult]") -> CallResult:
@@ -177,38 +200,29 @@ def _result_of(task: "asyncio.Task[CallResult]") -> CallResult:
     return CallResult(b"", error_response(error if isinstance(error, Exception) else RuntimeError(str(error))), ())
 
 
-async def _lines(event: Step | CallResult, events: "asyncio.Queue[Step | CallResult]") -> AsyncIterator[bytes]:
+async def _lines(
+    event: Step | CallResult, events: "asyncio.Queue[Step | CallResult]", form: Form
+) -> AsyncIterator[bytes]:
+    """Give a line for each step and notice, then the reply or the error."""
     while isinstance(event, Step):
         yield json.dumps({"step": {"node": event.node, "figures": event.figures}}).encode() + b"\n"
         event = await events.get()
-    for line in last_lines(event):
-        yield line
-
-
-def last_lines(result: CallResult) -> Iterator[bytes]:
-    """Return the notices, and the reply or the error."""
-    for notice in result.notices:
+    for notice in event.notices:
         yield json.dumps({"notice": notice}).encode() + b"\n"
-    if result.error is not None:
-        yield b'{"error": ' + result.error.body + b"}\n"
+    if event.error is not None:
+        yield b'{"error": ' + event.error.body + b"}\n"
     else:
-        yield b'{"reply": ' + result.reply + b"}\n"
+        reply = event.reply if form == "json" else json.dumps(event.reply.decode()).encode()
+        yield b'{"reply": ' + reply + b"}\n"
 
 
-def notice_headers(notices: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return a header for each notice, so far as clients can be expected to take them; NDJSON has them all."""
-    every = tuple(notices)
-    shown = every if len(every) <= _MOST_NOTICES else (*every[: _MOST_NOTICES - 1], f"and {len(every)} in all")
-    return tuple(
-        (NOTICE_HEADER, quote(_shortened(" ".join(one.split())), _READABLE, errors="replace")) for one in shown
-    )
+def notices_header(notices: Sequence[str]) -> dict[str, str]:
+    """Return the header for these notices, so far as clients can be expected to take it; NDJSON has them all."""
+    shown = [_shortened(" ".join(one.split())) for one in notices[:_MOST_NOTICES]]
+    if len(notices) > _MOST_NOTICES:
+        shown[-1] = f"and {len(notices)} in all"
+    return {NOTICES_HEADER: json.dumps(shown)} if shown else {}
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_NOTICE else f"{text[: _LONGEST_NOTICE - 1]}…"
-
-
-def wants_stream(accepts: Iterable[str]) -> bool:
-    """Tell whether the Accept headers name application/x-ndjson, and not application/json before it."""
-    kinds = [kind.partition(";")[0].strip().lower() for accept in accepts for kind in accept.split(",")]
-    return next((kind == NDJSON for kind in kinds if kind in (NDJSON, "application/json")), False)

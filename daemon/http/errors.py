@@ -9,6 +9,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from daemon.observability import logs
@@ -22,9 +23,11 @@ DISK_FULL = 507
 OF_HTTP: Mapping[int, str] = {
     401: "UNAUTHORIZED: the token is missing or wrong",
     403: "FORBIDDEN: not from this origin, or not at this door",
+    405: "METHOD_NOT_ALLOWED: it is not asked by this method",
     413: "TOO_LARGE: the body has more than 1 MiB",
     415: "UNSUPPORTED_MEDIA_TYPE: send application/json, without a Content-Encoding",
     421: "MISDIRECTED: the Host header does not name this daemon",
+    503: "NOT_READY: it does not serve yet, or no more",
     DISK_FULL: "STORAGE_ERROR: the disk is full",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -54,14 +57,11 @@ class ErrorResponse:
             return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
         return json.dumps(fields).encode()
 
-    def response(self, headers: tuple[tuple[str, str], ...] = ()) -> "Response":
+    def response(self, headers: Mapping[str, str] = MappingProxyType({})) -> "Response":
         """Return Starlette's response, with these headers added."""
         from starlette.responses import Response
 
-        answer = Response(self.body, self.status, dict(self.headers), "application/json")
-        for name, value in headers:
-            answer.headers.append(name, value)
-        return answer
+        return Response(self.body, self.status, {**self.headers, **headers}, "application/json")
 
 
 class RefusedError(DreamdError):

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 from daemon.api.daemon import MCP_PATH
 from daemon.api.peer import user_of_address
 from daemon.http.access_policy import AccessPolicy, RequestHeaders, is_page, refusal
-from daemon.http.errors import ErrorResponse, error_response
+from daemon.http.errors import ErrorResponse, RefusedError, error_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from daemon.api.daemon import DaemonApi
     from daemon.http.app import Window
-    from daemon.http.logins import Session
 
 SESSION, USER = "dreamd.session", "dreamd.user"
 # Replies are JSON for programs. A route that answers with a page sets headers of its own.
@@ -60,126 +59,101 @@ class AccessMiddleware:
         """Refuse the request, or pass it to the application."""
         if scope["type"] != "http":
             return
-        answer = _SafeSend(send)
+        started = False
+
+        async def send_safely(message: "Message") -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                given = dict(message.get("headers", ()))
+                added = [(name, value) for name, value in SAFE_HEADERS.items() if name not in given]
+                message = {**message, "headers": [*message.get("headers", ()), *added]}
+            await send(message)
+
         try:
-            refused = self._refusal(scope)
-            if refused is not None and refused.status == 413:
-                await _drain(receive)
-            body = b"" if refused else await _read_body(receive, self._body_bytes)
-            if isinstance(body, ErrorResponse):
-                refused = body
-            if refused is not None:
-                if refused.status == 413:
-                    refused = _as_json_rpc(refused, scope["path"])
-                if self._window is not None and is_page(scope["path"]):
-                    await self._window.refused(refused, scope)(scope, receive, answer.send)
-                else:
-                    await refused.response()(scope, receive, answer.send)
-            elif isinstance(body, bytes):
-                await self._app(scope, _replay(body, receive), answer.send)
+            try:
+                self._admit(scope)
+                body = await _read_body(receive, self._body_bytes, scope)
+            except RefusedError as refused:
+                await self._reply(refused.answer, scope)(scope, receive, send_safely)
+            else:
+                if body is not None:
+                    await self._app(scope, _replay(body, receive), send_safely)
         except Exception as error:  # noqa: BLE001 - the top of the server: every error is a reply, a defect is logged
             reply = error_response(error)
-            if not answer.started:
-                await reply.response()(scope, receive, answer.send)
+            if not started:
+                await reply.response()(scope, receive, send_safely)
 
-    def _refusal(self, scope: "Scope") -> ErrorResponse | None:
-        headers: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name, []).append(value)
+    def _reply(self, refused: ErrorResponse, scope: "Scope") -> "ASGIApp":
+        """Return the reply to a request that is refused: a page for people, what MCP clients show, or JSON."""
+        path = scope["path"]
+        if refused.status == 413 and (path == MCP_PATH or path.startswith(f"{MCP_PATH}/")):
+            refused = replace(refused, rpc=True)
+        if self._window is not None and is_page(path):
+            return self._window.refused(refused, scope)
+        return refused.response()
 
-        def texts(name: bytes) -> tuple[str, ...]:
-            return tuple(value.decode("latin-1") for value in headers.get(name, ()))
+    def _admit(self, scope: "Scope") -> None:
+        """Raise RefusedError unless this request may come in."""
+        from starlette.datastructures import Headers
+
+        headers = Headers(scope=scope)
+
+        def texts(name: str) -> tuple[str, ...]:
+            return tuple(headers.getlist(name))
 
         _, port = scope["server"] or ("", None)
         scope[USER] = self._user(scope)
-        session = self._session(texts(b"cookie"), scope[USER])
-        scope[SESSION] = session
+        scope[SESSION] = session = None
+        if self._window is not None and not self._policy.is_local and (cookies := texts("cookie")):
+            scope[SESSION] = session = self._window.logins.session(cookies, scope[USER])
         parsed = RequestHeaders(
             scope["path"],
             port or 0,
-            texts(b"host"),
-            texts(b"origin"),
-            texts(b"authorization"),
+            texts("host"),
+            texts("origin"),
+            texts("authorization"),
             scope["method"],
             session is not None,
-            ",".join(texts(b"sec-fetch-site")),
-            ",".join(texts(b"sec-fetch-mode")),
+            ",".join(texts("sec-fetch-site")),
+            ",".join(texts("sec-fetch-mode")),
         )
-        if refused := refusal(self._policy, parsed, self._api.config.http):
-            return refused
-        length = texts(b"content-length")
-        if length and length[0].isdigit() and int(length[0]) > self._body_bytes:
-            return _too_large(self._body_bytes)
-        if any(coding.lower() != "identity" for coding in texts(b"content-encoding")):
-            return ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
-        return None
-
-    def _session(self, cookies: tuple[str, ...], user: Callable[[], int | None]) -> "Session | None":
-        if self._window is None or self._policy.is_local or not cookies:
-            return None
-        return self._window.logins.session(cookies, user)
+        refused = refusal(self._policy, parsed, self._api.config.http)
+        if refused is None and any(coding.lower() != "identity" for coding in texts("content-encoding")):
+            refused = ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
+        if refused is not None:
+            raise RefusedError(refused)
 
     def _user(self, scope: "Scope") -> Callable[[], int | None]:
         ends = scope["client"], scope["server"]
         # What comes through a proxy is the proxy's; a client that has gone already has no address.
         if self._policy.is_local or self._api.config.http.allowed_hosts or None in ends:
-            return _unknown
+            return lambda: None
         return partial(user_of_address, *ends)
 
 
-def _unknown() -> None:
-    """Return None: nobody knows whose program comes."""
+async def _read_body(receive: "Receive", most: int, scope: "Scope") -> bytes | None:
+    """Return the whole body; None if the client has gone. Raise RefusedError for one that is too large.
 
-
-class _SafeSend:
-    """Sends replies with SAFE_HEADERS added. `started`: the head of the reply has been sent."""
-
-    def __init__(self, send: "Send") -> None:
-        self._send = send
-        self.started = False
-
-    async def send(self, message: "Message") -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            present = {name.lower() for name, _ in message.get("headers", ())}
-            added = [(name, value) for name, value in SAFE_HEADERS.items() if name not in present]
-            message = {**message, "headers": [*message.get("headers", ()), *added]}
-        await self._send(message)
-
-
-async def _read_body(receive: "Receive", most: int) -> bytes | ErrorResponse | None:
-    """Return the whole body; the refusal if it is too large, once all was read; None if the client has gone."""
-    body = bytearray()
-    while True:
+    All of that is read, within bounds: else the client meets a closed connection and never reads the reply.
+    """
+    said = dict(scope["headers"]).get(b"content-length", b"0")
+    body, left, more = bytearray(), _MOST_DRAINED, True
+    is_large = said.isdigit() and int(said) > most
+    while more and left > 0:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        body += message.get("body", b"")
-        if len(body) > most:
-            if message.get("more_body", False):
-                await _drain(receive)
-            return _too_large(most)
-        if not message.get("more_body", False):
-            return bytes(body)
-
-
-def _too_large(most: int) -> ErrorResponse:
-    return ErrorResponse(413, "TOO_LARGE", f"the body has more than {most:,} bytes; send less at once")
-
-
-async def _drain(receive: "Receive") -> None:
-    """Read the rest of a body, within bounds: else the client meets a closed connection and never reads the reply."""
-    left = _MOST_DRAINED
-    while left > 0:
-        message = await receive()
-        left -= len(message.get("body", b""))
-        if message["type"] != "http.request" or not message.get("more_body", False):
-            return
-
-
-def _as_json_rpc(refused: ErrorResponse, path: str) -> ErrorResponse:
-    """Return the refusal of an MCP request as an error of JSON-RPC, which MCP clients show."""
-    return replace(refused, rpc=True) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else refused
+        block = message.get("body", b"")
+        left -= len(block)
+        if not (is_large := is_large or len(body) + len(block) > most):
+            body += block
+        more = message.get("more_body", False)
+    if is_large:
+        raise RefusedError(
+            ErrorResponse(413, "TOO_LARGE", f"the body has more than {most:,} bytes; send less at once")
+        )
+    return bytes(body)
 
 
 def _replay(body: bytes, receive: "Receive") -> "Receive":

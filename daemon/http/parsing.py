@@ -3,8 +3,9 @@
 JSON is strict, as the OpenAPI document says: "5" is no number. A query has only text.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar, get_origin
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 from daemon.api.operations.operation import FieldsError
 from state.codec import LONGEST_NAME, problems_of
@@ -18,26 +19,25 @@ RequestT = TypeVar("RequestT", bound="Request")
 _MOST_FIELDS = 100
 
 
-def from_query(model: type[RequestT], query: bytes) -> RequestT:
-    """Return the request in a query string; a list is a field that is repeated.
-
-    Raise FieldsError naming the fields, and UsageError for a query that is not UTF-8 or has too many fields.
-    """
-    from pydantic import ValidationError
-
+def fields_of(query: bytes) -> dict[str, list[str]]:
+    """Return the fields of a query. Raise UsageError for one that is not UTF-8 or has too many."""
     try:
-        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+        text = query.decode("ascii")
+        return parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
     except ValueError as error:  # and UnicodeDecodeError, which is one
         raise UsageError(f"the query is not percent-encoded UTF-8 with at most {_MOST_FIELDS} fields") from error
-    texts: dict[str, list[str]] = {}
-    for name, text in pairs:
-        texts.setdefault(name, []).append(text)
+
+
+def from_query(model: type[RequestT], fields: Mapping[str, list[str]]) -> RequestT:
+    """Return the request in a query; a list is a field that is repeated. Raise FieldsError naming the fields."""
+    from pydantic import ValidationError
+
     several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
-    if repeated := [name for name, values in texts.items() if len(values) > 1 and name not in several]:
+    if repeated := [name for name, values in fields.items() if len(values) > 1 and name not in several]:
         raise FieldsError({name[:LONGEST_NAME]: "give it once" for name in repeated})
     try:
         return model.model_validate(
-            {name: values if name in several else values[0] for name, values in texts.items()}
+            {name: values if name in several else values[0] for name, values in fields.items()}
         )
     except ValidationError as error:
         raise FieldsError(dict(problems_of(error))) from None  # the error holds the values

@@ -1,8 +1,8 @@
 """uvicorn server: without signal handlers and access log, and with limits against slow clients.
 
-A request has some seconds for its head and some for its body. The connections that wait for a request are limited, in
-all and by address; beyond the limit the one that has waited longest is closed, so that slow clients block nobody.
-Requests being answered are counted by uvicorn, which answers 503. Imported late, by `serve` alone.
+A request has some seconds for its head and some for its body. Of the connections that wait for a request the first
+one makes room when there are too many, so that slow clients keep nobody out. Requests being answered are counted by
+uvicorn, which answers 503. Imported late, by `serve` alone.
 """
 
 import asyncio
@@ -29,15 +29,10 @@ _log = logs.get()
 
 def server(app: "ASGIApp", workers: Workers) -> "Server":
     """Return a server for this application, which ends when the workers are stopping."""
-    limits = workers.limits
+    limits, here = workers.limits, dict[Connection, None]()
     config = uvicorn.Config(
         app,
-        http=cast(
-            "Any",
-            partial(
-                Connection, limits=limits, waiting=WaitingConnections(limits.waiting, limits.waiting_of_an_address)
-            ),
-        ),
+        http=cast("Any", partial(Connection, limits=limits, here=here)),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -86,15 +81,16 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """A connection that must be this user's (at the Unix socket, where the kernel says so) and send in time."""
+    """A connection that must be this user's (at the Unix socket, where the kernel says so) and send in time.
 
-    def __init__(self, *args: Any, limits: Limits, waiting: "WaitingConnections", **options: Any) -> None:  # noqa: ANN401 - uvicorn's
+    `here`: all of its listener, in the order of their arrival.
+    """
+
+    def __init__(self, *args: Any, limits: Limits, here: "dict[Connection, None]", **options: Any) -> None:  # noqa: ANN401 - uvicorn's
         super().__init__(*args, **options)
-        self._limits = limits
-        self._waiting = waiting
+        self._limits, self._here = limits, here
         self._late: asyncio.TimerHandle | None = None
         self._late_for: object = h11.IDLE
-        self.address = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock; another user's connection is aborted."""
@@ -106,9 +102,11 @@ class Connection(H11Protocol):
             transport.abort()
             return
         self.app_state = {**self.app_state, PEER: peer}
-        self.address = self.client[0] if self.client else ""
-        self._waiting.enter(self)
         self._expect()
+        self._here[self] = None
+        waiting = [one for one in self._here if one.waits and not one.transport.is_closing()]
+        if self.client and len(waiting) > self._limits.waiting:
+            waiting[0].cut_off()
 
     def data_received(self, data: bytes) -> None:
         """Pass the data on, and keep the clock while a request is incomplete."""
@@ -121,7 +119,7 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._relax()
-        self._waiting.leave(self)
+        self._here.pop(self, None)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -155,39 +153,3 @@ class Connection(H11Protocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
-
-
-class WaitingConnections:
-    """The connections at one listener, by address; those of the Unix socket have none and are not limited."""
-
-    def __init__(self, most: int, most_of_an_address: int) -> None:
-        self._most = most
-        self._most_of_an_address = most_of_an_address
-        # A dict keeps the order of arrival.
-        self._here: dict[str, dict[Connection, None]] = {}
-
-    def enter(self, one: Connection) -> None:
-        """Add it. When too many wait, the oldest of its address is closed, or the oldest of the fullest address."""
-        self._here.setdefault(one.address, {})[one] = None
-        if not one.address:
-            return
-        waiting = {
-            address: [each for each in connections if each.waits]
-            for address, connections in self._here.items()
-            if address
-        }
-        fullest = max(waiting, key=lambda address: len(waiting[address]))
-        if len(waiting[one.address]) > self._most_of_an_address:
-            fullest = one.address
-        elif sum(map(len, waiting.values())) <= self._most:
-            return
-        first = waiting[fullest][0]
-        self.leave(first)
-        first.cut_off()
-
-    def leave(self, one: Connection) -> None:
-        """Remove it."""
-        connections = self._here.get(one.address, {})
-        connections.pop(one, None)
-        if not connections:
-            self._here.pop(one.address, None)

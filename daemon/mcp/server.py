@@ -171,9 +171,9 @@ def _listed(tool: AnyOperation) -> types.Tool:
         input_schema=input_schema(tool),
         _meta={"anthropic/alwaysLoad": True} if tool.name in FIRST else None,
         annotations=types.ToolAnnotations(
-            read_only_hint=tool.only_reads,
-            destructive_hint=None if tool.only_reads else tool.name in DESTROYING,
-            idempotent_hint=tool.only_reads,
+            read_only_hint=tool.reads,
+            destructive_hint=None if tool.reads else tool.name in DESTROYING,
+            idempotent_hint=tool.reads,
             open_world_hint=False,
         ),
     )

@@ -48,7 +48,7 @@ FUNCTIONS = [
         limit={"type": "integer", "minimum": 1, "maximum": 20},
     ),
 ]
-PATHS = {"note": "/notes", "search": "/search"}
+PATHS = {"note": "/working_memory_note", "search": "/memory_search"}
 
 
 def carried_out(memory: httpx.Client, name: str, arguments: str) -> str:
@@ -62,7 +62,7 @@ def carried_out(memory: httpx.Client, name: str, arguments: str) -> str:
 def answered(memory: httpx.Client, question: str) -> str:
     """One turn: the model asks its memory as often as it likes, then answers."""
     model = OpenAI()
-    woken = memory.get("/bootstrap").raise_for_status().json()["text"]
+    woken = memory.get("/memory_bootstrap").raise_for_status().json()["text"]
     messages: list[Any] = [{"role": "system", "content": PROMPT + woken}, {"role": "user", "content": question}]
     while True:
         answer = model.chat.completions.create(model=MODEL, messages=messages, tools=FUNCTIONS).choices[0].message
@@ -79,7 +79,7 @@ def main(address: str, question: str) -> None:
     token = {"Authorization": f"Bearer {os.environ['DREAMD_TOKEN']}"}
     with httpx.Client(base_url=address, headers=token, timeout=60) as memory:
         print(answered(memory, question))
-        memory.post("/dream", json={"reason": "session-end", "wait": False}).raise_for_status()
+        memory.post("/dream_now", json={"reason": "session-end", "wait": False}).raise_for_status()
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class OtherDay(House):
     """A fleet of some workers, of which the first asks a model, and a gateway; all workspaces are one tenant's."""
 
     def note(self, known: Known, text: str) -> None:
-        status, reply = self.ask(known, "/notes", {"note": text, "importance": 0.9})
+        status, reply = self.ask(known, "/working_memory_note", {"note": text, "importance": 0.9})
         assert status == 200, reply
 
     def is_dreamt(self, known: Known, text: str) -> bool:
@@ -93,7 +93,7 @@ def test_the_ceilings_of_a_tenant_are_those_of_postgresqls_day(day: str) -> None
         assert (status, own["dreams_today"]) == (200, 1)
         for place in (known, other):
             home.note(place, "Grace likes green")
-            status, reply = home.ask(place, "/dream", {"wait": True})
+            status, reply = home.ask(place, "/dream_now", {"wait": True})
             assert (status, reply["code"]) == (429, "QUOTA")
         time.sleep(8)  # several times as long as a dream waits
         rows = home.database.rows("SELECT day, dreams FROM spending WHERE dreams > 0")
@@ -121,7 +121,7 @@ def test_the_ceilings_of_a_workspace_are_those_of_postgresqls_day(day: str) -> N
         worker.start()
         worker.wait_until_started()
         home.note(known, "Grace likes green")
-        status, reply = home.ask(known, "/dream", {"wait": True})
+        status, reply = home.ask(known, "/dream_now", {"wait": True})
         assert (status, reply["code"]) == (429, "CEILING")
         [after] = home.database.rows("SELECT sum(tokens) AS tokens FROM spending")
         assert after == row
@@ -134,7 +134,7 @@ def test_a_gateway_says_postgresqls_time(day: str) -> None:
         home.fleet.start()
         home.note(known, "Ada prefers tea")
         until(lambda: home.is_dreamt(known, "Ada prefers tea"), _USUAL_SECONDS)
-        status, reply = home.ask(known, "/state")
+        status, reply = home.ask(known, "/memory_state")
         assert status == 200, reply
         assert abs(datetime.fromisoformat(reply["read_at"]) - home.database.now()) < timedelta(minutes=5)
 

@@ -41,7 +41,7 @@ class Doubtful(House):
     def touch(self, known: Known) -> bool:
         """Whether something small is written."""
         item = {"session_id": "s1", "content": f"it was looked at {uuid4().hex}", "priority": "low"}
-        return self.ask(known, "/sessions/working_memory_add", item)[0] == 200
+        return self.ask(known, "/working_memory_add", item)[0] == 200
 
     def owner(self, known: Known) -> Machine:
         """The worker that owns it; it takes the workspace if nobody does."""
@@ -92,7 +92,7 @@ def test_a_write_whose_commit_was_not_answered_is_there_once(house: Doubtful) ->
     known, before = house.workspace(), house.lost
     for text in ("the first", "the second"):
         house.lose_commit(known)
-        status, reply = house.ask(known, "/feelings", {"event": "reward", "because": text})
+        status, reply = house.ask(known, "/feel", {"event": "reward", "because": text})
         assert (status, reply.get("code")) == (200, None)
     assert house.lost == before + 2
     assert house.causes(known) == ["the first", "the second"]
@@ -101,9 +101,9 @@ def test_a_write_whose_commit_was_not_answered_is_there_once(house: Doubtful) ->
 def test_a_dream_and_a_version_brought_back_are_there_once(house: Doubtful) -> None:
     known, before = house.workspace(), house.lost
     for text in ("Ada prefers tea", "Grace prefers coffee"):
-        assert house.ask(known, "/notes", {"note": text, "importance": 0.9})[0] == 200
+        assert house.ask(known, "/working_memory_note", {"note": text, "importance": 0.9})[0] == 200
         house.lose_commit(known)
-        status, reply = house.ask(known, "/dream", {"wait": True})
+        status, reply = house.ask(known, "/dream_now", {"wait": True})
         assert status == 200, reply
     house.lose_commit(known)
     status, reply = house.ask(known, "/restore", {"version": 1})
@@ -125,8 +125,8 @@ def test_what_was_forgotten_is_gone_though_its_commit_was_not_answered(house: Do
     known, before = house.workspace(), house.lost
     word = "Zanzibarquartz"
     for text in (f"Ada was in {word}", "Grace prefers coffee"):
-        assert house.ask(known, "/notes", {"note": text, "importance": 0.9})[0] == 200
-    assert house.ask(known, "/dream", {"wait": True})[0] == 200
+        assert house.ask(known, "/working_memory_note", {"note": text, "importance": 0.9})[0] == 200
+    assert house.ask(known, "/dream_now", {"wait": True})[0] == 200
     house.lose_commit(known)
     status, reply = house.ask(known, "/forget", {"text": f"Ada was in {word}", "confirm": True})
     assert status == 200, reply
@@ -138,22 +138,22 @@ def test_what_was_forgotten_is_gone_though_its_commit_was_not_answered(house: Do
 def test_who_cannot_learn_of_its_commit_says_that_nobody_knows(house: Doubtful) -> None:
     """PostgreSQL did it, and cannot be asked by this worker for longer than it asks."""
     known, before = house.workspace(), house.lost
-    assert house.ask(known, "/feelings", {"event": "reward", "because": "the first"})[0] == 200
+    assert house.ask(known, "/feel", {"event": "reward", "because": "the first"})[0] == 200
     door = house.lose_commit_and_line(known)
-    status, reply = house.ask(known, "/feelings", {"event": "reward", "because": "the second"})
+    status, reply = house.ask(known, "/feel", {"event": "reward", "because": "the second"})
     assert house.lost == before + 1
     assert (status, reply["code"]) == _UNKNOWN
     assert "look whether it is there" in reply["error"]
     door.heal()
-    until(lambda: house.ask(known, "/feelings", {"event": "reward", "because": "the third"})[0] == 200)
+    until(lambda: house.ask(known, "/feel", {"event": "reward", "because": "the third"})[0] == 200)
     assert house.causes(known) == ["the first", "the second", "the third"]
 
 
 def test_who_lost_the_answer_to_a_dream_says_that_nobody_knows(house: Doubtful) -> None:
     known, before = house.workspace(), house.lost
-    assert house.ask(known, "/notes", {"note": "Ada prefers tea", "importance": 0.9})[0] == 200
+    assert house.ask(known, "/working_memory_note", {"note": "Ada prefers tea", "importance": 0.9})[0] == 200
     door = house.lose_commit_and_line(known)
-    status, reply = house.ask(known, "/dream", {"wait": True})
+    status, reply = house.ask(known, "/dream_now", {"wait": True})
     assert house.lost == before + 1
     door.heal()
     until(lambda: house.touch(known))
@@ -166,15 +166,15 @@ def test_who_lost_the_answer_to_a_dream_says_that_nobody_knows(house: Doubtful) 
 
 def test_who_is_displaced_before_it_learns_of_its_commit_says_that_nobody_knows(house: Doubtful) -> None:
     known, before = house.workspace(), house.lost
-    assert house.ask(known, "/feelings", {"event": "reward", "because": "the first"})[0] == 200
+    assert house.ask(known, "/feel", {"event": "reward", "because": "the first"})[0] == 200
     door = house.lose_commit_and_line(known)
     first = house.row(known)["owner"]
     answers: list[tuple[int, Any]] = []
     fields = {"event": "reward", "because": "the second"}
-    asking = threading.Thread(target=lambda: answers.append(house.ask(known, "/feelings", fields)))
+    asking = threading.Thread(target=lambda: answers.append(house.ask(known, "/feel", fields)))
     asking.start()
     until(lambda: house.lost == before + 1)
-    until(lambda: house.ask(known, "/feelings", {"event": "reward", "because": "of another"})[0] == 200)
+    until(lambda: house.ask(known, "/feel", {"event": "reward", "because": "of another"})[0] == 200)
     assert house.row(known)["owner"] != first
     door.heal()
     asking.join(90)
@@ -187,23 +187,23 @@ def test_a_note_whose_row_was_not_answered_is_taken_once(house: Doubtful) -> Non
     known, before, key = house.workspace(), house.lost, f"key-{uuid4().hex}"
     house.gateway.database.lose_answer(key.encode())
     body = {"note": "Ada prefers tea", "importance": 0.9}
-    assert house.ask(known, "/notes", body, key)[0] == 200
+    assert house.ask(known, "/working_memory_note", body, key)[0] == 200
     assert house.lost == before + 1
     # PostgreSQL has it, and cannot be asked for longer than the gateway asks.
     other = f"key-{uuid4().hex}"
     house.gateway.database.lose_answer(other.encode(), house.gateway.database.refuse)
     second = {"note": "Grace prefers coffee", "importance": 0.9}
-    status, reply = house.ask(known, "/notes", second, other)
+    status, reply = house.ask(known, "/working_memory_note", second, other)
     assert house.lost == before + 2
     assert (status, reply["code"]) in {(503, "UNREACHABLE"), _UNKNOWN}
     house.gateway.database.heal()
-    until(lambda: house.ask(known, "/notes", second, other)[0] == 200)
+    until(lambda: house.ask(known, "/working_memory_note", second, other)[0] == 200)
     for given, same in ((key, body), (other, second)):
-        assert house.ask(known, "/notes", same, given)[0] == 200
-    assert house.ask(known, "/notes", body, other)[0] == 409
+        assert house.ask(known, "/working_memory_note", same, given)[0] == 200
+    assert house.ask(known, "/working_memory_note", body, other)[0] == 409
     rows = house.database.rows("SELECT key FROM inbox WHERE workspace = %(id)s ORDER BY id", {"id": known.id})
     assert [row["key"] for row in rows] == [key, other]
-    assert house.ask(known, "/dream", {"wait": True})[0] == 200
+    assert house.ask(known, "/dream_now", {"wait": True})[0] == 200
     lived.assert_once(house.last(known), ["Ada prefers tea", "Grace prefers coffee"])
 
 

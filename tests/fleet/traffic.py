@@ -110,11 +110,11 @@ class Agent:
         if what == "note":
             self.note(known)
         elif what == "bootstrap":
-            self._told(what, self.client.ask(known, "/bootstrap"))
+            self._told(what, self.client.ask(known, "/memory_bootstrap"))
         elif what == "state":
-            self._told(what, self.client.ask(known, "/state"))
+            self._told(what, self.client.ask(known, "/memory_state"))
         elif what == "search":
-            self._told(what, self.client.ask(known, "/search", {"query": self.rng.choice(("harbour", "x1"))}))
+            self._told(what, self.client.ask(known, "/memory_search", {"query": self.rng.choice(("harbour", "x1"))}))
         elif what == "restore":
             answer = self.client.ask(known, "/restore", {"version": 1})
             if self._told(what, answer, _NO_VERSION):
@@ -124,26 +124,26 @@ class Agent:
         else:
             body = {"wait": what == "dream_waited"}
             reason = {"reason": "session-end"} if what == "session_end" else {}
-            self._told(what, self.client.ask(known, "/dream", body | reason), frozenset({404, 409}))
+            self._told(what, self.client.ask(known, "/dream_now", body | reason), frozenset({404, 409}))
 
     def note(self, known: Known) -> str:
         """A note, until it is acknowledged or time is up; now and then it is sent twice, and looked for."""
         text, key = self.ledger.text(known.id), str(UUID(int=self.rng.getrandbits(128)))
         body = {"note": text, "importance": round(self.rng.uniform(0.3, 1.0), 2)}
-        while not self._told("note", self.client.ask(known, "/notes", body, key)):
+        while not self._told("note", self.client.ask(known, "/working_memory_note", body, key)):
             if time.monotonic() > self.give_up:
                 return text
             time.sleep(_PAUSE_SECONDS * self.rng.uniform(0.5, 1.5))
         self.ledger.acknowledged(text, key)
         chance = self.rng.random()
         if chance < 0.03:
-            self._told("note_again", self.client.ask(known, "/notes", body, key))
+            self._told("note_again", self.client.ask(known, "/working_memory_note", body, key))
         elif chance < 0.06:
             self._look_for(known, text)
         return text
 
     def _look_for(self, known: Known, text: str) -> None:
-        answer = self.client.ask(known, "/search", {"query": marker(text)})
+        answer = self.client.ask(known, "/memory_search", {"query": marker(text)})
         if self._told("search_for", answer) and marker(text) not in answer.body.decode():
             self.ledger.found(f"ws-{known.id}: a search does not find what was acknowledged before: {text}")
 
@@ -151,9 +151,9 @@ class Agent:
         text = self.ledger.text(known.id)
         if what == "item":
             body = {"session_id": "s1", "content": text, "priority": "medium"}
-            answer = self.client.ask(known, "/sessions/working_memory_add", body)
+            answer = self.client.ask(known, "/working_memory_add", body)
         else:
-            answer = self.client.ask(known, "/feelings", {"event": "reward", "because": text})
+            answer = self.client.ask(known, "/feel", {"event": "reward", "because": text})
         if self._told(what, answer):
             self.ledger.wrote(what, known.id, text)
 

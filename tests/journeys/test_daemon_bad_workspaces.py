@@ -183,7 +183,7 @@ def problems(home: Home, workspace: Workspace) -> list[str]:
     listed = [one for one in home.client.get("/v1/workspaces")["workspaces"] if one["root"] == str(workspace.root)]
     try:
         name = listed[0]["name"]
-        found = home.client.get(f"/v1/workspaces/{name}/status")["problems"]
+        found = home.client.get(f"/v1/workspaces/{name}/dream_status")["problems"]
     except DreamdError as error:
         return [str(error)]
     return [one["what"] for one in found]

@@ -105,16 +105,16 @@ class Tenancy:
     def _live(self, who: Occupant, name: str) -> None:
         canary, own, told = who.canary, who.own, self.told
         note = {"note": f"Ada of {own} prefers tea to coffee", "importance": 0.9}
-        told(who.token, "POST", name, "notes", note, {"Idempotency-Key": f"key-{canary}"})
+        told(who.token, "POST", name, "working_memory_note", note, {"Idempotency-Key": f"key-{canary}"})
         if name == WORKSPACE:
             self._talk(who, name)
-        told(who.token, "POST", name, "notes", {"note": f"Waits: {own} likes green"})
+        told(who.token, "POST", name, "working_memory_note", {"note": f"Waits: {own} likes green"})
 
     def _talk(self, who: Occupant, name: str) -> None:
         canary, own, told = who.canary, who.own, self.told
-        told(who.token, "POST", name, "feelings", {"event": "reward", "because": f"of {own}"})
+        told(who.token, "POST", name, "feel", {"event": "reward", "because": f"of {own}"})
         session = f"session-{canary}"
-        told(who.token, "POST", name, "sessions/session_open", {"session_id": session})
+        told(who.token, "POST", name, "session_open", {"session_id": session})
         turn = {"session_id": session, "content": f"A turn of {own}: user asks for tea", "importance": 0.8}
         turn |= {
             "tags": [f"tag-{own}"],
@@ -122,10 +122,10 @@ class Tenancy:
             "agent_id": f"agent-{own}",
             "source": "user",
         }
-        memorized = told(who.token, "POST", name, "sessions/memory_memorize", turn)
+        memorized = told(who.token, "POST", name, "memory_memorize", turn)
         work = {"session_id": f"{session}-2", "content": f"Work of {own}", "priority": "high", "tags": [own]}
-        working = told(who.token, "POST", name, "sessions/working_memory_add", work)
-        found = told(who.token, "POST", name, "search", {"query": f"gap {own} nobody knows"})
+        working = told(who.token, "POST", name, "working_memory_add", work)
+        found = told(who.token, "POST", name, "memory_search", {"query": f"gap {own} nobody knows"})
         crystals = told(who.token, "GET", name, "crystals")
         for kind, text in (("item", memorized), ("work", working), ("hit", found), ("crystal", crystals)):
             for number, one in enumerate(_identities(text)):

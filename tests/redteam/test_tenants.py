@@ -47,8 +47,8 @@ def asked(lived: Tenancy, token: str, operation: AnyOperation, name: str, fields
     """This operation of this workspace, at the gateway's port."""
     from urllib.parse import urlencode
 
-    path = f"/v1/workspaces/{name}{operation.path}"
-    if operation.method == "GET":
+    path = f"/v1/workspaces/{name}/{operation.name}"
+    if operation.reads:
         query = urlencode({key: value for key, value in fields.items() if isinstance(value, str | int)})
         return lived.door.ask(token, "GET", f"{path}?{query}" if query else path)
     return lived.door.ask(token, "POST", path, fields)
@@ -70,7 +70,7 @@ def test_no_operation_tells_of_another(lived: Tenancy, mine: Occupant, other: Oc
         answer = asked(lived, mine.token, operation, mine.names[1], fields)
         assert lived.leaks(shown(answer), mine, other.guessed) == [], (fields, answer.body)
     fields = fields_of(operation)
-    if operation.only_reads:
+    if operation.reads:
         answer = asked(lived, mine.token, operation, WORKSPACE, fields)
         assert lived.leaks(shown(answer), mine) == [], answer.body
 
@@ -102,7 +102,7 @@ def test_no_token_that_may_not_gets_in(lived: Tenancy, mine: Occupant, other: Oc
     bearers = lived.bearers(mine, other)
     for kind, token in bearers.items():
         for name in (*other.names, WORKSPACE):
-            for path in ("bootstrap", "crystals", "status"):
+            for path in ("memory_bootstrap", "crystals", "dream_status"):
                 answer = lived.door.ask(token, "GET", f"/v1/workspaces/{name}/{path}")
                 assert answer.status == 401 or kind not in NOBODY, (kind, name)
                 assert lived.leaks(shown(answer), mine, (name,)) == [], (kind, name)
@@ -162,7 +162,11 @@ def test_no_path_leads_to_another(lived: Tenancy, mine: Occupant, other: Occupan
 def test_no_header_leads_to_another(lived: Tenancy, mine: Occupant, other: Occupant, lines: str) -> None:
     given = lines.format(name=other.names[1], id=other.places[1].id, theirs=other.token_id, port=lived.door.port,
                          mine=mine.token, folder=lived.folder)  # fmt: skip
-    for path in (f"/v1/workspaces/{WORKSPACE}/bootstrap", "/v1/workspaces", f"/v1/workspaces/{other.names[1]}/state"):
+    for path in (
+        f"/v1/workspaces/{WORKSPACE}/memory_bootstrap",
+        "/v1/workspaces",
+        f"/v1/workspaces/{other.names[1]}/memory_state",
+    ):
         head = f"GET {path} HTTP/1.1\r\nConnection: close\r\n{given}\r\n\r\n"
         answer = lived.raw(head.encode("latin-1"))
         assert answer.startswith(b"HTTP/1.1 "), path
@@ -171,7 +175,7 @@ def test_no_header_leads_to_another(lived: Tenancy, mine: Occupant, other: Occup
 
 @pytest.mark.parametrize("shape", SMUGGLED)
 def test_no_request_hides_in_another(lived: Tenancy, mine: Occupant, other: Occupant, shape: bytes) -> None:
-    hidden = f"GET /v1/workspaces/{other.names[1]}/bootstrap HTTP/1.1\r\nHost: 127.0.0.1:{lived.door.port}\r\n"
+    hidden = f"GET /v1/workspaces/{other.names[1]}/memory_bootstrap HTTP/1.1\r\nHost: 127.0.0.1:{lived.door.port}\r\n"
     hidden += "Connection: close\r\n\r\n"
     head = shape.replace(b"@PORT", str(lived.door.port).encode()).replace(b"@TOKEN", mine.token.encode())
     answer = lived.raw(head.replace(b"@LENGTH", str(len(hidden)).encode()).replace(b"@HIDDEN", hidden.encode()))

@@ -57,7 +57,7 @@ def test_a_workspace_of_the_same_name_knows_nothing_of_the_one_before(town: Tena
     swept(town)
     assert town.door.ask(acme.token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
     _is_empty(town, acme.token, acme)
-    town.told(acme.token, "POST", WORKSPACE, "notes", {"note": "A new life"})
+    town.told(acme.token, "POST", WORKSPACE, "working_memory_note", {"note": "A new life"})
     _is_empty(town, acme.token, acme)
     until(lambda: not remains(town, acme.own), 10)
 
@@ -74,7 +74,7 @@ def test_a_tenant_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy
     _is_empty(town, token, before)
     until(lambda: not remains(town, before.own), 10)
     # The old token is remembered for ten seconds, and opens nothing meanwhile.
-    answer = town.door.ask(before.token, "GET", f"/v1/workspaces/{WORKSPACE}/bootstrap")
+    answer = town.door.ask(before.token, "GET", f"/v1/workspaces/{WORKSPACE}/memory_bootstrap")
     assert answer.status in (401, 404)
     assert town.door.note(before.token, WORKSPACE, "a note of nobody").status in (401, 404)
 
@@ -82,12 +82,12 @@ def test_a_tenant_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy
 def _is_empty(town: Tenancy, token: str, before: Occupant) -> None:
     said = town.door.bootstrap(token, WORKSPACE)
     for method, path, fields in (
-        ("POST", "search", {"query": "tea coffee green"}),
+        ("POST", "memory_search", {"query": "tea coffee green"}),
         ("GET", "crystals", None),
-        ("GET", "sessions", None),
+        ("GET", "session_list", None),
         ("GET", "hormones", None),
         ("GET", "gaps", None),
-        ("GET", "status", None),
+        ("GET", "dream_status", None),
     ):
         said += str(town.told(token, method, WORKSPACE, path, fields))
     assert before.own not in said
@@ -151,7 +151,7 @@ def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.Monk
                 elif number % 20 == 19:
                     sent.append(town.door.note(bad[0], name, "x" * 15_000).status)
                 else:
-                    path = f"/v1/workspaces/{name}/feelings"
+                    path = f"/v1/workspaces/{name}/feel"
                     sent.append(town.door.ask(bad[number % 4], "POST", path, {"event": "reward"}).status)
             stop.wait(0.02)
 
@@ -178,7 +178,7 @@ def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.Monk
 
 
 def _slow_bodies(town: Tenancy, token: str, name: str, count: int) -> list[socket.socket]:
-    head = f"POST /v1/workspaces/{name}/notes HTTP/1.1\r\nHost: 127.0.0.1:{town.door.port}\r\n"
+    head = f"POST /v1/workspaces/{name}/working_memory_note HTTP/1.1\r\nHost: 127.0.0.1:{town.door.port}\r\n"
     head += f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
     connections = [socket.create_connection(("127.0.0.1", town.door.port)) for _ in range(count)]
     for connection in connections:
@@ -234,11 +234,11 @@ def test_a_model_that_fails_says_nothing_of_where_it_is(town: Tenancy) -> None:
     token = town.home.token(tenant)
     place = town.home.places.add(tenant, WORKSPACE)
     mine = Occupant(tenant, "amethystcanary", (WORKSPACE,), token, {}, (place,))
-    town.told(token, "POST", WORKSPACE, "notes", {"note": "Ada prefers tea to coffee"})
-    dreamt = town.door.ask(token, "POST", f"/v1/workspaces/{WORKSPACE}/dream", {"reason": "manual"})
+    town.told(token, "POST", WORKSPACE, "working_memory_note", {"note": "Ada prefers tea to coffee"})
+    dreamt = town.door.ask(token, "POST", f"/v1/workspaces/{WORKSPACE}/dream_now", {"reason": "manual"})
     assert dreamt.code == "MODEL_ERROR"
     said = dreamt.body
-    for path in ("status", "dreams", "acts", "state", "bootstrap"):
+    for path in ("dream_status", "dreams", "acts", "memory_state", "memory_bootstrap"):
         said += town.door.ask(token, "GET", f"/v1/workspaces/{WORKSPACE}/{path}").body
     assert b"the model cannot be asked now" in said
     assert town.leaks(said, mine) == []
@@ -259,7 +259,7 @@ def test_what_others_spend_is_neither_told_nor_a_ceiling(town: Tenancy, monkeypa
     token = town.home.token(tenant)
     town.home.places.add(tenant, WORKSPACE)
     daily_spend(spent_folder(os.environ)).add(Spend(77, 9_876_543, 123.75), utc_now())
-    town.told(token, "POST", WORKSPACE, "feelings", {"event": "reward"})  # it has an owner from now on
-    spending = town.told(token, "GET", WORKSPACE, "status")["spending"]
+    town.told(token, "POST", WORKSPACE, "feel", {"event": "reward"})  # it has an owner from now on
+    spending = town.told(token, "GET", WORKSPACE, "dream_status")["spending"]
     assert (spending["all_tokens"], spending["all_usd"], spending["breaker"]) == (0, 0.0, "")
     assert town.worker.config.daemon.limits.reached(Spend(77, 9_876_543, 123.75)) == ""

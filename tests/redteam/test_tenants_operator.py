@@ -49,8 +49,13 @@ _WRONG: tuple[Any, ...] = (None, [], {"a": []}, 10**30, -1, 1.5, "NaN", True)
 def house(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorsHouse]:
     with operators_house(postgres, tmp_path_factory.mktemp("fleet")) as one:
         for text in (TEA, "Grace likes green"):
-            assert one.ask("POST", f"/v1/workspaces/{NAME}/notes", {"note": text, "importance": 0.9}).status == 200
-        assert one.ask("POST", f"/v1/workspaces/{NAME}/feelings", {"event": "reward", "because": TEA}).status == 200
+            assert (
+                one.ask(
+                    "POST", f"/v1/workspaces/{NAME}/working_memory_note", {"note": text, "importance": 0.9}
+                ).status
+                == 200
+            )
+        assert one.ask("POST", f"/v1/workspaces/{NAME}/feel", {"event": "reward", "because": TEA}).status == 200
         yield one
 
 
@@ -93,9 +98,9 @@ def _texts(value: object) -> Iterator[str]:
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_no_operation_tells_of_the_operator(house: OperatorsHouse, name: str) -> None:
     operation: AnyOperation = OPERATIONS[name]
-    path, said = f"/v1/workspaces/{NAME}{operation.path}", 0
+    path, said = f"/v1/workspaces/{NAME}/{operation.name}", 0
     for fields in tried(house, operation.request.model_json_schema(), fields_of(operation)):
-        if operation.method == "GET":
+        if operation.reads:
             query = urlencode({key: str(value) for key, value in fields.items()}, errors="replace")
             answer = house.ask("GET", f"{path}?{query}")
         else:
@@ -123,7 +128,12 @@ def test_nothing_that_a_gateway_answers_itself_tells_of_the_operator(house: Oper
     ]
     for one in (*HOSTILE, *house.files, canary("tenant")):
         named = quote(one.encode("utf-8", "replace"), safe="")
-        paths += [f"/v1/workspaces/{named}/bootstrap", f"/v1/workspaces?after={named}", f"/mcp/{named}", f"/{named}"]
+        paths += [
+            f"/v1/workspaces/{named}/memory_bootstrap",
+            f"/v1/workspaces?after={named}",
+            f"/mcp/{named}",
+            f"/{named}",
+        ]
         paths += [f"/v1/workspaces/{NAME}/{named}", f"/w/{named}/now", f"/static/{named}"]
     for path in paths:
         for method in ("GET", "POST", "DELETE", "PUT", "OPTIONS", "TRACE"):
@@ -164,10 +174,20 @@ def test_no_tool_and_no_resource_of_mcp_tells_of_the_operator(house: OperatorsHo
 
 
 def test_a_dream_whose_model_refuses_tells_nothing_of_the_key(house: OperatorsHouse) -> None:
-    answer = house.ask("POST", f"/v1/workspaces/{NAME}/dream", {"wait": True})
+    answer = house.ask("POST", f"/v1/workspaces/{NAME}/dream_now", {"wait": True})
     assert answer.status != 200
     texts = [shown(answer)]
-    paths = ("status", "dreams", "acts", "state", "bootstrap", "versions", "crystals", "lines", "gaps")
+    paths = (
+        "dream_status",
+        "dreams",
+        "acts",
+        "memory_state",
+        "memory_bootstrap",
+        "history",
+        "crystals",
+        "lines",
+        "gaps",
+    )
     texts += [shown(house.ask("GET", f"/v1/workspaces/{NAME}/{path}")) for path in paths]
     for text in texts:
         assert house.leaks(text.decode()) == [], text

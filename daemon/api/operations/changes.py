@@ -67,7 +67,7 @@ class ChangesToReview:
     changes: tuple[ChangeToReview, ...]
 
 
-@operation("changes", "/changes", method="GET")
+@operation("changes", reads=True)
 def changes(access: WorkspaceAccess) -> ChangesToReview:
     """Return the changes of single lines that wait for the owner, and the latest ones that applied."""
     with access.read() as store:
@@ -129,7 +129,7 @@ class ChangesDecided:
     refused: tuple[RefusedChange, ...]
 
 
-@operation("decide_changes", "/changes/decision", long=True)
+@operation("decide_changes", long=True)
 def decide(
     access: WorkspaceAccess,
     approve: Annotated[Numbers, Arg("Changes that wait: they apply, as one version")] = (),

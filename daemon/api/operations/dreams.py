@@ -22,7 +22,7 @@ class Dreamt:
     outcome: Outcome | None
 
 
-@operation("dream_now", "/dream", long=True, agents="memory", text=dream_text)
+@operation("dream_now", long=True, agents="memory", text=dream_text)
 def dream_now(
     access: WorkspaceAccess,
     reason: Annotated[Literal["manual", "session-end"], Arg("For the ledger")] = "manual",
@@ -40,7 +40,7 @@ def dream_now(
     return Dreamt(access.dream(why, mode or Mode(access.config.dream.mode)))
 
 
-@operation("dream_status", "/status", method="GET", agents="memory", text=status_text)
+@operation("dream_status", reads=True, agents="memory", text=status_text)
 def dream_status(access: WorkspaceAccess) -> Status:
     """Return last and next dream, pending notes, spend, problems and what to do about them."""
     return status(access.workspace, access.config, utc_now(), access.service())

@@ -23,7 +23,7 @@ class DreamPage:
     next_cursor: str | None
 
 
-@operation("dreams", "/dreams", method="GET")
+@operation("dreams", reads=True)
 def dreams(
     access: WorkspaceAccess,
     limit: Limit = 50,
@@ -40,7 +40,7 @@ def dreams(
         return DreamPage(described(store, page), page[-1].id if len(runs) > len(page) else None)
 
 
-@operation("dream_details", "/dreams/one", method="GET")
+@operation("dream_details", reads=True)
 def dream_details(
     access: WorkspaceAccess,
     dream: Annotated[Id, Arg("The beginning of its id")] = "",
@@ -63,7 +63,7 @@ class ActPage:
     next_cursor: int | None
 
 
-@operation("acts", "/acts", method="GET")
+@operation("acts", reads=True)
 def acts(
     access: WorkspaceAccess,
     limit: Limit = 50,

@@ -20,7 +20,7 @@ MOST_CHANGES = 100
 _WRITES = (LineAction.EDIT, LineAction.ADD)
 
 
-@operation("lines", "/lines", method="GET")
+@operation("lines", reads=True)
 def lines(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg("At most so many headings and lines", ge=1, le=1_000)] = 1_000,
@@ -64,7 +64,7 @@ class LinesChanged:
     merged: bool
 
 
-@operation("change_lines", "/lines/change", long=True)
+@operation("change_lines", long=True)
 def change_lines(
     access: WorkspaceAccess,
     changes: Annotated[tuple[ChangeOfLine, ...], Arg(min_length=1, max_length=MOST_CHANGES)],

@@ -49,7 +49,7 @@ class NoteTaken:
     crystal: str
 
 
-@operation("working_memory_note", "/notes", agents="memory", text=note_text)
+@operation("working_memory_note", agents="memory", text=note_text)
 def working_memory_note(
     access: WorkspaceAccess,
     note: Annotated[str, Arg("What to remember, clear without its context; 16 KiB at most", min_length=1)],
@@ -88,7 +88,7 @@ class Mood:
     at: datetime
 
 
-@operation("feel", "/feelings", text=mood_text)
+@operation("feel", text=mood_text)
 def feel_event(
     access: WorkspaceAccess,
     event: Feeling,
@@ -106,7 +106,7 @@ def feel_event(
     return levels
 
 
-@operation("mood", "/mood", method="GET", text=mood_text)
+@operation("mood", reads=True, text=mood_text)
 def current_mood(access: WorkspaceAccess) -> Mood:
     """Return the hormone levels now."""
     with access.read() as store:
@@ -129,7 +129,7 @@ class Ingested:
     problems: tuple[str, ...]
 
 
-@operation("ingest", "/transcripts", remote=False, long=True)
+@operation("ingest", remote=False, long=True)
 def ingest(
     access: WorkspaceAccess,
     paths: Annotated[tuple[str, ...], Arg("Files or folders, absolute", min_length=1, max_length=10_000)],
@@ -197,7 +197,7 @@ class TakenIn:
     more_problems: int
 
 
-@operation("take_in", "/existing-memory", remote=False, long=True)
+@operation("take_in", remote=False, long=True)
 def take_in(
     access: WorkspaceAccess,
     files: Annotated[tuple[ExistingFile, ...], Arg(min_length=1, max_length=20_000)],
@@ -263,7 +263,7 @@ class Superseded:
     turned: bool
 
 
-@operation("supersede", "/supersessions", remote=False, text=superseded_text)
+@operation("supersede", remote=False, text=superseded_text)
 def supersede(
     access: WorkspaceAccess,
     older: Annotated[str, Arg("What holds no longer", min_length=1, max_length=10_000)],

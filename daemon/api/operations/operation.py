@@ -1,10 +1,11 @@
-"""Operation: one thing that can be asked of a workspace, described once, by a function.
+"""Operation: one thing that can be asked of a workspace or of the daemon, described once, by a function.
 
 Its parameters are the request, its annotation the reply, its docstring what callers read. The command line, HTTP with
 its OpenAPI document, MCP's tools and the client for programs are all made from that.
 """
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,6 @@ from typing import (
     Any,
     Concatenate,
     Generic,
-    Literal,
     ParamSpec,
     TypeVar,
     get_args,
@@ -22,7 +22,6 @@ from typing import (
     get_type_hints,
 )
 
-from daemon.api.access import WorkspaceAccess
 from state.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,19 +68,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation(Generic[P, ReplyT]):
-    """One thing that can be asked of a workspace.
+    """One thing that can be asked of a workspace (`run` takes a `WorkspaceAccess`) or of the daemon (a `DaemonCall`).
 
-    `path` is below /v1/workspaces/{workspace}; a GET takes the request's fields as its query, a POST as JSON.
     The reply is a frozen dataclass; `state.codec` reads and writes it. An operation that is not `remote` names files
-    of this machine and is for the Unix socket alone. A `long` one may take minutes, as a dream does. A POST that
-    `reads` may be repeated like a GET: a search counts its hits and changes nothing else. `agents`: the toolset in
+    of this machine and is for the Unix socket alone. A `long` one may take minutes, as a dream does. One that `reads`
+    may be repeated, and asked by GET: a search counts its hits and changes nothing else. `agents`: the toolset in
     which it is a tool of MCP; without one it is none. `text` renders its reply for people and agents.
     """
 
     name: str
-    method: Literal["GET", "POST"]
-    path: str
-    run: Callable[Concatenate[WorkspaceAccess, P], ReplyT]
+    run: Callable[Concatenate[Any, P], ReplyT]
     remote: bool = True
     long: bool = False
     reads: bool = False
@@ -92,11 +88,6 @@ class Operation(Generic[P, ReplyT]):
     def summary(self) -> str:
         """What it does, in one paragraph."""
         return " ".join((self.run.__doc__ or "").split())
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether doing it twice leaves the same as doing it once."""
-        return self.reads or self.method == "GET"
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -143,10 +134,18 @@ class Operation(Generic[P, ReplyT]):
         except ValidationError as error:
             raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
 
-    def answer(self, access: WorkspaceAccess, request: "Request") -> ReplyT:
+    def answer(self, access: object, request: "Request") -> ReplyT:
         """Return the reply to a request that is bound. Raise what the function raises."""
         answered: Callable[..., ReplyT] = self.run
         return answered(access, **request.given)
+
+    def text_of(self, reply: ReplyT) -> str:
+        """Return the reply as people and agents read it; JSON where nothing else is said."""
+        if self.text is not None:
+            return self.text(reply)
+        from state.codec import plain
+
+        return json.dumps(plain(reply), ensure_ascii=False, indent=2)
 
     def takes_long(self, request: "Request") -> bool:
         """Tell whether this call may take minutes; a dream that is only queued does not."""
@@ -158,17 +157,15 @@ AnyOperation = Operation[..., Any]
 
 def operation(
     name: str,
-    path: str,
     *,
-    method: Literal["GET", "POST"] = "POST",
     remote: bool = True,
     long: bool = False,
     reads: bool = False,
     agents: str = "",
     text: Callable[[Any], str] | None = None,
-) -> Callable[[Callable[Concatenate[WorkspaceAccess, P], ReplyT]], Operation[P, ReplyT]]:
+) -> Callable[[Callable[Concatenate[Any, P], ReplyT]], Operation[P, ReplyT]]:
     """Make an operation of a function."""
-    return lambda run: Operation(name, method, path, run, remote, long, reads, agents, text)
+    return lambda run: Operation(name, run, remote, long, reads, agents, text)
 
 
 def _parameter(name: str, hint: Any, default: object) -> Parameter:  # noqa: ANN401 - any type there is

@@ -85,7 +85,7 @@ class SearchReply:
     archived: tuple[Archived, ...] = ()
 
 
-@operation("memory_search", "/search", reads=True, agents="memory", text=search_text)
+@operation("memory_search", reads=True, agents="memory", text=search_text)
 def memory_search(
     access: WorkspaceAccess,
     query: Annotated[str, Arg("A question, or keywords of a pointer", max_length=10_000)],
@@ -186,7 +186,7 @@ class BootstrapReply:
     attention: str = ""
 
 
-@operation("memory_bootstrap", "/bootstrap", method="GET", agents="memory", text=bootstrap_text)
+@operation("memory_bootstrap", reads=True, agents="memory", text=bootstrap_text)
 def memory_bootstrap(
     access: WorkspaceAccess,
     context_window: Annotated[
@@ -253,7 +253,7 @@ class Bootstraps:
     more: int
 
 
-@operation("bootstraps", "/bootstraps", method="GET")
+@operation("bootstraps", reads=True)
 def last_bootstraps(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg(ge=1, le=KEPT)] = 20,
@@ -272,7 +272,7 @@ class MemoryDocument:
     read_at: datetime
 
 
-@operation("memory_state", "/state", method="GET")
+@operation("memory_state", reads=True)
 def memory_state(access: WorkspaceAccess) -> MemoryDocument:
     """Return MEMORY.md as it stands, and its version."""
     with access.read() as store:
@@ -288,7 +288,7 @@ class WhyReply:
     lines: tuple[LineHistory, ...]
 
 
-@operation("memory_why", "/why", method="GET", agents="memory", text=why_text)
+@operation("memory_why", reads=True, agents="memory", text=why_text)
 def memory_why(
     access: WorkspaceAccess,
     text: Annotated[str, Arg("Words of the line, or its id such as L12", min_length=1, max_length=10_000)],
@@ -298,7 +298,7 @@ def memory_why(
         return WhyReply(why(store, text))
 
 
-@operation("memory_why_not", "/why-not", method="GET", text=why_not_text)
+@operation("memory_why_not", reads=True, text=why_not_text)
 def memory_why_not(
     access: WorkspaceAccess,
     text: Annotated[str, Arg("Words of it, or the id of its line such as L12", min_length=1, max_length=10_000)],

@@ -102,7 +102,7 @@ def tool(
     limit: int = LIMIT,
     own: dict[str, tuple[Any, object]] = _NONE,
 ) -> Operation[..., ReplyT]:
-    """Return an operation at /sessions/NAME, which calls the function with stores, arguments, and the moment.
+    """Return an operation that calls the function with stores, arguments, and the moment.
 
     Its summary is the first line of the function's docstring, without errors. One that `reads` has the stores for
     reading alone. `limit` is the default one; `own` are parameters that it alone has, or has otherwise.
@@ -132,7 +132,7 @@ def tool(
     run.__annotations__ = {"access": WorkspaceAccess, **kinds, "return": hints["return"]}
     taken = [Parameter(one, Parameter.KEYWORD_ONLY, default=default) for one, (_, default) in shown.items()]
     run.__signature__ = Signature([Parameter("access", Parameter.POSITIONAL_ONLY), *taken])  # type: ignore[attr-defined]
-    return Operation(name, "POST", f"/sessions/{name}", run, long=long, reads=reads, agents=agents)
+    return Operation(name, run, long=long, reads=reads, agents=agents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ preview = tool("session_preview", sessions.preview, reads=True, limit=10)
 sweep = tool("session_sweep", sessions.sweep)
 
 
-@operation("session_events", "/sessions/session_events", reads=True)
+@operation("session_events", reads=True)
 def events(
     access: WorkspaceAccess,
     session_id: Annotated[str, Arg(min_length=1, max_length=10_000)],
@@ -226,7 +226,7 @@ def events(
         return Events(sessions.session_events(store, session_id, limit, cursor, memory_id))
 
 
-@operation("session_list", "/sessions", method="GET", agents=TOOLS)
+@operation("session_list", reads=True, agents=TOOLS)
 def session_list(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg(ge=1, le=MOST)] = LIMIT,
@@ -241,7 +241,7 @@ def session_list(
 SESSION_MINDS = tuple(one for one in operations_in(globals()) if one not in SESSION_ITEMS)
 
 
-@operation("session_summary", "/sessions/one", method="GET")
+@operation("session_summary", reads=True)
 def session_summary(
     access: WorkspaceAccess, session_id: Annotated[str, Arg(min_length=1, max_length=10_000)]
 ) -> SessionSummary:
@@ -250,7 +250,7 @@ def session_summary(
         return sessions.session_summary(store, session_id)
 
 
-@operation("session_archive", "/sessions/archive", method="GET")
+@operation("session_archive", reads=True)
 def session_archive(
     access: WorkspaceAccess,
     session_id: Annotated[str, Arg(min_length=1, max_length=10_000)],

@@ -23,7 +23,7 @@ class Configuration:
     entries: tuple[ConfigEntry, ...]
 
 
-@operation("configuration", "/configuration", method="GET")
+@operation("configuration", reads=True)
 def configuration(
     access: WorkspaceAccess,
     key: Annotated[str, Arg("A key such as dream.mode, or a section; empty: all", max_length=LONGEST_KEY)] = "",
@@ -49,7 +49,7 @@ class Recipes:
     recipes: tuple[Recipe, ...]
 
 
-@operation("recipes", "/recipes", method="GET")
+@operation("recipes", reads=True)
 def connection_recipes(access: WorkspaceAccess) -> Recipes:
     """Return how each kind of agent is connected to this workspace, with the paths filled in."""
     return Recipes(recipes(access.workspace.root, program(), os.environ))

@@ -22,7 +22,7 @@ MAX_CHARACTERS = 80_000
 MAX_KEPT = 1_000
 
 
-@operation("forget", "/forget", long=True)
+@operation("forget", long=True)
 def forget_text(
     access: WorkspaceAccess,
     text: Annotated[
@@ -69,14 +69,14 @@ class Findings:
     findings: tuple[Finding, ...]
 
 
-@operation("examine", "/examination", long=True)
+@operation("examine", long=True)
 def examine(access: WorkspaceAccess) -> Findings:
     """Look into the stores of the workspace; a torn index is built anew."""
     with access.exclusive() as store:
         return Findings(tuple(check_stores(store)))
 
 
-@operation("doctor", "/doctor", long=True, reads=True)
+@operation("doctor", long=True, reads=True)
 def doctor(access: WorkspaceAccess) -> Findings:
     """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""
 
@@ -103,7 +103,7 @@ def _service(access: WorkspaceAccess) -> Iterator[Finding]:
         yield Finding("service", Level.OK, what)
 
 
-@operation("repair", "/repair", remote=False, long=True)
+@operation("repair", remote=False, long=True)
 def repair_workspace(
     access: WorkspaceAccess,
     dry: Annotated[bool, Arg("True: say what would be done, and do nothing")] = False,
@@ -115,7 +115,7 @@ def repair_workspace(
         return repair(access.workspace, access.config, vacant.check, vacant.embedding, access.report)
 
 
-@operation("export", "/archive", remote=False, long=True, reads=True)
+@operation("export", remote=False, long=True, reads=True)
 def export_archive(
     access: WorkspaceAccess,
     process: Annotated[

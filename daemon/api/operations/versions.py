@@ -23,7 +23,7 @@ class Versions:
     versions: tuple[Version, ...]
 
 
-@operation("history", "/versions", method="GET", text=versions_text)
+@operation("history", reads=True, text=versions_text)
 def history(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg("At most so many, the newest first", ge=1, le=100_000)] = 20,
@@ -42,7 +42,7 @@ class Difference:
     diff: str
 
 
-@operation("diff", "/diff", method="GET", text=difference_text)
+@operation("diff", reads=True, text=difference_text)
 def diff(
     access: WorkspaceAccess,
     old: Annotated[int | None, Arg("A version; 0: what stood before dreamd", ge=0, le=10**9)] = None,
@@ -84,7 +84,7 @@ class RestoredVersion:
     pending: int
 
 
-@operation("restore", "/restore", long=True, text=restored_text)
+@operation("restore", long=True, text=restored_text)
 def restore_version(
     access: WorkspaceAccess,
     version: Annotated[int, Arg("Its number", ge=1, le=10**9)],
@@ -107,7 +107,7 @@ class Waiting:
     dreams: tuple[Dream, ...]
 
 
-@operation("proposals", "/proposals", method="GET")
+@operation("proposals", reads=True)
 def proposals(
     access: WorkspaceAccess,
     dream: Annotated[str, Arg("The beginning of an id; empty: all that wait", max_length=100)] = "",
@@ -128,7 +128,7 @@ class Decided:
     at: datetime
 
 
-@operation("decide", "/decision", long=True)
+@operation("decide", long=True)
 def decide(
     access: WorkspaceAccess,
     verdict: Annotated[

@@ -72,7 +72,7 @@ class CrystalTable:
     next_cursor: str | None
 
 
-@operation("crystals", "/crystals", method="GET")
+@operation("crystals", reads=True)
 def crystals(
     access: WorkspaceAccess,
     origin: Origin | None = None,
@@ -144,7 +144,7 @@ def _rows(store: Store, rows: list[ListedCrystal], superseded: frozenset[int]) -
     )
 
 
-@operation("crystal", "/crystals/one", method="GET")
+@operation("crystal", reads=True)
 def crystal(
     access: WorkspaceAccess,
     id: Annotated[str, Arg("Its id, or the beginning of it", min_length=8, max_length=32, pattern="^[0-9a-f]+$")],

@@ -44,7 +44,7 @@ class GapTable:
     next_cursor: str | None
 
 
-@operation("gaps", "/gaps", method="GET")
+@operation("gaps", reads=True)
 def gaps(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg(ge=1, le=MOST)] = 20,
@@ -110,7 +110,7 @@ class SkillTable:
     next_cursor: str | None
 
 
-@operation("skills", "/skills", method="GET")
+@operation("skills", reads=True)
 def skills(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg(ge=1, le=MOST)] = 50,
@@ -160,7 +160,7 @@ class HormoneCurve:
     more: int
 
 
-@operation("hormones", "/hormones", method="GET")
+@operation("hormones", reads=True)
 def hormones(
     access: WorkspaceAccess,
     hours: Annotated[int, Arg(ge=1, le=168)] = 24,
@@ -227,7 +227,7 @@ class ForgottenTable:
     deleted_total: int
 
 
-@operation("forgotten", "/forgotten", method="GET")
+@operation("forgotten", reads=True)
 def forgotten(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg(ge=1, le=MOST)] = 50,

@@ -8,6 +8,7 @@ everything else ────────> its owner, or a worker that takes it
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import uuid4
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 # They show how the operator's machines are set up.
 OF_THE_OPERATOR = frozenset({"configuration", "recipes", "doctor"})
-_NOTE, _DREAM, _BOOTSTRAP = "working_memory_note", "dream_now", "memory_bootstrap"
+_NOTE, _DREAM, _SEARCH, _BOOTSTRAP = "working_memory_note", "dream_now", "memory_search", "memory_bootstrap"
 _FROM_REPLICAS = frozenset({_BOOTSTRAP, "memory_state"})
 # Beside notes, what makes a workspace larger at its client's will.
 _ADDING = frozenset({"working_memory_add", "working_memory_relation_add", "memory_memorize"})
@@ -95,7 +96,7 @@ class GatewayAccess:
             return self._take_note(request)
         if operation.name == _DREAM and _is_session_end(request.given):
             return self._end_session(request)
-        if operation.only_reads and not operation.long:
+        if operation.reads and not operation.long:
             return self._read(operation, request)
         return self._ask(operation, request)
 
@@ -148,11 +149,10 @@ class GatewayAccess:
                 )
             except UnreachableError:
                 standing = self.parts.standings.find(self.place.tenant, self.place.name)
-        with self.parts.replicas.open(standing) as replica:
-            if operation.method == "GET":
-                return self._read_replica(replica, operation, request)
-            with replica.alone:  # it is searched as by its owner, who takes pending notes in
-                return self._read_replica(replica, operation, request)
+        # It is searched as by its owner, who takes pending notes in.
+        alone = operation.name == _SEARCH
+        with self.parts.replicas.open(standing) as replica, replica.alone if alone else nullcontext():
+            return self._read_replica(replica, operation, request)
 
     def _read_replica(self, replica: "Replica", operation: "AnyOperation", request: "Request") -> object:
         config, embedding = self.parts.config(), self.parts.embedding
@@ -256,7 +256,7 @@ def require(token: Token, right: Right, what: str) -> None:
 
 def right_of(operation: "AnyOperation") -> Right:
     """Return the right that an operation needs."""
-    if operation.only_reads:
+    if operation.reads:
         return Right.READ
     return Right.DREAM if operation.name == _DREAM else Right.WRITE
 

@@ -1,6 +1,6 @@
 """Names: which workspace a path of a gateway names, and the handle by which the application inside knows it.
 
-    /v1/workspaces/NAME/notes ─> /v1/workspaces/TOKEN~NAME/notes        /mcp/NAME ─> /mcp/TOKEN~NAME
+    /v1/workspaces/NAME/mood ─> /v1/workspaces/TOKEN~NAME/mood        /mcp/NAME ─> /mcp/TOKEN~NAME
 
 A handle says whose request it is, on any thread. No client can write one: a path of theirs has no `~`, and no
 percent-encoding either, for nothing that is asked here needs one.

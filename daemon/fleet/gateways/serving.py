@@ -19,7 +19,6 @@ LIMITS = Limits(
     requests=2_048,
     connections=4_096,
     waiting=2_048,
-    waiting_of_an_address=2_048,
     grace_seconds=8,
 )
 

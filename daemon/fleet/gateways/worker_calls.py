@@ -75,12 +75,12 @@ class WorkerCalls:
                     _log(place, worker, error)
                     if isinstance(error, NoDaemonError | StoppedError):
                         silent.add(worker.id)
-                    if isinstance(error, StoppedError) and not operation.only_reads:  # it may have begun
+                    if isinstance(error, StoppedError) and not operation.reads:  # it may have begun
                         raise
                 except LostError as error:
                     _log(place, worker, error)
                     silent.add(worker.id)
-                    if not operation.only_reads:
+                    if not operation.reads:
                         raise UnknownOutcomeError(
                             "the worker went while it did this", "look whether it is done before it is sent again"
                         ) from error

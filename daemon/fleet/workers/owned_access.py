@@ -34,7 +34,7 @@ class OwnedAccess(DaemonAccess):
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run it here, with what waits in the inbox, and return its reply once it is committed."""
         self.owned.absorb()
-        if operation.only_reads:
+        if operation.reads:
             return operation.answer(self, request)
         try:
             reply = operation.answer(self, request)

@@ -163,14 +163,15 @@ class _Door:
                 return
             self.visitors += 1
             with visitor, suppress(OSError):  # who has the reply goes
+                said = b""
+                while not said.endswith(b"}"):
+                    said += visitor.recv(65_536)
                 if self.visitors > 1:
                     with socket.socket(socket.AF_UNIX) as real:
                         real.connect(str(self._behind))
-                        real.sendall(visitor.recv(65_536))
+                        real.sendall(said)
                         while block := real.recv(65_536):
                             visitor.sendall(block)
-                else:
-                    visitor.recv(65_536)
 
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)

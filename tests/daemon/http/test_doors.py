@@ -13,7 +13,15 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running, spoken
 
 HTTP = HttpSection(allowed_hosts=("Memory.example.org", "proxy.example.org:8443"))
-PATHS = ("/", "/v1/workspaces", "/v1/status", "/v1/openapi.json", "/metrics", "/mcp", "/v1/workspaces/a-000000/state")
+PATHS = (
+    "/",
+    "/v1/workspaces",
+    "/v1/status",
+    "/v1/openapi.json",
+    "/metrics",
+    "/mcp",
+    "/v1/workspaces/a-000000/memory_state",
+)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +34,9 @@ def test_without_the_token_nothing_is_answered(served: Running, authorization: s
         answer = served.ask("GET", path, headers=headers, token=False)
         assert (answer.status, answer.code) == (401, "UNAUTHORIZED"), path
         assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-    posted = served.ask("POST", "/v1/workspaces/a-000000/notes", {"note": "n"}, headers=headers, token=False)
+    posted = served.ask(
+        "POST", "/v1/workspaces/a-000000/working_memory_note", {"note": "n"}, headers=headers, token=False
+    )
     assert posted.status == 401
 
 
@@ -160,8 +170,8 @@ def test_every_answer_is_safe_in_a_browser(served: Running, name: str) -> None:
 
 def test_neither_token_nor_query_is_logged(served: Running, name: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        served.ask("GET", f"/v1/workspaces/{name}/why?text=heron")
-        served.ask("GET", f"/v1/workspaces/{name}/why?text=heron&token={TOKEN}", token=False)
+        served.ask("GET", f"/v1/workspaces/{name}/memory_why?text=heron")
+        served.ask("GET", f"/v1/workspaces/{name}/memory_why?text=heron&token={TOKEN}", token=False)
         spoken(served.connected_to_port(), f"BAD REQUEST {TOKEN} heron\r\n\r\n".encode())
     assert TOKEN not in caplog.text
     assert "heron" not in caplog.text
@@ -245,7 +255,7 @@ def test_two_hosts_are_one_too_many() -> None:
 
 @pytest.mark.parametrize("name", LEADING_OUT)
 def test_a_name_in_an_address_leads_nowhere(served: Running, name: str) -> None:
-    for path in (f"/v1/workspaces/{name}/state", f"/v1/workspaces/{name}", f"/mcp/{name}"):
+    for path in (f"/v1/workspaces/{name}/memory_state", f"/v1/workspaces/{name}", f"/mcp/{name}"):
         answer = served.ask("GET", path)
         assert answer.status in {400, 403, 404, 405}, path
         assert "root:" not in str(answer.body)
@@ -254,7 +264,7 @@ def test_a_name_in_an_address_leads_nowhere(served: Running, name: str) -> None:
 def test_json_that_is_nested_without_end_is_refused_and_the_next_is_answered(served: Running, name: str) -> None:
     deep = b'{"note": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     answer = served.ask(
-        "POST", f"/v1/workspaces/{name}/notes", body=deep, headers={"Content-Type": "application/json"}
+        "POST", f"/v1/workspaces/{name}/working_memory_note", body=deep, headers={"Content-Type": "application/json"}
     )
     assert answer.status in {400, 422}
     assert served.ask("GET", "/").status == 200

@@ -132,7 +132,7 @@ def test_another_user_who_listens_is_told_nothing(
         client = Client(here.path, named)
         for ask in (
             lambda: client.get("/v1/status"),
-            lambda: client.post("/v1/workspaces", {"path": str(root)}),
+            lambda: client.post("/v1/register", {"path": str(root)}),
             lambda: client.call(root, working_memory_note, working_memory_note.bind(note="the heron fishes at dawn")),
         ):
             with pytest.raises(StorageError, match=f"user {NOBODY} listens there, not you") as refused:

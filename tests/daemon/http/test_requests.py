@@ -26,7 +26,7 @@ NOTE = b'{"note": "the swift is early"}'
     ],
 )
 def test_a_field_that_is_wrong_is_named(served: Running, name: str, fields: dict[str, Any], named: str) -> None:
-    answer = served.ask("POST", f"/v1/workspaces/{name}/notes", fields)
+    answer = served.ask("POST", f"/v1/workspaces/{name}/working_memory_note", fields)
     assert (answer.status, answer.code) == (422, "VALIDATION_ERROR")
     assert list(answer.json["details"]["fields"]) == [named]
     assert named in answer.json["error"]
@@ -52,33 +52,33 @@ def test_a_field_that_is_wrong_is_named(served: Running, name: str, fields: dict
     ],
 )
 def test_a_body_that_is_no_object_is_refused(served: Running, name: str, body: bytes) -> None:
-    answer = served.ask("POST", f"/v1/workspaces/{name}/notes", body=body, headers=JSON)
+    answer = served.ask("POST", f"/v1/workspaces/{name}/working_memory_note", body=body, headers=JSON)
     assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1"])
 def test_a_number_that_is_none_is_refused(served: Running, name: str, number: str) -> None:
     body = f'{{"note": "n", "importance": {number}}}'.encode()
-    assert served.ask("POST", f"/v1/workspaces/{name}/notes", body=body, headers=JSON).status == 422
+    assert served.ask("POST", f"/v1/workspaces/{name}/working_memory_note", body=body, headers=JSON).status == 422
 
 
 @pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
 def test_only_json_is_taken(served: Running, name: str, kind: str | None) -> None:
     headers = {"Content-Type": kind} if kind is not None else {}
-    answer = served.ask("POST", f"/v1/workspaces/{name}/notes", body=NOTE, headers=headers)
+    answer = served.ask("POST", f"/v1/workspaces/{name}/working_memory_note", body=NOTE, headers=headers)
     assert (answer.status, answer.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
-    assert served.ask_socket("POST", "/v1/workspaces", body=b'{"path": "/"}', headers=headers).status == 415
+    assert served.ask_socket("POST", "/v1/register", body=b'{"path": "/"}', headers=headers).status == 415
     packed = {**JSON, "Content-Encoding": "gzip"}
-    assert served.ask("POST", f"/v1/workspaces/{name}/notes", body=NOTE, headers=packed).status == 415
+    assert served.ask("POST", f"/v1/workspaces/{name}/working_memory_note", body=NOTE, headers=packed).status == 415
 
 
 def test_json_with_a_charset_is_json(served: Running, name: str) -> None:
     headers = {"Content-Type": "Application/JSON; charset=utf-8"}
-    assert served.ask("POST", f"/v1/workspaces/{name}/notes", body=NOTE, headers=headers).status == 200
+    assert served.ask("POST", f"/v1/workspaces/{name}/working_memory_note", body=NOTE, headers=headers).status == 200
 
 
 def test_a_body_that_is_too_large_is_refused(served: Running, name: str) -> None:
-    path = f"/v1/workspaces/{name}/search"
+    path = f"/v1/workspaces/{name}/memory_search"
     fitting = json.dumps({"query": "swift"}).encode().ljust(1024 * 1024)
     assert served.ask("POST", path, body=fitting, headers=JSON).status == 200
     answer = served.ask("POST", path, body=fitting + b" ", headers=JSON)
@@ -87,8 +87,8 @@ def test_a_body_that_is_too_large_is_refused(served: Running, name: str) -> None
 
 
 def test_a_body_whose_size_is_not_said_is_counted(served: Running, name: str) -> None:
-    head = f"POST /v1/workspaces/{name}/notes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-    head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = f"POST /v1/workspaces/{name}/working_memory_note HTTP/1.1\r\nHost: localhost\r\n"
+    head += f"Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"%x\r\n%s\r\n" % (65_536, b" " * 65_536)
     small = b"%x\r\n%s\r\n" % (len(NOTE), NOTE)
     for chunks, status in ((chunk * 17, b"413"), (small, b"200")):
@@ -98,7 +98,7 @@ def test_a_body_whose_size_is_not_said_is_counted(served: Running, name: str) ->
 
 
 def test_what_is_refused_is_not_waited_for(served: Running) -> None:
-    head = "POST /v1/workspaces/a-000000/notes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+    head = "POST /v1/workspaces/a-000000/working_memory_note HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
     with served.connected_to_port() as connection:
         connection.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 401 ")
@@ -117,14 +117,14 @@ def test_what_is_refused_is_not_waited_for(served: Running) -> None:
     ],
 )
 def test_a_query_that_is_wrong_names_its_field(served: Running, name: str, query: str) -> None:
-    answer = served.ask("GET", f"/v1/workspaces/{name}/versions?{query}")
+    answer = served.ask("GET", f"/v1/workspaces/{name}/history?{query}")
     assert (answer.status, answer.code) == (422, "VALIDATION_ERROR")
     assert list(answer.json["details"]["fields"]) == [query.partition("=")[0]]
 
 
 @pytest.mark.parametrize("query", ["text=%ff", "&".join(f"a{number}=1" for number in range(101))])
 def test_a_query_that_cannot_be_read_is_refused(served: Running, name: str, query: str) -> None:
-    assert served.ask("GET", f"/v1/workspaces/{name}/why?{query}").status == 400
+    assert served.ask("GET", f"/v1/workspaces/{name}/memory_why?{query}").status == 400
 
 
 def test_a_query_is_read_by_its_kinds(served: Running, name: str) -> None:
@@ -135,22 +135,22 @@ def test_a_query_is_read_by_its_kinds(served: Running, name: str) -> None:
 
 
 def test_the_longest_text_fits_into_a_query(served: Running, name: str) -> None:
-    assert served.ask("GET", f"/v1/workspaces/{name}/why?text={'%F0%9F%8D%B5' * 10_000}").status == 404
-    assert served.ask("GET", f"/v1/workspaces/{name}/why?text={'a' * 10_001}").status == 422
+    assert served.ask("GET", f"/v1/workspaces/{name}/memory_why?text={'%F0%9F%8D%B5' * 10_000}").status == 404
+    assert served.ask("GET", f"/v1/workspaces/{name}/memory_why?text={'a' * 10_001}").status == 422
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1/workspaces/../state",
-        "/v1/workspaces/%2e%2e/state",
-        "/v1/workspaces/..%2f..%2fetc/state",
-        "/v1/workspaces/%2Fetc%2Fpasswd/state",
-        "/v1/workspaces/a%00b/state",
-        "/v1/workspaces/%ff/state",
+        "/v1/workspaces/../memory_state",
+        "/v1/workspaces/%2e%2e/memory_state",
+        "/v1/workspaces/..%2f..%2fetc/memory_state",
+        "/v1/workspaces/%2Fetc%2Fpasswd/memory_state",
+        "/v1/workspaces/a%00b/memory_state",
+        "/v1/workspaces/%ff/memory_state",
         f"/v1/workspaces/{'a' * 5_000}/state",
         "/v1/workspaces//state",
-        "/v1/workspaces/a/state/",
+        "/v1/workspaces/a/memory_state/",
         "/v1/workspaces/",
         "//v1/workspaces",
         "/v1/../healthz",
@@ -173,24 +173,24 @@ def test_another_name_in_the_request_line_is_not_found(served: Running) -> None:
 def test_another_method_is_answered_with_those_that_there_are(served: Running, name: str) -> None:
     there = f"/v1/workspaces/{name}"
     for method, path, allowed in (
-        ("GET", f"{there}/notes", "POST"),
-        ("DELETE", f"{there}/state", "GET, HEAD"),
-        ("POST", f"{there}/state", "GET, HEAD"),
-        ("TRACE", "/v1/workspaces", "GET, HEAD"),
+        ("GET", f"{there}/working_memory_note", "POST"),
+        ("HEAD", f"{there}/working_memory_note", "POST"),
+        ("DELETE", f"{there}/memory_state", "GET, HEAD, POST"),
+        ("TRACE", "/v1/workspaces", "GET, HEAD, POST"),
         ("BREW", "/healthz", "GET, HEAD"),
     ):
         answer = served.ask(method, path)
-        assert (answer.status, answer.code) == (405, "METHOD_NOT_ALLOWED")
+        assert answer.status == 405
+        assert method == "HEAD" or answer.code == "METHOD_NOT_ALLOWED"
         assert answer.headers["Allow"] == allowed
-    assert served.ask_socket("TRACE", "/v1/workspaces").headers["Allow"] == "GET, HEAD, POST"
-    assert served.ask_socket("PUT", there).headers["Allow"] == "DELETE"
-    for method in ("GET", "DELETE", "PUT"):  # these are not at the port at all
-        for path in (there, f"{there}/transcripts"):
-            assert served.ask(method, path).code == "FORBIDDEN"
+    for path in ("/v1/register", f"{there}/ingest"):  # these are not at the port at all
+        for method in ("GET", "POST"):
+            assert served.ask(method, path, {}).code == "FORBIDDEN"
+    assert served.ask_socket("GET", "/v1/register").headers["Allow"] == "POST"
 
 
 def test_head_is_get_without_a_body(served: Running, name: str) -> None:
-    for path in ("/healthz", "/v1/workspaces", f"/v1/workspaces/{name}/state"):
+    for path in ("/healthz", "/v1/workspaces", f"/v1/workspaces/{name}/memory_state"):
         answer = served.ask("HEAD", path)
         assert (answer.status, answer.body) == (200, b"")
         assert answer.headers["Content-Type"] == "application/json"

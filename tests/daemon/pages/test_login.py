@@ -162,9 +162,9 @@ def test_who_logs_out_is_out(served: Running) -> None:
 
 
 def test_a_session_opens_pages_and_no_operation(served: Running, browser: Browser, name: str) -> None:
-    for path in ("/v1/status", "/v1/workspaces", f"/v1/workspaces/{name}/state", "/metrics", "/mcp"):
+    for path in ("/v1/status", "/v1/workspaces", f"/v1/workspaces/{name}/memory_state", "/metrics", "/mcp"):
         assert browser.get(path).status == 401, path
-    assert browser.post(f"/v1/workspaces/{name}/dream", {}).status == 401
+    assert browser.post(f"/v1/workspaces/{name}/dream_now", {}).status == 401
     assert served.ask("POST", "/v1/login", {}).status == 403  # a link is given at the socket alone
 
 

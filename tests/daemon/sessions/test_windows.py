@@ -109,8 +109,7 @@ def at_the_port(workspace: Workspace) -> Iterator[Window]:
 
         def call(tool: str, fields: dict[str, Any]) -> Any:
             operation = OPERATIONS[tool]
-            body = fields if operation.method == "POST" else None
-            return server.ask(operation.method, f"/v1/workspaces/{name}{operation.path}", body).json
+            return server.ask("POST", f"/v1/workspaces/{name}/{operation.name}", fields).json
 
         yield call
 

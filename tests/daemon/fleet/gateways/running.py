@@ -61,16 +61,20 @@ class Door:
     def note(self, token: str, name: str, text: str, key: str = "", importance: float = 0.7) -> Answer:
         fields = {"note": text, "importance": importance}
         return self.ask(
-            token, "POST", f"/v1/workspaces/{name}/notes", fields, {"Idempotency-Key": key} if key else None
+            token,
+            "POST",
+            f"/v1/workspaces/{name}/working_memory_note",
+            fields,
+            {"Idempotency-Key": key} if key else None,
         )
 
     def search(self, token: str, name: str, query: str) -> list[str]:
-        answer = self.ask(token, "POST", f"/v1/workspaces/{name}/search", {"query": query})
+        answer = self.ask(token, "POST", f"/v1/workspaces/{name}/memory_search", {"query": query})
         assert answer.status == 200, answer.body
         return [hit["text"] for hit in answer.json["hits"]]
 
     def bootstrap(self, token: str, name: str) -> str:
-        answer = self.ask(token, "GET", f"/v1/workspaces/{name}/bootstrap")
+        answer = self.ask(token, "GET", f"/v1/workspaces/{name}/memory_bootstrap")
         assert answer.status == 200, answer.body
         return str(answer.json["text"])
 

@@ -38,7 +38,7 @@ def test_a_tenant_makes_lists_and_removes_its_workspaces(home: Fleet, door: Door
     assert door.ask(token, "DELETE", "/v1/workspaces/a").status == 404
     assert door.ask(token, "POST", "/v1/workspaces", {"name": "b"}).code == "CONFLICT"
     assert door.ask(token, "POST", "/v1/workspaces", {"name": "a"}).json == {"name": "a"}  # at once, an empty one
-    assert door.ask(token, "GET", "/v1/workspaces/a/state").status == 200
+    assert door.ask(token, "GET", "/v1/workspaces/a/memory_state").status == 200
     assert door.ask(token, "DELETE", "/v1/workspaces/a").json == {"name": "a"}
     for fields in ({}, {"name": "Big"}, {"name": "a~b"}, {"name": ""}, {"path": "/etc"}, {"name": 5}):
         assert door.ask(token, "POST", "/v1/workspaces", fields).status in (400, 422)
@@ -51,9 +51,9 @@ def test_each_right_lets_do_what_it_says_and_no_more(home: Fleet, door: Door) ->
     tenant = home.tenant()
     home.places.add(tenant, "one")
     asked = {
-        READ: ("GET", "/v1/workspaces/one/bootstrap", None),
-        WRITE: ("POST", "/v1/workspaces/one/notes", {"note": "tea"}),
-        DREAM: ("POST", "/v1/workspaces/one/dream", {"reason": "session-end", "wait": False}),
+        READ: ("GET", "/v1/workspaces/one/memory_bootstrap", None),
+        WRITE: ("POST", "/v1/workspaces/one/working_memory_note", {"note": "tea"}),
+        DREAM: ("POST", "/v1/workspaces/one/dream_now", {"reason": "session-end", "wait": False}),
         MANAGE: ("POST", "/v1/workspaces", {"name": "two"}),
     }
     for right in Right:
@@ -75,11 +75,11 @@ def test_another_tenants_workspace_is_one_that_is_not_there(home: Fleet, door: D
     listed = home.token(acme, "open")
     nowhere = "/v1/workspaces/no-such/"
     for method, path, fields in (
-        ("GET", "bootstrap", None),
-        ("POST", "notes", {"note": "x"}),
-        ("POST", "search", {"query": "x"}),
+        ("GET", "memory_bootstrap", None),
+        ("POST", "working_memory_note", {"note": "x"}),
+        ("POST", "memory_search", {"query": "x"}),
         ("POST", "forget", {"text": "x", "confirm": True}),
-        ("GET", "status", None),
+        ("GET", "dream_status", None),
     ):
         for token in (theirs, listed):
             there = door.ask(token, method, f"/v1/workspaces/secret-plan/{path}", fields)
@@ -92,7 +92,7 @@ def test_another_tenants_workspace_is_one_that_is_not_there(home: Fleet, door: D
         assert door.ask(token, "POST", "/mcp/secret-plan", {}).status == 404
     assert door.ask(listed, "POST", "/v1/workspaces", {"name": "new"}).code == "FORBIDDEN"
     assert door.ask(listed, "GET", "/v1/status").json["workspaces"] == 1
-    assert door.ask(mine, "GET", "/v1/workspaces/secret-plan/bootstrap").status == 200
+    assert door.ask(mine, "GET", "/v1/workspaces/secret-plan/memory_bootstrap").status == 200
     # The same name is another workspace of another tenant.
     home.places.add(other, "open")
     door.note(mine, "open", "words of acme")
@@ -103,25 +103,25 @@ def test_another_tenants_workspace_is_one_that_is_not_there(home: Fleet, door: D
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1/workspaces/{id}~one/bootstrap",
-        "/v1/workspaces/x~one/bootstrap",
-        "/v1/workspaces/{id}%7Eone/bootstrap",
-        "/v1/workspaces/%6fne/bootstrap",
+        "/v1/workspaces/{id}~one/memory_bootstrap",
+        "/v1/workspaces/x~one/memory_bootstrap",
+        "/v1/workspaces/{id}%7Eone/memory_bootstrap",
+        "/v1/workspaces/%6fne/memory_bootstrap",
         "/v1/workspaces//one/bootstrap",
-        "//v1/workspaces/one/bootstrap",
+        "//v1/workspaces/one/memory_bootstrap",
         "/v1/workspaces/one//bootstrap",
         "/v1/workspaces/two/../one/bootstrap",
         "/v1/./workspaces/one/bootstrap",
         "/V1/workspaces/one/bootstrap",
-        "/v1/workspaces/ONE/bootstrap",
+        "/v1/workspaces/ONE/memory_bootstrap",
         "/v1/workspaces/one%2Fbootstrap",
-        "/v1/workspaces/one%00/bootstrap",
-        "/v1/workspaces/one;x/bootstrap",
-        "/v1/workspaces/ws-1/bootstrap",
-        "/v1/workspaces/one/bootstrap/",
+        "/v1/workspaces/one%00/memory_bootstrap",
+        "/v1/workspaces/one;x/memory_bootstrap",
+        "/v1/workspaces/ws-1/memory_bootstrap",
+        "/v1/workspaces/one/memory_bootstrap/",
         "/v1/workspaces/one/",
         "/v1/workspaces/",
-        "/v1/workspaces/-one/bootstrap",
+        "/v1/workspaces/-one/memory_bootstrap",
         "/v1/workspaces/" + "a" * 49 + "/bootstrap",
         "/mcp/{id}~one",
         "/mcp//one",
@@ -130,7 +130,7 @@ def test_another_tenants_workspace_is_one_that_is_not_there(home: Fleet, door: D
         "/login/abc",
         "/static/style.css",
         "/v1/workspaces/one/bootstrap%3Fx",
-        "http://127.0.0.1/v1/workspaces/{id}~one/bootstrap",
+        "http://127.0.0.1/v1/workspaces/{id}~one/memory_bootstrap",
     ],
 )
 def test_a_workspace_is_named_in_one_way_only(home: Fleet, door: Door, path: str) -> None:
@@ -148,7 +148,7 @@ def test_a_token_is_shown_once_and_as_it_is(home: Fleet, door: Door) -> None:
     token = home.token(tenant)
     other = home.token(tenant)
     home.places.add(tenant, "one")
-    bearer, path = f"Authorization: Bearer {token}", "GET /v1/workspaces/one/bootstrap HTTP/1.1"
+    bearer, path = f"Authorization: Bearer {token}", "GET /v1/workspaces/one/memory_bootstrap HTTP/1.1"
     assert status_of(raw(door, path, bearer)) == 200
     assert status_of(raw(door, path, bearer.replace("Bearer", "bEARER"))) == 200
     for headers in (
@@ -213,7 +213,7 @@ def test_figures_are_the_operators_and_nothing_else_is(home: Fleet, door: Door) 
     assert b'"one"' not in figures.body
     assert door.ask(token, "GET", "/metrics").code == "FORBIDDEN"
     assert door.ask("", "GET", "/metrics").status == 401
-    for path in ("/v1/workspaces", "/v1/workspaces/one/bootstrap", "/", "/v1/status", "/mcp/one"):
+    for path in ("/v1/workspaces", "/v1/workspaces/one/memory_bootstrap", "/", "/v1/status", "/mcp/one"):
         assert door.ask(OPERATOR, "GET", path).code == "FORBIDDEN"
     assert door.ask("", "GET", "/healthz").status == 200
     assert door.ask("", "GET", "/readyz").status == 200
@@ -227,11 +227,11 @@ def test_what_shows_the_operators_machines_is_refused(home: Fleet, door: Door) -
     for method, path in (("GET", "configuration"), ("GET", "recipes"), ("POST", "doctor")):
         answer = door.ask(token, method, f"/v1/workspaces/one/{path}", {} if method == "POST" else None)
         assert answer.code == "FORBIDDEN", answer.body
-    for path in ("transcripts", "archive", "repair", "supersessions", "existing-memory"):
+    for path in ("ingest", "export", "repair", "supersede", "take_in"):
         answer = door.ask(token, "POST", f"/v1/workspaces/one/{path}", {})
         assert answer.status == 403, answer.body
     assert door.ask(token, "POST", "/v1/login", {}).status in (403, 404)
-    status = door.ask(token, "GET", "/v1/workspaces/one/status")
+    status = door.ask(token, "GET", "/v1/workspaces/one/dream_status")
     assert status.json["workspace"] == "one"
     assert str(home.folder).encode() not in status.body
     assert status.json["holder"] is None
@@ -239,7 +239,7 @@ def test_what_shows_the_operators_machines_is_refused(home: Fleet, door: Door) -
 
 def test_pages_of_other_hosts_and_origins_are_refused_everywhere(home: Fleet, door: Door) -> None:
     token = home.token(home.tenant())
-    for path in ("/", "/v1/workspaces", "/v1/status", "/v1/workspaces/one/bootstrap", "/mcp/one"):
+    for path in ("/", "/v1/workspaces", "/v1/status", "/v1/workspaces/one/memory_bootstrap", "/mcp/one"):
         assert door.ask(token, "GET", path, headers={"Host": "evil.example"}).status == 421
         assert door.ask(token, "GET", path, headers={"Origin": "https://evil.example"}).status == 403
     json = {"Content-Type": "application/json"}

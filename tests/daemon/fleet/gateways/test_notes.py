@@ -37,7 +37,7 @@ def test_what_a_note_replaces_reaches_the_log(home: Fleet, door: Door) -> None:
     tenant = home.tenant()
     token, place = home.token(tenant), home.places.add(tenant, "one")
     fields = {"note": "Ada prefers coffee", "replaces": f"prefers tea, {AWS}"}
-    assert door.ask(token, "POST", "/v1/workspaces/one/notes", fields).status == 200
+    assert door.ask(token, "POST", "/v1/workspaces/one/working_memory_note", fields).status == 200
     (row,) = home.inbox.waiting(place.id)
     assert row.note().replaces == "prefers tea, [redacted: aws key id]"
 
@@ -72,7 +72,7 @@ def test_a_key_that_is_none_is_refused(home: Fleet, door: Door, key: str) -> Non
     tenant = home.tenant()
     token, place = home.token(tenant), home.places.add(tenant, "one")
     given = {"Idempotency-Key": key.encode().decode("latin-1")}
-    answer = door.ask(token, "POST", "/v1/workspaces/one/notes", {"note": "tea"}, given)
+    answer = door.ask(token, "POST", "/v1/workspaces/one/working_memory_note", {"note": "tea"}, given)
     assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
     assert home.inbox.waiting(place.id) == []
 
@@ -99,11 +99,11 @@ def test_a_sessions_end_waits_in_the_inbox(home: Fleet, door: Door) -> None:
     tenant = home.tenant()
     token, place = home.token(tenant), home.places.add(tenant, "one")
     fields = {"reason": "session-end", "wait": False}
-    answer = door.ask(token, "POST", "/v1/workspaces/one/dream", fields)
+    answer = door.ask(token, "POST", "/v1/workspaces/one/dream_now", fields)
     assert answer.json == {"outcome": None}
     (row,) = home.inbox.waiting(place.id)
     assert (row.kind, json.loads(row.body)) == ("session_end", {})
-    assert door.ask(token, "POST", "/v1/workspaces/one/dream", {**fields, "mode": "dry"}).status == 400
+    assert door.ask(token, "POST", "/v1/workspaces/one/dream_now", {**fields, "mode": "dry"}).status == 400
 
 
 def test_notes_that_come_together_are_put_together_and_each_is_answered_as_its_own(home: Fleet, door: Door) -> None:
@@ -162,7 +162,7 @@ def test_a_full_workspace_takes_no_note_and_no_item(home: Fleet, door: Door) -> 
     assert (refused.status, refused.code) == (429, "QUOTA")
     assert "Retry-After" not in refused.headers
     item = {"session_id": "s1", "content": "tea", "priority": "high"}
-    refused = door.ask(token, "POST", "/v1/workspaces/one/sessions/working_memory_add", item)
+    refused = door.ask(token, "POST", "/v1/workspaces/one/working_memory_add", item)
     assert (refused.status, refused.code) == (429, "QUOTA")
 
 

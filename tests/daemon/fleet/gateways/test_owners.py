@@ -80,7 +80,7 @@ def test_writes_go_to_an_owner_and_the_next_owner_when_it_is_killed(home: Fleet,
     with process(home, "worker") as first:
         workers(home, 1)
         door.note(token, "one", "Ada prefers tea over coffee")
-        answer = door.ask(token, "POST", "/v1/workspaces/one/feelings", {"event": "error"})
+        answer = door.ask(token, "POST", "/v1/workspaces/one/feel", {"event": "error"})
         assert answer.status == 200, answer.body
         assert owner(home, place) is not None
         assert door.search(token, "one", "tea coffee") == ["Ada prefers tea over coffee"]
@@ -90,12 +90,12 @@ def test_writes_go_to_an_owner_and_the_next_owner_when_it_is_killed(home: Fleet,
             first.kill()
             first.wait(60)  # while it dies its port takes connections
             began = time.monotonic()
-            after = door.ask(token, "POST", "/v1/workspaces/one/feelings", {"event": "error"})
+            after = door.ask(token, "POST", "/v1/workspaces/one/feel", {"event": "error"})
             assert after.status == 200, after.body
             assert time.monotonic() - began < 20
             assert after.json["cortisol"] > before["cortisol"] * 0.9
             assert door.search(token, "one", "tea coffee") == ["Ada prefers tea over coffee"]
-            dreamt = door.ask(token, "POST", "/v1/workspaces/one/dream", {}, {"Accept": "application/x-ndjson"})
+            dreamt = door.ask(token, "POST", "/v1/workspaces/one/dream_now", {}, {"Accept": "application/x-ndjson"})
             lines = [json.loads(line) for line in dreamt.body.splitlines()]
             assert any("step" in line for line in lines)
             assert "reply" in lines[-1], lines[-1]
@@ -149,7 +149,7 @@ def _gateways(home: Fleet) -> list[str]:
 def test_nobody_owns_it_and_nobody_is_there(home: Fleet, door: Door) -> None:
     _, token, _ = one(home)
     door.gateway.parts.calls._patience = 0.5
-    answer = door.ask(token, "POST", "/v1/workspaces/one/feelings", {"event": "error"})
+    answer = door.ask(token, "POST", "/v1/workspaces/one/feel", {"event": "error"})
     assert (answer.status, answer.code) == (503, "UNREACHABLE")
     assert answer.json["error"] == "the service cannot do this now; try again"
 
@@ -207,7 +207,7 @@ def asked(home: Fleet, door: Door, *answers: bytes) -> tuple[Listener, tuple[int
     session.beat()
     assert Leases(home.database).take(place.id, listener.worker.id) is not None
     door.gateway.parts.calls._patience = 2
-    answer = door.ask(token, "POST", "/v1/workspaces/one/feelings", {"event": "error"})
+    answer = door.ask(token, "POST", "/v1/workspaces/one/feel", {"event": "error"})
     listener.close()
     session.end()
     return listener, (answer.status, answer.json)
@@ -263,7 +263,7 @@ def test_who_has_the_address_of_a_dead_owner_is_not_taken_for_it(home: Fleet, do
         noticed = threading.Timer(1.0, session.end)
         noticed.start()
 
-        answer = door.ask(token, "POST", "/v1/workspaces/one/feelings", {"event": "reward"})
+        answer = door.ask(token, "POST", "/v1/workspaces/one/feel", {"event": "reward"})
 
         noticed.join()
         assert answer.status == 200, answer.body

@@ -49,7 +49,7 @@ def test_a_note_is_found_at_once_in_a_workspace_that_nobody_ever_owned(home: Fle
 def test_the_last_generation_is_read_with_what_came_since(home: Fleet, door: Door) -> None:
     token, place = one(home)
     home.commit(place, remembered())
-    state = door.ask(token, "GET", "/v1/workspaces/one/state").json
+    state = door.ask(token, "GET", "/v1/workspaces/one/memory_state").json
     assert state["text"] == MEMORY
     door.note(token, "one", "a first note")
     assert "a first note" in door.bootstrap(token, "one")
@@ -84,7 +84,7 @@ def test_many_read_while_generations_come_and_each_reads_a_whole_one(home: Fleet
 
     def read() -> None:
         while not stop.is_set():
-            seen.append(door.ask(token, "GET", "/v1/workspaces/one/state").json["text"])
+            seen.append(door.ask(token, "GET", "/v1/workspaces/one/memory_state").json["text"])
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
@@ -95,16 +95,16 @@ def test_many_read_while_generations_come_and_each_reads_a_whole_one(home: Fleet
     for reader in readers:
         reader.join()
     assert all(len(set(text.splitlines())) == 1 for text in seen)
-    assert door.ask(token, "GET", "/v1/workspaces/one/state").json["text"].startswith("version 11")
+    assert door.ask(token, "GET", "/v1/workspaces/one/memory_state").json["text"].startswith("version 11")
     assert len(seen) > 3
 
 
 def test_a_bootstrap_leaves_its_receipt_in_the_inbox_for_the_owner(home: Fleet, door: Door) -> None:
     token, place = one(home)
     home.commit(place, remembered())
-    answer = door.ask(token, "GET", "/v1/workspaces/one/bootstrap?agent=claude-code&receipt=HTTP")
+    answer = door.ask(token, "GET", "/v1/workspaces/one/memory_bootstrap?agent=claude-code&receipt=HTTP")
     assert answer.status == 200
-    assert door.ask(token, "GET", "/v1/workspaces/one/bootstrap?receipt=none").status == 200
+    assert door.ask(token, "GET", "/v1/workspaces/one/memory_bootstrap?receipt=none").status == 200
     (row,) = [row for row in home.inbox.waiting(place.id) if row.kind == "receipt"]
     workspace = init_workspace(contained(home.folder / "other"))
     carry_receipt(workspace, json.loads(row.body)["line"])
@@ -137,7 +137,7 @@ def test_a_removed_workspace_is_gone_for_every_gateway(home: Fleet, door: Door) 
         folders = [gate.gateway.parts.replicas._folder for gate in (door, other)]
         assert door.ask(token, "DELETE", "/v1/workspaces/one").json == {"name": "one"}
         for gate in (door, other):
-            assert gate.ask(token, "GET", "/v1/workspaces/one/bootstrap").status == 404
+            assert gate.ask(token, "GET", "/v1/workspaces/one/memory_bootstrap").status == 404
         until(lambda: all(b"something to remember" not in _bytes(folder) for folder in folders))
 
 
@@ -173,7 +173,7 @@ def test_a_store_that_is_away_is_told_without_the_operators_words(home: Fleet, d
     token, place = one(home)
     home.commit(place, remembered())
     (home.folder / "objects").rename(home.folder / "away")
-    answer = door.ask(token, "GET", "/v1/workspaces/one/bootstrap")
+    answer = door.ask(token, "GET", "/v1/workspaces/one/memory_bootstrap")
     assert (answer.status, answer.code) == (503, "UNREACHABLE")
     assert answer.json["error"] == "the service cannot do this now; try again"
     assert door.note(token, "one", "still taken").status == 200

@@ -202,13 +202,12 @@ class Running:
         """One operation by HTTP, as a gateway asks it."""
         row = self.row
         assert row is not None
-        one = OPERATIONS[operation]
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with closing(connection):
             connection.request(
-                one.method,
-                f"/v1/workspaces/{place.handle}{one.path}",
-                json.dumps(fields) if one.method == "POST" else None,
+                "POST",
+                f"/v1/workspaces/{place.handle}/{operation}",
+                json.dumps(fields),
                 {"Authorization": f"Bearer {row['secret']}", "Content-Type": "application/json"},
             )
             answer = connection.getresponse()
