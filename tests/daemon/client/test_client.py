@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.client import Client as Daemon
 from daemon.api.operations.notes import current_mood
 from daemon.api.operations.operation import FieldsError
 from daemon.api.tables.signals import gaps
 from daemon.client import Client, LostError, NoDaemonError
-from daemon.client.connection import SocketConnection
 from daemon.config.registry import name_of
+from daemon.dream.run import Mode
 from daemon.workspace.adoption import init_workspace
 from state.errors import DreamdError, NothingToDoError, UnknownWorkspaceError, UsageError
+from state.signals.hormones import Feeling
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running
 from tests.support.running import ROOT
@@ -53,12 +53,12 @@ def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
     assert [hit.text for hit in found.hits] == ["the swift nests under the roof"]
     assert "swift" in client.bootstrap(context_window=200_000).text
     assert client.status().pending.notes == 1
-    assert client.feel("reward", "a test").dopamine > 0
-    dreamt = client.dream(mode="auto")
+    assert client.feel(Feeling.REWARD, "a test").dopamine > 0
+    dreamt = client.dream(mode=Mode.AUTO)
     assert dreamt.outcome is not None
     assert "swift" in client.memory().text
-    assert client.preview_forget("the swift nests under the roof").traces
-    client.forget("the swift nests under the roof")
+    assert client.forget("the swift nests under the roof", dry_run=True).traces
+    client.forget("the swift nests under the roof", confirm=True)
     assert client.search("swift").hits == ()
 
 
@@ -106,7 +106,7 @@ def test_who_is_not_known_is_told_so(served: Running, tmp_path: Path, monkeypatc
     stranger = Client("nobody-000000", address=f"http://127.0.0.1:{served.port}", token=TOKEN)
     with pytest.raises(UnknownWorkspaceError):
         stranger.status()
-    assert TOKEN not in repr(stranger._connection)
+    assert TOKEN not in repr(vars(stranger))
     with pytest.raises(DreamdError, match="token") as refused:
         Client("x", address=f"http://127.0.0.1:{served.port}", token="another").status()
     assert refused.value.code == "UNAUTHORIZED"
@@ -129,13 +129,15 @@ def test_without_a_daemon_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest
         Client(tmp_path).status()
 
 
-def test_a_read_is_asked_again_and_a_note_is_not(served: Running, tmp_path: Path) -> None:
+def test_a_read_is_asked_again_and_a_note_is_not(
+    served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A door that closes on each first visitor, in front of the real one."""
-    name = served.house.make(tmp_path / "w")
+    served.house.make(tmp_path / "w")
     for tries in (2, 1):
         with closing(_Door(tmp_path / f"door{tries}", served.path)) as door:
-            client = Client(name, address="http://127.0.0.1")
-            client._connection = SocketConnection(tmp_path / "w", Daemon(door.path))
+            monkeypatch.setenv("DREAMD_SOCKET", str(door.path))
+            client = Client(tmp_path / "w")
             if tries == 2:
                 client.call(current_mood)
             else:
