@@ -176,8 +176,15 @@ async def respond(call: Call, api: "DaemonApi", workers: "Workers") -> "Response
         with suppress(RuntimeError):  # the loop is closed: the daemon is at its end, the work is not
             loop.call_soon_threadsafe(events.put_nowait, step)
 
+    def ended(task: "asyncio.Task[CallResult]") -> None:
+        if task.cancelled() or task.exception() is not None:  # no thread took it
+            error = StoppedError("the daemon is stopping", "try again when it runs")
+            events.put_nowait(CallResult(b"", error_response(error), ()))
+        else:
+            events.put_nowait(task.result())
+
     task = workers.begin(call.name, lambda: perform(api, call, on_step), long=call.operation.takes_long(call.request))
-    task.add_done_callback(lambda done: events.put_nowait(_result_of(done)))
+    task.add_done_callback(ended)
     event = await events.get()
     while not call.streaming and isinstance(event, Step):
         event = await events.get()
@@ -187,17 +194,6 @@ async def respond(call: Call, api: "DaemonApi", workers: "Workers") -> "Response
         return StreamingResponse(_lines(event, events, call.form), media_type=NDJSON)
     kind = "application/json" if call.form == "json" else "text/plain"
     return Response(event.reply, headers=notices_header(event.notices), media_type=kind)
-
-
-def _result_of(task: "asyncio.Task[CallResult]") -> CallResult:
-    """Return the result of the task, also when no thread took it."""
-    if task.cancelled():
-        error: BaseException | None = StoppedError("the daemon is stopping", "try again when it runs")
-    else:
-        error = task.exception()
-    if error is None:
-        return task.result()
-    return CallResult(b"", error_response(error if isinstance(error, Exception) else RuntimeError(str(error))), ())
 
 
 async def _lines(

@@ -8,22 +8,24 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from daemon.http.sockets import open_port, open_socket
-from state.errors import BusyError, ConfigError, StorageError
+from daemon.http.sockets import Listener, open_port, open_socket
+from state.errors import BusyError, ConfigError, DreamdError, StorageError
 from tests.daemon.http.running import TOKEN
 from tests.support.folders import PLACE
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """One with a short path."""
+    """One with a short path, made while nothing is masked."""
     path = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
+    before = os.umask(0)
     yield path
+    assert os.umask(before) == 0
     shutil.rmtree(path)
 
 
@@ -31,21 +33,9 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def leave_stale(path: Path) -> None:
-    """A socket file whose process is gone."""
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-
-
 def test_the_socket_is_its_owner_s_alone(folder: Path) -> None:
     path = folder / "new" / "dreamd" / "dreamd.sock"
-    before = os.umask(0)
-    try:
-        entrance = open_socket(path)
-        assert os.umask(0) == 0
-    finally:
-        os.umask(before)
+    entrance = open_socket(path)
     assert (mode(path), mode(path.parent), mode(path.parent.parent)) == (0o600, 0o700, 0o700)
     assert entrance.address == str(path)
     entrance.close()
@@ -64,7 +54,6 @@ def test_the_socket_is_never_open_to_others_for_a_moment(folder: Path) -> None:
                 continue
 
     watcher = threading.Thread(target=watch)
-    before = os.umask(0)
     watcher.start()
     try:
         opened = 0
@@ -72,52 +61,32 @@ def test_the_socket_is_never_open_to_others_for_a_moment(folder: Path) -> None:
             open_socket(path).close()
             opened += 1
     finally:
-        os.umask(before)
         ended.set()
         watcher.join()
     assert seen == {0o600}
-
-
-def test_what_a_dead_daemon_left_is_taken_over(folder: Path) -> None:
-    path = folder / "s"
-    leave_stale(path)
-    entrance = open_socket(path)
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(path))
-    entrance.close()
 
 
 def test_what_a_killed_daemon_left_is_taken_over(folder: Path) -> None:
     path = folder / "s"
     code = "import os, sys; from pathlib import Path; from daemon.http.sockets import open_socket\n"
     code += "entrance = open_socket(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
-    killed = subprocess.run(
-        [sys.executable, "-c", code, path], cwd=Path(__file__).parents[3], check=False, timeout=300
-    )
+    root = Path(__file__).parents[3]
+    killed = subprocess.run([sys.executable, "-c", code, path], cwd=root, check=False, timeout=300)
     assert killed.returncode == -9
     assert path.is_socket()
-    open_socket(path).close()
-
-
-def test_a_second_daemon_is_refused(folder: Path) -> None:
-    path = folder / "s"
-    first = open_socket(path)
-    with pytest.raises(BusyError, match="DREAMD_SOCKET"):
-        open_socket(path)
-    assert path.is_socket()
-    first.close()
-    open_socket(path).close()
+    entrance = open_socket(path)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+    entrance.close()
 
 
 def test_of_many_that_start_together_one_listens(folder: Path) -> None:
-    path = folder / "s"
-    leave_stale(path)
-    start, opened, refused = threading.Barrier(8), list[object](), list[BusyError]()
+    start, opened, refused = threading.Barrier(8), list[Listener](), list[BusyError]()
 
     def begin() -> None:
         start.wait()
         try:
-            opened.append(open_socket(path))
+            opened.append(open_socket(folder / "s"))
         except BusyError as error:
             refused.append(error)
 
@@ -127,19 +96,11 @@ def test_of_many_that_start_together_one_listens(folder: Path) -> None:
     for thread in threads:
         thread.join()
     assert (len(opened), len(refused)) == (1, 7)
-    (entrance,) = opened
-    entrance.close()  # type: ignore[attr-defined]
-
-
-def test_a_second_daemon_is_refused_even_where_the_socket_is_gone(folder: Path) -> None:
-    path = folder / "s"
-    first = open_socket(path)
-    path.unlink()
-    with pytest.raises(BusyError):
-        open_socket(path)
-    first.close()
-    open_socket(path).close()
-    assert not path.exists()
+    (folder / "s").unlink()  # whoever does that lets no second one in
+    with pytest.raises(BusyError, match="DREAMD_SOCKET"):
+        open_socket(folder / "s")
+    opened[0].close()
+    open_socket(folder / "s").close()
 
 
 def test_closing_twice_and_without_a_folder_harms_nothing(folder: Path) -> None:
@@ -149,24 +110,24 @@ def test_closing_twice_and_without_a_folder_harms_nothing(folder: Path) -> None:
     entrance.close()
 
 
-@pytest.mark.parametrize("make", [Path.touch, Path.mkdir, lambda path: path.symlink_to("/nowhere")])
-def test_what_is_no_socket_is_left_alone(folder: Path, make: object) -> None:
-    path = folder / "s"
-    make(path)  # type: ignore[operator]
-    with pytest.raises(StorageError, match="move it away"):
-        open_socket(path)
-    assert os.path.lexists(path)
-
-
-def test_a_folder_of_everybody_s_is_refused(folder: Path) -> None:
-    folder.chmod(0o777)
-    with pytest.raises(StorageError, match="chmod 700"):
-        open_socket(folder / "s")
-
-
-def test_a_path_that_is_too_long_is_refused(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="DREAMD_SOCKET"):
-        open_socket(folder / ("s" * 120))
+@pytest.mark.parametrize(
+    ("make", "name", "error", "said"),
+    [
+        (Path.touch, "s", StorageError, "move it away"),
+        (Path.mkdir, "s", StorageError, "move it away"),
+        (lambda path: path.symlink_to("/nowhere"), "s", StorageError, "move it away"),
+        (lambda path: path.parent.chmod(0o777), "s", StorageError, "chmod 700"),
+        (lambda _: None, "s" * 120, ConfigError, "DREAMD_SOCKET"),
+    ],
+)
+def test_what_cannot_be_a_socket_is_left_alone(
+    folder: Path, make: Callable[[Path], None], name: str, error: type[DreamdError], said: str
+) -> None:
+    make(folder / name)
+    before = sorted(folder.iterdir())
+    with pytest.raises(error, match=said):
+        open_socket(folder / name)
+    assert [one for one in sorted(folder.iterdir()) if one.suffix != ".lock"] == before
 
 
 def test_a_port_is_listened_at() -> None:
@@ -179,14 +140,11 @@ def test_a_port_is_listened_at() -> None:
         open_port("127.0.0.1", port, TOKEN)
     entrance.close()
     open_port("127.0.0.1", port, TOKEN).close()
+    with pytest.raises(ValueError, match="token"):
+        open_port("127.0.0.1", 0, "")
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "not a name", "\ud800", "a" * 300])
 def test_an_address_that_is_not_ours_is_refused(host: str) -> None:
     with pytest.raises(ConfigError, match=r"http\.host"):
         open_port(host, 0, TOKEN)
-
-
-def test_a_port_without_a_token_is_not_opened() -> None:
-    with pytest.raises(ValueError, match="token"):
-        open_port("127.0.0.1", 0, "")
