@@ -5,7 +5,6 @@ import os
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -39,37 +38,13 @@ def test_every_form_of_an_answer_says_the_same(served: Running, name: str) -> No
         assert json.loads(line) == {"reply": reply}
     gaps = served.ask("GET", f"/v1/workspaces/{name}/gaps?as=text").body  # it has no text of its own
     assert json.loads(gaps) == {"gaps": [], "next_cursor": None, "total": 0}
-    assert list(served.ask("GET", f"{path}?as=html").json["details"]["fields"]) == ["as"]
-
-
-@pytest.mark.parametrize(
-    ("accept", "kind"),
-    [
+    for accept, kind in (
         ("*/*", "application/json"),
-        ("application/json", "application/json"),
         ("text/html, Application/X-NDJSON;q=0.9", "application/x-ndjson"),
-        ("text/html, */*", "application/json"),
         ("application/x-ndjson, application/json", "application/x-ndjson"),
-        ("text/plain, application/json", "text/plain; charset=utf-8"),
-    ],
-)
-def test_the_first_kind_that_is_known_is_answered(served: Running, name: str, accept: str, kind: str) -> None:
-    answer = served.ask("GET", f"/v1/workspaces/{name}/mood", headers={"Accept": accept})
-    assert answer.headers["Content-Type"].removesuffix("; charset=utf-8") == kind.removesuffix("; charset=utf-8")
-
-
-def test_a_search_as_of_a_day_ends_there(served: Running, name: str) -> None:
-    there = f"/v1/workspaces/{name}"
-    served.ask("POST", f"{there}/working_memory_note", {"note": "the swift nests under the roof"})
-
-    def found(**fields: Any) -> list[str]:
-        answer = served.ask("POST", f"{there}/memory_search", {"query": "where does the swift nest", **fields})
-        assert answer.status == 200
-        return [hit["text"] for hit in answer.json["hits"]]
-
-    assert found() == ["the swift nests under the roof"]
-    assert found(as_of="2999-01-01T00:00:00Z", explain=True) == ["the swift nests under the roof"]
-    assert found(as_of="2001-01-01T00:00:00+02:00", explain=True) == []
+        ("text/plain, application/json", "text/plain"),
+    ):
+        assert served.ask("GET", path, headers={"Accept": accept}).headers["Content-Type"].startswith(kind)
 
 
 def test_a_step_is_told_before_the_reply_is_made(tmp_path: Path) -> None:
@@ -145,18 +120,13 @@ def test_a_root_that_is_not_the_name_s_is_refused(served: Running, tmp_path: Pat
         served.client.call(tmp_path / "nowhere", STATUS, STATUS.bind(), register=True)
 
 
-def test_the_port_takes_up_nothing(served: Running, tmp_path: Path) -> None:
+def test_a_workspace_is_taken_up_and_let_go_at_the_socket_alone(served: Running, tmp_path: Path) -> None:
     root = init_workspace(tmp_path).root
+    named = {"name": name_of(root)}
     there = f"/v1/workspaces/{name_of(root)}/dream_status"
     assert served.ask("GET", there, headers={"Dreamd-Workspace": str(root)}).code == "UNKNOWN_WORKSPACE"
     for operation in ("register", "release", "login"):
         assert served.ask("POST", f"/v1/{operation}", {"path": str(root)}).code == "FORBIDDEN"
-    assert name_of(root) not in served.house.roots
-
-
-def test_a_workspace_is_taken_up_and_let_go_at_the_socket(served: Running, tmp_path: Path) -> None:
-    root = init_workspace(tmp_path).root
-    named = {"name": name_of(root)}
     assert served.client.post("/v1/register", {"path": str(root)}) == named
     assert str(root) in [one["root"] for one in served.client.get("/v1/workspaces")["workspaces"]]
     assert served.ask_socket("POST", "/v1/release", named).json == named
