@@ -1,9 +1,9 @@
 """The operations over HTTP, at the Unix socket and at the loopback port.
 
     sockets         the Unix socket (0600, one daemon) and the loopback port
-    serve           uvicorn at both, in one event loop, until the daemon stops (uvicorn_server: connections)
+    serve           uvicorn at both, in one event loop, until the daemon stops
     middleware      who may ask: token, Host, Origin, size of the body  (access_policy: the pure decision)
-    app             the routes
+    app             the routes: one for all operations
     calls           one operation: parse the request, work in a thread, reply in one piece or line by line
     openapi         the document that describes all this, made of the same table
 

@@ -11,13 +11,22 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
-from daemon.api.daemon import DaemonCall
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Scope
+
+from daemon.api.daemon import DaemonApi, DaemonCall
 from daemon.api.operations.household import HOUSEHOLD
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.table import OPERATIONS
 from daemon.api.peer import PEER
+from daemon.api.workers import Workers
 from daemon.http.access_policy import LOGIN_PATH, AccessPolicy
 from daemon.http.calls import parse_call, respond
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
@@ -26,15 +35,6 @@ from daemon.http.openapi import document
 from state.errors import DreamdError, NotFoundError
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-    from starlette.types import ASGIApp, Scope
-
-    from daemon.api.daemon import DaemonApi
-    from daemon.api.workers import Workers
     from daemon.http.logins import Logins
 
 WORKSPACES = "/v1/workspaces"
@@ -50,8 +50,7 @@ _HOME = {
     "ready": "/readyz",
 }
 
-
-Handler = Callable[["Request"], Awaitable["Response"]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Window(Protocol):
@@ -60,29 +59,24 @@ class Window(Protocol):
     @property
     def logins(self) -> "Logins": ...
 
-    def pages(self, api: "DaemonApi", workers: "Workers") -> "tuple[Handler, list[Route]]":
+    def pages(self, api: DaemonApi, workers: Workers) -> tuple[Handler, list[Route]]:
         """Return the first page, and the routes of all others."""
 
-    def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
+    def refused(self, error: ErrorResponse, scope: Scope) -> ASGIApp:
         """Return the reply to a request for a page that is refused."""
 
 
 def application(
-    api: "DaemonApi",
+    api: DaemonApi,
     policy: AccessPolicy,
-    workers: "Workers",
-    mcp: "ASGIApp | None" = None,
+    workers: Workers,
+    mcp: ASGIApp | None = None,
     window: Window | None = None,
-) -> "Starlette":
+) -> Starlette:
     """Return the application for listeners with this policy.
 
     `mcp` answers at /mcp and /mcp/{workspace}; the caller enters its lifespan. `window` answers at the port.
     """
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
-    from starlette.routing import Route
-
     handlers = _Handlers(api, policy, workers, window)
     routes = [
         Route("/", handlers.home),
@@ -100,8 +94,9 @@ def application(
         handlers.first_page, pages = window.pages(api, workers)
         routes += pages
     guard = Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes, window=window)
-    errors = {HTTPException: _no_route, DreamdError: _on_error}
-    app = Starlette(routes=routes, middleware=[guard], exception_handlers=errors)
+    app = Starlette(
+        routes=routes, middleware=[guard], exception_handlers={HTTPException: _on_error, DreamdError: _on_error}
+    )
     app.router.redirect_slashes = False  # such a redirect would name the host that the client named
     return app
 
@@ -109,39 +104,37 @@ def application(
 class _Handlers:
     """The handlers of the routes at one listener."""
 
-    def __init__(self, api: "DaemonApi", policy: AccessPolicy, workers: "Workers", window: Window | None) -> None:
+    def __init__(self, api: DaemonApi, policy: AccessPolicy, workers: Workers, window: Window | None) -> None:
         self._api = api
         self._policy = policy
         self._workers = workers
         self._window = window
         self.first_page: Handler | None = None  # for a browser that is logged in
 
-    async def home(self, request: "Request") -> "Response":
+    async def home(self, request: Request) -> Response:
         if self.first_page is not None and request.scope.get(SESSION) is not None:
             return await self.first_page(request)
         return _json(json.dumps(_HOME))
 
-    async def alive(self, _: "Request") -> "Response":
+    async def alive(self, _: Request) -> Response:
         return _json('{"status": "alive"}')
 
-    async def ready(self, _: "Request") -> "Response":
+    async def ready(self, _: Request) -> Response:
         # Not in the workers' threads: a daemon whose threads are all busy is ready.
         if reason := await asyncio.to_thread(self._api.unready_reason):
             # Without paths: it is shown to clients without a token.
             return ErrorResponse(503, "NOT_READY", re.sub(r"\S*/\S*", "…", reason)).response()
         return _json('{"status": "ready"}')
 
-    async def metrics(self, request: "Request") -> "Response":
-        from starlette.responses import Response
-
+    async def metrics(self, request: Request) -> Response:
         accept = request.headers.get("accept", "")
         figures, kind = await self._workers.run(lambda: self._api.metrics.render(accept))
         return Response(figures, headers={"Content-Type": kind})
 
-    async def openapi(self, _: "Request") -> "Response":
+    async def openapi(self, _: Request) -> Response:
         return _json(await self._workers.run(lambda: _document(self._policy.is_local)))
 
-    async def operation(self, request: "Request") -> "Response":
+    async def operation(self, request: Request) -> Response:
         operation = _operation(request)
         if operation is None:
             raise _nothing()
@@ -150,7 +143,7 @@ class _Handlers:
         if request.method == "POST":
             _require_json(request)
         elif not operation.reads:
-            raise _not_answered(request.method, ["POST"])
+            raise _not_answered(request.method, "POST")
         # What root asks for may be for anybody's browser; else a link is for who asks.
         user = request.scope["state"].get(PEER) or None
         of_daemon = DaemonCall(self._api, lambda destination: self._link(destination, user))
@@ -168,39 +161,32 @@ class _Handlers:
         return f"{here}{LOGIN_PATH}{self._window.logins.link(destination, user)}"
 
 
-def _operation(request: "Request") -> AnyOperation | None:
+def _operation(request: Request) -> AnyOperation | None:
     """Return the operation that the address names, if there is one."""
     known = OPERATIONS if "workspace" in request.path_params else HOUSEHOLD
     return known.get(request.path_params.get("operation", ""))
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        operation = _operation(request)
+        allowed = "POST" if operation and not operation.reads else (error.headers or {}).get("Allow", "")
+        error = _not_answered(request.method, allowed) if error.status_code == 405 else _nothing()
+    return error_response(error).response()
 
 
 def _nothing() -> NotFoundError:
     return NotFoundError("there is nothing at this address", "see /v1/openapi.json")
 
 
-async def _no_route(request: "Request", error: Exception) -> "Response":
-    refused = cast("HTTPException", error)
-    if refused.status_code != 405:
-        return error_response(_nothing()).response()
-    operation = _operation(request)
-    allowed = (refused.headers or {}).get("Allow", "").split(", ")
-    return _not_answered(
-        request.method, ["POST"] if operation and not operation.reads else sorted(allowed)
-    ).answer.response()
-
-
-def _not_answered(method: str, allowed: list[str]) -> RefusedError:
+def _not_answered(method: str, allowed: str) -> RefusedError:
     """Return the error for a method that is not one of those allowed."""
-    named = ", ".join(allowed)
-    message = f"{method} is not answered here, {named} is"
-    return RefusedError(ErrorResponse(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": named}))
+    allowed = ", ".join(sorted(allowed.split(", ")))
+    message = f"{method} is not answered here, {allowed} is"
+    return RefusedError(ErrorResponse(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed}))
 
 
-async def _on_error(_: "Request", error: Exception) -> "Response":
-    return error_response(error).response()
-
-
-def _require_json(request: "Request") -> None:
+def _require_json(request: Request) -> None:
     """Require JSON: a browser lets a page send a form to any server, but JSON only to one that agrees."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -214,7 +200,5 @@ def _document(is_local: bool) -> str:  # noqa: FBT001
     return json.dumps(document(is_local=is_local))
 
 
-def _json(text: str) -> "Response":
-    from starlette.responses import Response
-
+def _json(text: str) -> Response:
     return Response(text, media_type="application/json")

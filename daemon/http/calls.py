@@ -17,9 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from urllib.parse import unquote_to_bytes
 
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
-from daemon.api.daemon import DaemonCall
-from daemon.api.operations.operation import FieldsError
+from daemon.api.daemon import DaemonApi, DaemonCall
+from daemon.api.operations.operation import AnyOperation, FieldsError
+from daemon.api.operations.request import Request as OperationRequest
+from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from daemon.http.errors import ErrorResponse, error_response
 from daemon.http.parsing import fields_of, from_json, from_query
@@ -27,13 +32,7 @@ from state.codec import encode
 from state.errors import StoppedError, UnknownWorkspaceError, UsageError
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-
     from daemon.api.access import WorkspaceAccess
-    from daemon.api.daemon import DaemonApi
-    from daemon.api.operations.operation import AnyOperation
-    from daemon.api.operations.request import Request as OperationRequest
     from daemon.api.workers import Workers
 
 # In a plain reply: the notices as a JSON list, ASCII, and few enough for clients that limit headers.
@@ -56,8 +55,8 @@ class Call:
 
     name: str
     root: Path | None
-    operation: "AnyOperation"
-    request: "OperationRequest"
+    operation: AnyOperation
+    request: OperationRequest
     register: bool = False
     of_daemon: DaemonCall | None = None
     form: Form = "json"
@@ -73,7 +72,7 @@ class CallResult:
     notices: tuple[str, ...]
 
 
-def perform(api: "DaemonApi", call: Call, on_step: Callable[[Step], None]) -> CallResult:
+def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> CallResult:
     """Run the operation. Raise nothing: an error is part of the result."""
     began = time.monotonic()
     notices: Sequence[str] = ()
@@ -93,7 +92,7 @@ def perform(api: "DaemonApi", call: Call, on_step: Callable[[Step], None]) -> Ca
     return CallResult(reply, error, tuple(notices))
 
 
-def _open(api: "DaemonApi", call: Call, on_step: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
+def _open(api: DaemonApi, call: Call, on_step: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
     """Open access to the workspace, which is registered if the daemon does not know it and the client asks for that.
 
     Raise UnknownWorkspaceError when the workspace of that name is not the one that is at the client's root.
@@ -113,7 +112,7 @@ def _open(api: "DaemonApi", call: Call, on_step: Callable[[Step], None], stack: 
 
 
 def parse_call(
-    request: "Request", operation: "AnyOperation", body: bytes, of_daemon: DaemonCall, *, is_local: bool
+    request: Request, operation: AnyOperation, body: bytes, of_daemon: DaemonCall, *, is_local: bool
 ) -> Call:
     """Return the call that this request makes. Raise UsageError and FieldsError."""
     name, headers = str(request.path_params.get("workspace", "")), request.headers
@@ -157,18 +156,14 @@ def _root(headers: list[str], name: str) -> Path | None:
     """Return the workspace's absolute root, if the client names it."""
     if not headers:
         return None
-    from daemon.config.registry import name_of
-
     text = unquote_to_bytes(headers[0]).decode(errors="surrogateescape")
     if len(headers) > 1 or not text.startswith("/") or "\0" in text or name_of(Path(text)) != name:
         raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}", "send that one, percent-encoded")
     return Path(os.path.abspath(text))  # noqa: PTH100 - as its name is made
 
 
-async def respond(call: Call, api: "DaemonApi", workers: "Workers") -> "Response":
+async def respond(call: Call, api: DaemonApi, workers: "Workers") -> Response:
     """Return the reply, in one piece or line by line."""
-    from starlette.responses import Response, StreamingResponse
-
     loop = asyncio.get_running_loop()
     events: asyncio.Queue[Step | CallResult] = asyncio.Queue()
 

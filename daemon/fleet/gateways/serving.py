@@ -33,7 +33,7 @@ async def serve_gateway(
     """Answer at this listener until `stop` is set; requests under way have `limits.grace_seconds` to end."""
     from daemon.fleet.gateways.own_answers import own_answers
     from daemon.http.app import application
-    from daemon.http.uvicorn_server import server
+    from daemon.http.serve import server
 
     workers = Workers(limits, gateway.owner_of)
     door = Authentication(gateway.bearers, operator_token)
