@@ -7,12 +7,13 @@ An error that passes by itself has a Retry-After.
 import errno
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from daemon.observability import logs
+from daemon.observability.failures import failure
 from state.errors import DreamdError, StorageError
 
 if TYPE_CHECKING:
@@ -31,10 +32,8 @@ OF_HTTP: Mapping[int, str] = {
     DISK_FULL: "STORAGE_ERROR: the disk is full",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_log = logs.get()
-
-
 _INVALID_REQUEST = -32600  # JSON-RPC's
+_log = logs.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,34 +79,20 @@ def error_response(error: Exception) -> ErrorResponse:
     """
     if isinstance(error, RefusedError):
         return error.answer
-    if isinstance(error, OSError | sqlite3.Error):
-        error = _explained(error)
+    if isinstance(error, OSError | sqlite3.Error):  # in the words of the command line
+        described = failure(error)
+        explained = StorageError(described.what, described.advice)
+        explained.__cause__, error = error, explained
     if not isinstance(error, DreamdError):
         _log.error("request_failed", error=error)
         return ErrorResponse(500, "FAILED", "a defect in dreamd; its log says where, please report it")
-    status = error.http_status
-    if status == 500 and any(isinstance(one, OSError) and one.errno in _FULL for one in _causes(error)):
-        status = DISK_FULL
+    is_full, cause = False, error.__cause__
+    while cause is not None:
+        is_full, cause = is_full or getattr(cause, "errno", None) in _FULL, cause.__cause__
     return ErrorResponse(
-        status,
+        DISK_FULL if is_full and error.http_status == 500 else error.http_status,
         error.code,
         " ".join(str(error).split()),
         error.details,
         {"Retry-After": str(getattr(error, "retry_seconds", RETRY_SECONDS))} if error.passing else {},
     )
-
-
-def _explained(error: OSError | sqlite3.Error) -> DreamdError:
-    """Return the error as the command line words it."""
-    from daemon.observability.failures import failure
-
-    described = failure(error)
-    explained = StorageError(described.what, described.advice)
-    explained.__cause__ = error
-    return explained
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from daemon.config.paths import make_private_folder
 from daemon.observability import logs
@@ -47,16 +48,14 @@ class Session:
         return self.digest[:8]
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A new session's id, for the cookie, and where its link leads."""
 
     id: str
     destination: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(NamedTuple):
     until: float
     destination: str
     user: int | None

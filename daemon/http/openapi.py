@@ -33,17 +33,11 @@ def document(*, is_local: bool) -> Json:
     shown = [(place, one, tag) for place, table, tag in asked for one in table.values() if one.remote or is_local]
     schemas, shared = _schemas([one for _, one, _ in shown])
     paths: Json = {f"{place}{one.name}": dict(_methods(one, tag, schemas)) for place, one, tag in shown}
-    for place, one, _ in shown:
-        if "{" in place:
-            paths[f"{place}{one.name}"]["parameters"] = _OF_WORKSPACE if is_local else _OF_WORKSPACE[:1]
-    status = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
-    for path, about, kind, schema in (
-        ("/v1/openapi.json", "This document", "application/json", {"type": "object"}),
-        ("/metrics", "Figures for Prometheus", "text/plain", {"type": "string"}),
-        ("/healthz", "That the daemon answers", "application/json", status),
-        ("/readyz", "That it serves; 503 NOT_READY says why not", "application/json", status),
-    ):
-        responses = {"200": {"description": about, "content": {kind: {"schema": schema}}}, "default": _REFUSED}
+    for path, part in paths.items():
+        if "{" in path:
+            part["parameters"] = _OF_WORKSPACE if is_local else _OF_WORKSPACE[:1]
+    for path, about, kind in _MONITORED:
+        responses = {"200": {"description": about, "content": {kind: {"schema": {}}}}, "default": _REFUSED}
         paths[path] = {"get": {"operationId": path.rpartition("/")[2], "summary": about, "responses": responses}}
     components = {"schemas": shared["$defs"] | {"Error": _ERROR}, "responses": {"Error": _error()}}
     part: Json = {
@@ -115,19 +109,19 @@ def _error() -> Json:
 _REFUSED: Json = {"$ref": "#/components/responses/Error"}
 _AS: Json = {"name": "as", "in": "query", "schema": {"enum": list(FORMS)}, "description": "The form of the reply"}
 _OF_WORKSPACE: list[Json] = [
-    {
-        "name": name,
-        "in": place,
-        "required": place == "path",
-        "description": about,
-        "schema": {"type": "string", **bounds},
-    }
-    for name, place, about, bounds in (
-        ("workspace", "path", "Its name, as 'workspaces' lists it", {"pattern": "^[a-z0-9-]+$", "maxLength": 48}),
-        (ROOT_HEADER, "header", "The absolute root of the workspace that is meant, percent-encoded", {}),
+    {"name": name, "in": place, "required": place == "path", "description": about, "schema": schema}
+    for name, place, about, schema in (
+        ("workspace", "path", "Its name, as 'workspaces' lists it", {"type": "string", "pattern": "^[a-z0-9-]+$"}),
+        (ROOT_HEADER, "header", "The root of the workspace that is meant, percent-encoded", {"type": "string"}),
         (ADOPT_HEADER, "header", "yes: a workspace at this root is looked after from now on", {"enum": ["yes"]}),
     )
 ]
+_MONITORED = (
+    ("/v1/openapi.json", "This document", "application/json"),
+    ("/metrics", "Figures for Prometheus", "text/plain"),
+    ("/healthz", "That the daemon answers", "application/json"),
+    ("/readyz", "That it serves; 503 NOT_READY says why not", "application/json"),
+)
 _ERROR: Json = {
     "type": "object",
     "description": "What went wrong: a line for a person, a code for a program, and what more is known",
