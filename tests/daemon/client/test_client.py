@@ -25,6 +25,8 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running
 from tests.support.running import ROOT
 
+SWIFT = "the swift nests under the roof"
+
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Running]:
@@ -32,12 +34,14 @@ def served() -> Iterator[Running]:
         yield server
 
 
-@pytest.fixture(params=["socket", "address", "name"])
-def client(
-    request: pytest.FixtureRequest, served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Client:
-    """Of a new workspace, at each door."""
+@pytest.fixture(autouse=True)
+def at_the_socket(served: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DREAMD_SOCKET", str(served.path))
+
+
+@pytest.fixture(params=["socket", "address", "name"])
+def client(request: pytest.FixtureRequest, served: Running, tmp_path: Path) -> Client:
+    """Of a new workspace, at each door."""
     name = served.house.make(tmp_path / "Ada's work")
     if request.param == "socket":
         return Client(tmp_path / "Ada's work")
@@ -46,19 +50,19 @@ def client(
 
 
 def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
-    taken = client.note("the swift nests under the roof", importance=0.8)
+    with pytest.raises(NothingToDoError):
+        client.dream()
+    taken = client.note(SWIFT, importance=0.8)
     assert (taken.importance, taken.crystal) == (0.8, "pending")
     assert taken.at <= datetime.now(UTC)
-    found = client.search("where does the swift nest", limit=1)
-    assert [hit.text for hit in found.hits] == ["the swift nests under the roof"]
+    assert [hit.text for hit in client.search("where does the swift nest", limit=1).hits] == [SWIFT]
     assert "swift" in client.bootstrap(context_window=200_000).text
     assert client.status().pending.notes == 1
     assert client.feel(Feeling.REWARD, "a test").dopamine > 0
-    dreamt = client.dream(mode=Mode.AUTO)
-    assert dreamt.outcome is not None
+    assert client.dream(mode=Mode.AUTO).outcome is not None
     assert "swift" in client.memory().text
-    assert client.forget("the swift nests under the roof", dry_run=True).traces
-    client.forget("the swift nests under the roof", confirm=True)
+    assert client.forget(SWIFT, dry_run=True).traces
+    client.forget(SWIFT, confirm=True)
     assert client.search("swift").hits == ()
 
 
@@ -86,47 +90,32 @@ def test_a_session_is_opened_filled_and_closed(client: Client) -> None:
     assert client.session_at("chat 1").id == "chat 1"
 
 
-def test_what_is_refused_is_raised_as_what_it_is(client: Client) -> None:
-    with pytest.raises(NothingToDoError):
-        client.dream()
-    with pytest.raises(FieldsError, match="limit: ") as refused:
-        client.search("x", limit=0)
-    assert refused.value.http_status == 422
-    with pytest.raises(UsageError, match="note: "):
-        client.note("")
-
-
-def test_who_is_not_known_is_told_so(served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DREAMD_SOCKET", str(served.path))
+def test_what_is_refused_is_raised_as_what_it_is(
+    served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = f"http://127.0.0.1:{served.port}"
     with pytest.raises(UsageError):
         Client(tmp_path)  # no workspace
     for wrong in ({"address": "localhost:7349"}, {"token": "t"}, {"address": "http://x", "workspace": ""}):
         with pytest.raises(UsageError):
             Client(**{"workspace": tmp_path, **wrong})  # type: ignore[arg-type]
-    stranger = Client("nobody-000000", address=f"http://127.0.0.1:{served.port}", token=TOKEN)
+    stranger = Client("nobody-000000", address=door, token=TOKEN)
+    assert TOKEN not in repr(vars(stranger))
     with pytest.raises(UnknownWorkspaceError):
         stranger.status()
-    assert TOKEN not in repr(vars(stranger))
-    with pytest.raises(DreamdError, match="token") as refused:
-        Client("x", address=f"http://127.0.0.1:{served.port}", token="another").status()
-    assert refused.value.code == "UNAUTHORIZED"
-
-
-def test_a_workspace_that_the_daemon_does_not_know_is_kept_from_the_first_call_on(
-    served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DREAMD_SOCKET", str(served.path))
-    root = init_workspace(tmp_path / "new").root
+    with pytest.raises(FieldsError, match="limit: ") as refused:
+        stranger.search("x", limit=0)
+    assert refused.value.http_status == 422
+    with pytest.raises(DreamdError, match="token") as refused_at_door:
+        Client("x", address=door, token="another").status()
+    assert refused_at_door.value.code == "UNAUTHORIZED"
+    root = init_workspace(tmp_path / "new").root  # the daemon keeps it from the first call on
     (root / "deep").mkdir()
     assert Client(root / "deep").status().workspace == str(root)
     assert name_of(root) in served.house.roots
-
-
-def test_without_a_daemon_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DREAMD_SOCKET", str(tmp_path / "no.sock"))
-    init_workspace(tmp_path)
     with pytest.raises(NoDaemonError, match="'dreamd serve' starts one"):
-        Client(tmp_path).status()
+        Client(root).status()
 
 
 def test_a_read_is_asked_again_and_a_note_is_not(
@@ -183,7 +172,6 @@ class _Door:
 def test_its_import_is_light() -> None:
     heavy = "{'litellm', 'chromadb', 'numpy', 'pydantic', 'langgraph', 'onnxruntime', 'starlette', 'mcp'}"
     program = f"import sys; from daemon.client import Client; print(sorted({heavy} & set(sys.modules)))"
-    said = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env={"PATH": os.environ["PATH"]}, capture_output=True, check=True
-    )
+    environment = {"PATH": os.environ["PATH"]}
+    said = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, check=True)
     assert said.stdout == b"[]\n"
