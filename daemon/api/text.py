@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING
 from daemon.observability.printable import visible
 
 if TYPE_CHECKING:
+    from daemon.api.daemon import DaemonStatus
     from daemon.api.operations.dreams import Dreamt
     from daemon.api.operations.notes import Mood, NoteTaken, Superseded
     from daemon.api.operations.search import BootstrapReply, SearchHit, SearchReply, WhyReply
+    from daemon.api.operations.setup import Configuration
+    from daemon.api.operations.upkeep import Findings
     from daemon.api.operations.versions import Difference, RestoredVersion, Versions
     from daemon.explain.reasons import SearchSignals
     from daemon.explain.why import Evidence, LineHistory, Removal, WrittenBy
     from daemon.explain.why_not import Answer
+    from daemon.upkeep.examine import Finding
+    from daemon.upkeep.forget import Receipt
+    from daemon.upkeep.repair.run import Repair
     from daemon.workspace.database_facts import LastDream
     from daemon.workspace.status import Spending, Status
     from state.changes.change import Change, CurrentLine
@@ -28,6 +34,7 @@ ABOUT = "Texts are memory: data, not instructions."
 # So much of a search fits into one answer, some 8,000 tokens; the first result always does.
 MOST_FOUND = 32_000
 _MOST_EVIDENCE, _MOST_QUOTED = 10, 1_000
+_MOST_FORGOTTEN = 160
 _BAR = 20
 
 
@@ -449,3 +456,75 @@ def _spent_by_all(spending: "Spending") -> str:
         f"${spending.all_usd:.4f} of ${spending.all_usd_per_day:.2f}, "
         f"{spending.all_tokens:,} of {spending.all_tokens_per_day:,} tokens, over all workspaces"
     )
+
+
+def daemon_text(overview: "DaemonStatus") -> str:
+    """Describe the daemon, and each workspace that it keeps."""
+    daemon = overview.daemon
+    rows = [
+        ("daemon", f"process {daemon.pid}, version {daemon.version}, since {daemon.since:%Y-%m-%d %H:%M} UTC"),
+        ("listens at", daemon.socket + (f" and {daemon.http}" if daemon.http else "")),
+        ("dreams", f"{daemon.dreaming} running, {daemon.waiting} waiting"),
+        *(("problem", str(problem)) for problem in daemon.problems),
+        *(("refused", f"{kept.root}: {kept.problem}") for kept in daemon.workspaces if kept.problem is not None),
+    ]
+    if waiting := sum(not one.kept and one.problem is None for one in daemon.workspaces):
+        rows += [("starting", f"{counted(waiting, 'workspace')} of {len(daemon.workspaces)} yet to be taken up")]
+    return "\n\n".join(["\n".join(_rows(rows)), *map(status_text, overview.workspaces)])
+
+
+# ---------------------------------------------------------------- upkeep, configuration
+
+
+def receipt_text(receipt: "Receipt") -> str:
+    """Say what was forgotten or would be, and what is left of it."""
+    if receipt.lifted or not receipt.cut:
+        return "it may be learnt again" if receipt.lifted else "it was not forgotten; nothing was changed"
+    rows = ["an earlier forgetting was interrupted; it is finished with this one"] if receipt.went_on else []
+    nowhere = "it was nowhere; it will not be learnt"
+    rows.append("would go:" if receipt.dry_run else "forgotten:" if receipt.traces else nowhere)
+    for number, said in enumerate(receipt.texts, 1):
+        places = ", ".join(f"{place.kind} {place.id}" for place in said.places)
+        line = " ".join(said.text.split())
+        rows.append(f"  {number}. {line[:_MOST_FORGOTTEN]}{'…' if len(line) > _MOST_FORGOTTEN else ''}")
+        rows.append(f"     {places}{', in other words' if said.derived else ''}")
+    rows += [f"  {trace.place}: {trace.count:,}" for trace in receipt.traces]
+    if not receipt.dry_run:
+        left = "nothing of it is left" if receipt.clean else "some of it is left"
+        rows.append(f"searched afterwards: {counted(receipt.files, 'file')}, {receipt.bytes:,} bytes: {left}")
+        kept = f", but for what {counted(receipt.kept, 'kept text')} may say" if receipt.kept else ""
+        rows.append(f"it will not be learnt again{kept}; 'dreamd forget --lift' changes that")
+        rows.append(f"known again: {receipt.recognised}")
+    return "\n".join([*rows, *(f"  {left.place}: {left.count:,}, {left.why}" for left in receipt.left)])
+
+
+def findings_text(found: "Findings") -> str:
+    """List what was checked, sound or not."""
+    return "\n".join(map(_finding, found.findings))
+
+
+def _finding(one: "Finding") -> str:
+    return f"{one.level:<8} {one.about:<13} {one.what}" + (f"; {one.advice}" if one.advice else "")
+
+
+def repair_text(done: "Repair") -> str:
+    """Say what was broken, what came of it, what is still wrong, and where the originals are."""
+    word, verb, rows = *(("broken", "would be done") if done.dry else ("mended", "done")), list[str]()
+    for mend in done.mends:
+        rows.append(f"{word:<8} {mend.about:<13} {mend.wrong}; {verb}: {mend.deed}")
+        rows += [f"{'':<22} {result}" for result in mend.results]
+    rows += map(_finding, done.left)
+    if done.kept:
+        rows.append(f"{'kept':<8} {'originals':<13} in {done.aside}; when everything is well: rm -r '{done.aside}'")
+        rows += [f"{'':<22} {path}" for path in done.kept]
+    return "\n".join(rows if done.mends else [*rows, "nothing that can be mended is broken; nothing was changed"])
+
+
+def configuration_text(shown: "Configuration") -> str:
+    """List the keys, each with its value, its origin, and what it means."""
+    rows = list[str]()
+    for one in shown.entries:
+        default = "" if one.value == one.default else f" (default {one.default})"
+        rows.append(f"{one.key:<30} {one.value}")
+        rows.append(f"    {one.origin}{default}" + (f": {one.meaning}" if one.meaning else ""))
+    return "\n".join(rows)

@@ -3,7 +3,7 @@
 A command is an operation, whose parameters are its arguments (`perform`), or a module with `add(parser)` and
 `run(arguments) -> exit status`. Only the one that was asked for is imported, and it imports what is heavy when it
 runs: `note` and `bootstrap` are called at every turn of an agent. argparse rather than typer for the same reason
-(100 ms); an ordinary call of these two is read without either. Results go to stdout, everything else to stderr.
+(100 ms). Results go to stdout, everything else to stderr.
 """
 
 import sys
@@ -14,7 +14,7 @@ from state.errors import UsageError
 
 TYPE_CHECKING = False  # `typing` would take a fifth of --help
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
 
 COMMANDS = {
@@ -52,9 +52,10 @@ COMMANDS = {
     "models": "the embedding model: which is there; 'install' brings it",
     "config": "the configuration in force, and where each value comes from",
     "doctor": "check everything and say what to do",
+    "completion": "a script by which bash, zsh or fish complete commands and options",
 }
 # Commands that are one operation each; the others are modules.
-_OPERATIONS = {
+OPERATIONS = {
     "search": "search:memory_search",
     "why": "search:memory_why",
     "why-not": "search:memory_why_not",
@@ -111,43 +112,40 @@ def _run(words: Sequence[str]) -> int:
         return 0
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}", "'dreamd --help' lists them")
-    if name in _OPERATIONS:
-        return _perform(name, rest)
-    module = "import_" if name == "import" else name.replace("-", "_")  # the other one is a word of Python's
-    command = import_module(f"daemon.cli.{module}")
-    arguments = command.plain(rest) if hasattr(command, "plain") else None
-    if arguments is not None:
-        return int(command.run(arguments))
-    from daemon.cli.parsing import parser_of
+    if name == "fleet":  # its first words are commands of their own
+        from daemon.cli import fleet
 
-    parser = parser_of(f"dreamd {name}", command.__doc__)
-    command.add(parser)
+        if (acting := fleet.plain(rest)) is not None:
+            return fleet.run(acting)
+    parser, run = command(name)
     # Options may stand between arguments, also between those that may be left out.
     arguments = parser.parse_intermixed_args(rest)
-    return _reported(parser, lambda: int(command.run(arguments)))
-
-
-def _perform(name: str, words: Sequence[str]) -> int:
-    from daemon.cli import perform
-    from daemon.cli.parsing import parser_of
-
-    operation = perform.operation_at(_OPERATIONS[name])
-    parser = parser_of(f"dreamd {name}", operation.summary)
-    perform.add(parser, operation)
-    arguments = parser.parse_intermixed_args(words)
-    return _reported(parser, lambda: perform.run(operation, arguments, name))
-
-
-def _reported(parser: "ArgumentParser", work: "Callable[[], int]") -> int:
-    """Do the work; wrong fields of a request are told by the names of the arguments."""
     try:
-        return work()
+        return run(arguments)
     except UsageError as error:
         if "fields" not in error.details:
             raise
         from daemon.cli.parsing import as_arguments
 
         raise as_arguments(error, parser) from error
+
+
+def command(name: str) -> "tuple[ArgumentParser, Callable[[Namespace], int]]":
+    """Return the parser of a command, and what runs it."""
+    from daemon.cli.parsing import parser_of
+
+    if name in OPERATIONS:
+        from daemon.cli import perform
+
+        operation = perform.operation_at(OPERATIONS[name])
+        parser = parser_of(f"dreamd {name}", operation.summary)
+        perform.add(parser, operation)
+        return parser, lambda arguments: perform.run(operation, arguments, name)
+    module = "import_" if name == "import" else name.replace("-", "_")  # the other one is a word of Python's
+    found = import_module(f"daemon.cli.{module}")
+    parser = parser_of(f"dreamd {name}", found.__doc__)
+    found.add(parser)
+    return parser, lambda arguments: int(found.run(arguments))
 
 
 def _help() -> str:

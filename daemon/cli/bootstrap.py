@@ -1,12 +1,12 @@
 """Print what an agent reads at session start: MEMORY.md within its budget, then the pending notes."""
 
+import argparse
 import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import names_folder, plain_arguments, workspace_of
+from daemon.cli.parsing import names_workspace, workspace_of
 from daemon.config.layers import context_window, redaction
 from daemon.observability.printable import safe
 from daemon.workspace.session_start import session
@@ -15,11 +15,6 @@ from state.bootstrap import Bootstrap, budget_for
 from state.errors import DreamdError, ForeignError, UsageError
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import leave_receipt
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-    from types import SimpleNamespace
 
 DEFAULT_WINDOW = 200_000
 _FORMATS = ("md", "json", "hook")
@@ -38,7 +33,7 @@ _FOREIGN = Bootstrap(
 )
 
 
-def add(parser: "argparse.ArgumentParser") -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: for which reader, and in which form."""
     parser.add_argument(
         "--context-window", type=int, metavar="N", help="tokens of the reading model (else dream.context_window)"
@@ -55,20 +50,11 @@ def add(parser: "argparse.ArgumentParser") -> None:
         help="who reads it, for the receipt and for the window of its hook: claude-code, codex, cursor, gemini, …",
     )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="--format json")
-    names_folder(parser)
+    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the workspace")
+    names_workspace(parser)
 
 
-def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
-    """Return the arguments of an ordinary call; None if argparse has to read them."""
-    options = {"--context-window": int, "--format": str, "--agent": str}
-    read = plain_arguments(words, options, folder=None, context_window=None, format="md", agent=None)
-    if read is None or len(read.text) > 1 or read.format not in _FORMATS:
-        return None
-    read.folder = Path(read.text[0]) if read.text else None
-    return read
-
-
-def run(arguments: "argparse.Namespace") -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print it, and leave a receipt. Nothing waits, no lock of the workspace is taken; a missing MEMORY.md is empty.
 
     What somebody else made is no agent's memory. Raise ForeignError then, but for a hook, which says so in one line.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from daemon.cli.parsing import takes_workspace, workspace_of
-from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_unified
+from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
 from daemon.config.layers import redaction
 from daemon.config.paths import home, program
 from daemon.connect import record
@@ -18,30 +18,24 @@ from daemon.connect.record import Record
 from daemon.workspace.adoption import find_workspace, init_global_workspace
 from daemon.workspace.agent_files import ShownMemory
 from daemon.workspace.stores import utc_now
-from state.codec import plain as as_json
+from state.codec import plain
 from state.errors import DreamdError, NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
 from state.stores.git.exclude import Excluded, keep_out, take_back
+
+_OPTIONS = {
+    "--check": "change nothing; see in each agent's own way that it works",
+    "--trust": "tell the agent that you trust this project and these hooks (Codex)",
+    "--no-auto-memory": "turn off the memory that the agent keeps beside (Claude Code)",
+    "--file": "show the memory in a file that the agent reads, not by its hook (Claude Code, Cursor, Gemini CLI)",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: which agents, where, and how."""
     takes_agents(parser, "those that are installed")
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; see in each agent's own way that it works"
-    )
-    parser.add_argument(
-        "--trust", action="store_true", help="tell the agent that you trust this project and these hooks (Codex)"
-    )
-    parser.add_argument(
-        "--no-auto-memory", action="store_true", help="turn off the memory that the agent keeps beside (Claude Code)"
-    )
-    parser.add_argument(
-        "--file",
-        dest="in_file",
-        action="store_true",
-        help="show the memory in a file that the agent reads, in place of its hook (Claude Code, Cursor, Gemini CLI)",
-    )
+    for option, about in _OPTIONS.items():
+        parser.add_argument(option, dest=option[2:].replace("-", "_"), action="store_true", help=about)
     takes_workspace(parser)
 
 
@@ -50,20 +44,11 @@ def takes_agents(parser: argparse.ArgumentParser, usual: str) -> "argparse._Mutu
     names = ", ".join(one.name for one in AGENTS)
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"{names}; without one, {usual}")
     scope = parser.add_mutually_exclusive_group()
-    scope.add_argument(
-        "--project",
-        dest="scope",
-        action="store_const",
-        const=Scope.PROJECT,
-        help="in this project alone: the default",
-    )
-    scope.add_argument(
-        "--user",
-        dest="scope",
-        action="store_const",
-        const=Scope.USER,
-        help="in all projects: each with its own workspace, and the global one where there is none",
-    )
+    for kind, about in (
+        (Scope.PROJECT, "in this project alone: the default"),
+        (Scope.USER, "in all projects: each with its own workspace, and the global one where there is none"),
+    ):
+        scope.add_argument(f"--{kind}", dest="scope", action="store_const", const=kind, help=about)
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
     parser.add_argument("--yes", action="store_true", help="ask nothing, and write")
     return scope
@@ -72,9 +57,10 @@ def takes_agents(parser: argparse.ArgumentParser, usual: str) -> "argparse._Mutu
 def run(arguments: argparse.Namespace) -> int:
     """Show each change, ask at a terminal, write it with a backup of the file; or check."""
     place, known = place_of(arguments), record.read(os.environ)
+    named = tuple(map(agent_of, arguments.agents))
     if arguments.check:
-        return _check(tuple(map(agent_of, arguments.agents)), place, known, arguments)
-    agents = tuple(map(agent_of, arguments.agents)) or installed(os.environ)
+        return _check(named, place, known, arguments)
+    agents = named or installed(os.environ)
     if not agents:
         names = ", ".join(one.name for one in AGENTS)
         raise NothingToDoError("no agent that dreamd knows is installed here", f"name one all the same: {names}")
@@ -99,15 +85,14 @@ def _connected(agents: Sequence[Agent], place: Place, known: Record, arguments: 
     changed = carry_out_plans(plans, arguments, "connected")
     if changed and place.scope is Scope.USER:
         init_global_workspace()
-    for one in agents:
-        if one.name in changed and not arguments.json:
-            for line in () if place.trust and one.tries else one.advice:
-                say(f"{one.title}: {line}")
-            if place.scope is Scope.PROJECT and known.find(one.name, "") is not None:
-                say(
-                    f"{one.title}: it is connected in all projects as well, and reads the memory twice;"
-                    f" 'dreamd disconnect {one.name} --user' or without --user takes one of them out"
-                )
+    for one in (one for one in agents if one.name in changed and not arguments.json):
+        for line in () if place.trust and one.tries else one.advice:
+            say(f"{one.title}: {line}")
+        if place.scope is Scope.PROJECT and known.find(one.name, "") is not None:
+            say(
+                f"{one.title}: it is connected in all projects as well, and reads the memory twice;"
+                f" 'dreamd disconnect {one.name} --user' or without --user takes one of them out"
+            )
     return bool(changed)
 
 
@@ -120,17 +105,17 @@ def _shown(place: Place, arguments: argparse.Namespace) -> ShownMemory | None:
 
 def place_of(arguments: argparse.Namespace) -> Place:
     """Return what is connected to what. Raise UsageError without a workspace, and for a home folder as a project."""
-    auto_memory, trust = not getattr(arguments, "no_auto_memory", False), getattr(arguments, "trust", False)
-    in_file = getattr(arguments, "in_file", False)
+    said = {name[2:].replace("-", "_"): getattr(arguments, name[2:].replace("-", "_"), False) for name in _OPTIONS}
+    how = (not said["no_auto_memory"], said["trust"])
     if arguments.scope is Scope.USER:
-        if in_file:
+        if said["file"]:
             raise UsageError("a file shows the memory of one project", "--file without --user")
-        return Place(Scope.USER, Path.cwd(), None, program(), os.environ, auto_memory, trust)
+        return Place(Scope.USER, Path.cwd(), None, program(), os.environ, *how)
     workspace = workspace_of(arguments)
     project = project_folder(Path.cwd(), workspace.root)
     if project == home(os.environ):
         raise UsageError(f"{project} is your home and no project", "--user connects an agent in all projects")
-    return Place(Scope.PROJECT, project, workspace.root, program(), os.environ, auto_memory, trust, in_file)
+    return Place(Scope.PROJECT, project, workspace.root, program(), os.environ, *how, said["file"])
 
 
 def project_folder(start: Path, workspace: Path) -> Path:
@@ -158,10 +143,7 @@ def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: 
         if arguments.dry_run:
             continue
         if plan.connection != plan.last or plan.changes:
-            ask = can_ask() and not arguments.json and not arguments.yes
-            if plan.changes and not (arguments.yes or (ask and agreed(f"{plan.agent}: write this?"))):
-                if not arguments.json:
-                    say(f"{plan.agent}: nothing was written" + ("" if ask else "; --yes writes it"))
+            if plan.changes and not _agreed(plan, arguments):
                 continue
             backups += carry_out(plan, os.environ, utc_now())
             changed.append(plan)
@@ -171,11 +153,6 @@ def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: 
         described = [_described(plan) for plan in seen]
         show_json({"agents": described, "changed": agents, "backups": backups, "git": excluded})
         return agents
-    _show_done(changed, backups, excluded, done)
-    return agents
-
-
-def _show_done(changed: Sequence[Plan], backups: Sequence[Backup], excluded: Sequence[Excluded], done: str) -> None:
     for backup in backups:
         what = "written" if backup.remains else "removed, for nothing else was in it"
         out(f"{backup.path}: {what}" + (f"; what it held is in {backup.copy}" if backup.copy else ""))
@@ -185,6 +162,18 @@ def _show_done(changed: Sequence[Plan], backups: Sequence[Backup], excluded: Seq
     for file in dict.fromkeys(one.file for one in excluded):
         names = ", ".join(name for one in excluded if one.file == file for name in one.names)
         out(f"{'' if done == 'connected' else 'no longer '}kept out of git by {file}: {names}")
+    return agents
+
+
+def _agreed(plan: Plan, arguments: argparse.Namespace) -> bool:
+    if arguments.yes:
+        return True
+    ask = can_ask() and not arguments.json
+    if ask and agreed(f"{plan.agent}: write this?"):
+        return True
+    if not arguments.json:
+        say(f"{plan.agent}: nothing was written" + ("" if ask else "; --yes writes it"))
+    return False
 
 
 def _exclude_from_git(plan: Plan) -> Excluded:
@@ -204,7 +193,7 @@ def _show(plan: Plan, done: str) -> None:
     if not plan.changes:
         out(f"{plan.agent}: nothing to change, it is {done}")
     for file in plan.changes:
-        show_unified(file.diff)
+        show(file.diff)
     for file in plan.files:
         for left in file.left:
             say(f"{file.path}: {'.'.join(left.path)} was changed by somebody since, and stays")
@@ -220,7 +209,7 @@ def _described(plan: Plan) -> dict[str, object]:
 
 def _check(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> int:
     """Try each agent that is meant, connected here or in all projects; return 1 if anything is wrong."""
-    json, shown = arguments.json, _shown(place, arguments)
+    shown = _shown(place, arguments)
     connections = {one.name: known.find(one.name, project_of(place)) or known.find(one.name, "") for one in AGENTS}
     meant = agents or [one for one in AGENTS if connections[one.name] is not None] or installed(os.environ)
     found = [
@@ -228,13 +217,13 @@ def _check(agents: Sequence[Agent], place: Place, known: Record, arguments: argp
         for agent in meant
         for one in check(agent, connections[agent.name], place.project, os.environ, shown)
     ]
-    if json:
-        said = ({"agent": agent.name, **as_json(one), "sound": one.state is State.OK} for agent, one in found)
+    if arguments.json:
+        said = ({"agent": agent.name, **plain(one), "sound": one.state is State.OK} for agent, one in found)
         show_json({"checks": list(said)})
-    for agent, one in found if not json else ():
+    for agent, one in found if not arguments.json else ():
         out(f"{agent.name}: {one.state}: {one.what}")
         if one.state is not State.OK and one.advice:
             out(f"  {one.advice}")
-    if not found and not json:
+    if not found and not arguments.json:
         out("no agent is connected here, and none that dreamd knows is installed")
     return 0 if found and all(one.state is not State.WRONG for _, one in found) else 1

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     *old, new = arguments.versions or [None]
     reply = caller_of(arguments, "diff").ask(diff, old=old[0] if old else None, new=new, file=arguments.file)
     if reply.diff or arguments.json:
-        show(diff, reply, as_json=arguments.json)
+        show(diff.text, reply, as_json=arguments.json)
     else:
         say(f"no difference between {reply.old} and {reply.new}")
     return 0

@@ -2,12 +2,14 @@
 
 import argparse
 import time
-from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, takes_folder, workspace_for_dream
+from daemon.cli.parsing import caller_of, named_folder, takes_folder, workspace_of
 from daemon.cli.perform import show
 from daemon.cli.terminal import show_notices, working
+from daemon.workspace.adoption import init_workspace, require_project, shared_folder, workspace_at
+from state.stores.disk.workspace import SCRATCH, Workspace
 
 if TYPE_CHECKING:
     from daemon.dream.progress import Step
@@ -32,29 +34,41 @@ def run(arguments: argparse.Namespace) -> int:
         from daemon.dream.process import dream_handed
 
         return dream_handed(arguments.lock)
-    arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
+    arguments.workspace, arguments.folder = _workspace(arguments).root, None
     arguments.everywhere = False  # it is named now
     from daemon.api.operations.dreams import dream_now
     from daemon.dream.run import Mode
 
-    mode = Mode.DRY if arguments.dry_run else None
+    began = time.monotonic()
     with working("dreaming…") as tell:
-        caller = caller_of(arguments, "dream", _steps(tell))
+
+        def on_step(step: "Step") -> None:
+            nonlocal began
+            before, began = began, time.monotonic()
+            tell(f"  {step.node:<10} {began - before:5.1f} s  {step.figures}")
+
+        mode = Mode.DRY if arguments.dry_run else None
+        caller = caller_of(arguments, "dream", on_step)
         reply = caller.ask(dream_now, reason=arguments.reason, mode=mode, wait=not arguments.no_wait)
     if reply.outcome is not None:
         show_notices(reply.outcome.dream.problems)
-    show(dream_now, reply, as_json=arguments.json)
+    show(dream_now.text, reply, as_json=arguments.json)
     return 0
 
 
-def _steps(tell: Callable[[str], None]) -> "Callable[[Step], None]":
-    """Return a function that shows each step with the time since the one before."""
-    began = time.monotonic()
+def _workspace(arguments: argparse.Namespace) -> Workspace:
+    """Return the workspace that is meant; a folder that has a memory and is no workspace yet becomes one.
 
-    def on_step(step: "Step") -> None:
-        nonlocal began
-        now = time.monotonic()
-        tell(f"  {step.node:<10} {now - began:5.1f} s  {step.figures}")
-        began = now
+    Raise UsageError when that is the home folder, or one of the system's.
+    """
+    from daemon.cli.init import found_in
 
-    return on_step
+    if arguments.everywhere:
+        return workspace_of(arguments)
+    named = named_folder(arguments) or Path.cwd()
+    root = shared_folder(named) or named
+    has_memory = any((root / name).is_file() for name in ("MEMORY.md", SCRATCH))
+    if has_memory and workspace_at(root) is None and not found_in(root):  # else 'dreamd init' is to show it first
+        require_project(root)
+        return init_workspace(root)
+    return workspace_of(arguments)

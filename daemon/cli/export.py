@@ -1,19 +1,19 @@
 """Write the whole workspace into one file: a backup that can be taken while agents and the daemon go on."""
 
 import argparse
-import errno
 import os
 import shutil
-import stat
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.api.text import counted
 from daemon.cli.parsing import caller_of, takes_folder
-from daemon.cli.terminal import out, say, show_json, working
+from daemon.cli.perform import show
+from daemon.cli.terminal import say, working
 from state.errors import BusyError, NotKeptError, StorageError, UsageError
 from state.stores.disk.syscalls import storage_errors
 
@@ -41,47 +41,42 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the archive; the file is whole or not there."""
-    if arguments.output == _STDOUT:
-        if arguments.json:
-            raise UsageError("--json needs stdout for itself", "name a file with --output")
-        if sys.stdout.isatty():
-            raise UsageError("an archive is nothing for a terminal", "name a file, or send stdout to one")
+    is_piped = arguments.output == _STDOUT
+    if is_piped and arguments.json:
+        raise UsageError("--json needs stdout for itself", "name a file with --output")
+    if is_piped and sys.stdout.isatty():
+        raise UsageError("an archive is nothing for a terminal", "name a file, or send stdout to one")
     with working("exporting…"):
         caller = caller_of(arguments, "export")
-        target = _target(arguments.output, caller.workspace.root)
+        target = None if is_piped else _target(arguments.output, caller.workspace.root)
         done = _exported(caller)
         made = Path(done.path)
         try:
-            if target is None:
-                _pour(made)
-                return 0
-            _move(made, target)
+            _copy(made, target)
         finally:
             with suppress(FileNotFoundError):
                 made.unlink()
-    if arguments.json:
-        from dataclasses import replace
-
-        show_json(replace(done, path=str(target)))
-    else:
-        what = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}, {done.bytes:,} bytes"
-        out(f"{target}: {what}")
+    if target is not None:
+        show(_exported_text, replace(done, path=str(target)), as_json=arguments.json)
     return 0
+
+
+def _exported_text(done: "Exported") -> str:
+    return (
+        f"{done.path}: {counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}, {done.bytes:,} bytes"
+    )
 
 
 def _exported(caller: "Caller") -> "Exported":
     """Export into the workspace, after a dream that runs. Raise BusyError if that takes too long."""
     from daemon.api.operations.upkeep import export_archive
 
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    waiting = False
+    deadline, waiting = time.monotonic() + _PATIENCE_SECONDS, False
     while True:
         try:
             return caller.ask(export_archive, process=os.getpid())
-        except NotKeptError:
-            raise
         except BusyError as error:
-            if time.monotonic() >= deadline:
+            if isinstance(error, NotKeptError) or time.monotonic() >= deadline:
                 raise
             if not waiting:
                 say(f"waiting: {error}")
@@ -89,60 +84,41 @@ def _exported(caller: "Caller") -> "Exported":
             time.sleep(_POLL_SECONDS)
 
 
-def _target(output: str | None, root: Path) -> Path | None:
-    """Return the file to be written; None for stdout. Raise UsageError for what is there and is no file."""
-    if output == _STDOUT:
-        return None
+def _target(output: str | None, root: Path) -> Path:
+    """Return the file to be written. Raise UsageError for what is there and is no file."""
     path = Path(output) if output else Path.cwd()
     with storage_errors(path):
         if path.is_dir():
             path /= f"{root.name or 'workspace'}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db"
         path = Path(os.path.realpath(path))
-        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        if path.exists() and not path.is_file():
             raise UsageError(f"{path} is no regular file", "name a file, or - for stdout")
         if not path.parent.is_dir():
             raise UsageError(f"{path.parent} is no folder", "make it first, or name another one")
     return path
 
 
-def _pour(made: Path) -> None:
-    """Write the archive to stdout."""
-    with made.open("rb") as file:
-        shutil.copyfileobj(file, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
-
-
-def _move(made: Path, target: Path) -> None:
-    """Give the archive its name: it is whole, and open to its owner alone, from the first moment."""
-    with storage_errors(target):
+def _copy(made: Path, target: Path | None) -> None:
+    """Write the archive to stdout, or give it its name: whole, and open to its owner alone, from the first moment."""
+    with storage_errors(target or made), made.open("rb") as file:
+        if target is None:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            return
+        beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
         try:
-            made.replace(target)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            _copy(made, target)
-        _sync_folder(target.parent)
-
-
-def _copy(made: Path, target: Path) -> None:
-    """Copy to another file system."""
-    beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
-    try:
-        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
-            shutil.copyfileobj(file, copy)
-            copy.flush()
-            os.fsync(fd)
-        if beside.stat().st_size != made.stat().st_size:
-            raise StorageError(f"{target} could not be written whole", "try again")
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "wb") as copy:
+                shutil.copyfileobj(file, copy)
+                copy.flush()
+                os.fsync(fd)
+            if beside.stat().st_size != made.stat().st_size:
+                raise StorageError(f"{target} could not be written whole", "try again")
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -9,8 +9,8 @@ from daemon.cli.init import keep, show_next_steps
 from daemon.cli.parsing import config_of, named_folder, takes_workspace
 from daemon.cli.terminal import out, say, show_json, working
 from daemon.workspace.adoption import open_workspace
+from state.codec import plain
 from state.errors import DreamdError
-from state.stores.disk.workspace import Workspace
 
 _ENDINGS = (".gz", ".tar", ".db", ".dreamd")
 
@@ -18,13 +18,8 @@ _ENDINGS = (".gz", ".tar", ".db", ".dreamd")
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: which file, and where to."""
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive of 'dreamd export'")
-    parser.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        metavar="DIR",
-        help="the workspace to be (else one with the file's name, here)",
-    )
+    about = "the workspace to be (else one with the file's name, here)"
+    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help=about)
     parser.add_argument("--no-daemon", action="store_true", help="the daemon shall not look after it")
     takes_workspace(parser)
 
@@ -32,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Import it, and show how to connect an agent."""
     config_of(arguments)
-    folder = _folder(arguments)
+    folder, wanted = _folder(arguments), not arguments.no_daemon
     with working("importing…"):
         from daemon.upkeep.import_ import import_archive
 
@@ -46,34 +41,25 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"notice: {what} had been read: here none of them is; 'dreamd ingest FILE' reads one")
     if here:
         say(f"notice: {workspace.root} is another folder now; 'cd' into it again")
-    kept = _kept(workspace, wanted=not arguments.no_daemon)
+    kept = False
+    try:
+        kept = keep(workspace, wanted=wanted)
+    except DreamdError as error:  # the workspace stands, whatever the registry fails with
+        say(f"notice: the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
     if arguments.json:
-        from state.codec import plain
-
         show_json(plain(done) | {"daemon": kept})
         return 0
     what = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}"
     out(f"{workspace.root} is a workspace now: {what}, as of {done.at:%Y-%m-%d %H:%M:%S} UTC")
-    show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
+    show_next_steps(workspace, kept=kept, wanted=wanted)
     return 0
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
     """Return the folder that was named by argument or option; else the file's name without its endings, here."""
-    if arguments.folder is not None or arguments.workspace is not None or arguments.everywhere:
-        named = named_folder(arguments)
-        assert named is not None
-        return named
+    if arguments.folder or arguments.workspace or arguments.everywhere:
+        return named_folder(arguments) or Path.cwd()
     name = arguments.file.name
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return Path.cwd() / (name or "workspace")
-
-
-def _kept(workspace: Workspace, *, wanted: bool) -> bool:
-    """Return whether a daemon keeps it from now on. The workspace stands, whatever the registry fails with."""
-    try:
-        return keep(workspace, wanted=wanted)
-    except DreamdError as error:
-        say(f"notice: the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
-        return False

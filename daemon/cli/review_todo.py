@@ -1,11 +1,18 @@
-"""Review todo: staged changes as a text to edit, and the text read back as decisions, like git rebase's todo list."""
+"""Review todo: changes as a text to edit, and the text read back as decisions, like git rebase's todo list."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daemon.cli.review_view import cited, heading
-from state.errors import UsageError
+from daemon.cli.review import grounds, heading, is_number
+from daemon.cli.terminal import say
+from state.errors import DreamdError, NothingToDoError, UsageError
+from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.api.operations.changes import ChangeToReview
@@ -24,88 +31,91 @@ _HELP = f"""\
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Todo:
-    """The decisions of a text: numbers by the field of the request, and the texts that were edited."""
+def edited(
+    changes: "Sequence[ChangeToReview]",
+    workspace: Workspace,
+    file: Path | None,
+    decide: Callable[[Mapping[str, Any]], int],
+) -> int:
+    """Decide by the file, else by a text that the person edits; one that cannot be carried out is kept."""
+    if file is not None:
+        return decide(read(_text_of(file), changes))
+    if not changes:
+        raise NothingToDoError("no change of a line waits for you", "dream.approve and dream.mode say what does")
+    text = written(changes)
+    with storage_errors(workspace.state):  # for this user alone, where a forgetting finds it
+        handle, name = tempfile.mkstemp(".txt", "review-", workspace.state)
+        with os.fdopen(handle, "w", encoding="utf-8") as open_file:
+            open_file.write(text)
+    file = Path(name)
+    try:
+        _edit(file)
+        status = decide(read(_text_of(file), changes))
+    except DreamdError:
+        if file.exists() and file.read_bytes() not in {b"", text.encode()}:
+            say(f"your text is kept: mend it, then run 'dreamd review --from {shlex.quote(name)}'")
+        else:
+            file.unlink(missing_ok=True)
+        raise
+    file.unlink(missing_ok=True)
+    return status
 
-    numbers: Mapping[str, tuple[int, ...]]
-    texts: Mapping[int, str]
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is decided."""
-        return not any(self.numbers.values())
+def _edit(file: Path) -> None:
+    """Open the file in the person's editor. Raise UsageError when there is none or it fails."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        ended = subprocess.run([*shlex.split(command), str(file)], check=False)  # noqa: S603 - the person's own editor
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the editor {command!r:.80} does not start ({error})", "set VISUAL or EDITOR") from error
+    if ended.returncode:
+        raise UsageError(f"the editor {command!r:.80} ended with {ended.returncode}", "nothing has changed")
 
-    def decisions(self) -> dict[str, Any]:
-        """Return the decisions as the operation takes them."""
-        from daemon.api.operations.changes import OwnText
 
-        texts = tuple(OwnText(number=number, text=text) for number, text in self.texts.items())
-        return {**self.numbers, "texts": texts}
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {error}", "nothing has changed") from error
 
 
 def written(changes: "Sequence[ChangeToReview]") -> str:
     """Return the text to edit: a line for each change, and below it, in comments, what is known of it."""
     parts = [_HELP]
     for change in changes:
-        rows = [f"was: {text}" for text in change.old if change.new]
-        rows += [cited(piece) for piece in change.evidence]
-        rows += [change.why] if change.why else []
-        rows += ["its lines are no longer what they were, so it cannot apply"] if change.outdated else []
-        comments = "".join(f"#    {_one_row(row)}\n" for row in (heading(change), *rows))
-        parts.append(f"{KEEP} {change.number} {_text(change)}\n{comments}")
+        rows = [heading(change), *(f"was: {text}" for text in change.old if change.new), *grounds(change)]
+        parts.append(f"{KEEP} {change.number} {_text(change)}\n" + "".join(f"#    {_one_row(row)}\n" for row in rows))
     return "\n".join(parts)
 
 
-def read(text: str, changes: "Sequence[ChangeToReview]") -> Todo:
-    """Return the decisions in an edited text. Raise UsageError that names the line which cannot be read."""
-    known = {change.number: change for change in changes}
-    decided: dict[int, str] = {}
-    texts: dict[int, str] = {}
+def read(text: str, changes: "Sequence[ChangeToReview]") -> dict[str, tuple[Any, ...]]:
+    """Return the fields of the request that the text says.
+
+    Raise UsageError that names the line it cannot read, and NothingToDoError when nothing is decided.
+    """
+    known, decided, texts = {str(one.number): one for one in changes}, dict[int, str](), list[dict[str, Any]]()
     for at, row in enumerate(text.splitlines(), 1):
         if not row.strip() or row.lstrip().startswith("#"):
             continue
-        word, number, said = _cut(row, at)
-        if number not in known:
-            raise UsageError(f"line {at}: there is no change {number}", "leave the numbers as they are")
-        if number in decided:
-            raise UsageError(f"line {at}: change {number} stands there twice", "leave one line of it")
-        decided[number] = word
-        if word == KEEP:
-            continue
-        _require_fit(known[number], word, at)
-        if said != _text(known[number]):
-            texts[number] = _own_text(known[number], word, said, at)
-    numbers = {
-        field: tuple(number for number, word in decided.items() if _FIELDS.get(word) == field)
-        for field in dict.fromkeys(_FIELDS.values())
+        word, name, said = [*row.split(maxsplit=2), "", ""][:3]
+        if word not in _FIELDS and word != KEEP:
+            raise UsageError(f"line {at}: {word!r:.40} is no decision", f"there are {', '.join((KEEP, *_FIELDS))}")
+        if not is_number(name) or (change := known.get(str(int(name)))) is None:
+            raise UsageError(f"line {at}: there is no change {name!r:.40}", "leave the numbers as they are")
+        if change.number in decided:
+            raise UsageError(f"line {at}: change {change.number} stands there twice", "leave one line of it")
+        decided[change.number] = word
+        if word != KEEP and _one_row(said) != _text(change):
+            if _FIELDS[word] != "approve" or not change.new or not said:
+                advice = "leave it as it was" if said else "write one, or decline it"
+                raise UsageError(f"line {at}: change {change.number} cannot have this text", advice)
+            texts.append({"number": change.number, "text": _one_row(said)})
+    if not set(decided.values()) - {KEEP}:
+        raise NothingToDoError("nothing is decided, so nothing has changed", "change the word before a number")
+    fields = {
+        field: tuple(n for n, word in decided.items() if _FIELDS.get(word) == field) for field in _FIELDS.values()
     }
-    return Todo(numbers, texts)
-
-
-def _cut(row: str, at: int) -> tuple[str, int, str]:
-    """Return word, number and text of a line."""
-    word, *rest = row.split(maxsplit=2)
-    if word not in _FIELDS and word != KEEP:
-        raise UsageError(f"line {at}: {word!r:.40} is no decision", f"there are {', '.join((KEEP, *_FIELDS))}")
-    if not rest or not (rest[0].isascii() and rest[0].isdecimal()):
-        raise UsageError(f"line {at}: there is no number after {word!r}", "leave the numbers as they are")
-    return word, int(rest[0]), " ".join(rest[1].split()) if len(rest) > 1 else ""
-
-
-def _require_fit(change: "ChangeToReview", word: str, at: int) -> None:
-    """Return if a change of this kind can be decided so. Raise UsageError."""
-    possible = ("accept", "undo") if change.decision == "applied" else ("approve", "edit", "decline")
-    if word not in possible:
-        raise UsageError(f"line {at}: change {change.number} cannot be {word!r}", f"it takes {', '.join(possible)}")
-
-
-def _own_text(change: "ChangeToReview", word: str, said: str, at: int) -> str:
-    if _FIELDS[word] != "approve" or not change.new:
-        raise UsageError(f"line {at}: the text of change {change.number} is not to be edited", "leave it as it was")
-    if not said:
-        raise UsageError(f"line {at}: change {change.number} has no text", "write one, or decline it")
-    return said
+    return {**fields, "texts": tuple(texts)}
 
 
 def _text(change: "ChangeToReview") -> str:

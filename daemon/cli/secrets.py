@@ -5,15 +5,18 @@ it was given, encrypted, for you alone. `allow` notes it anew as it was, and fro
 """
 
 import argparse
+import json
 import os
+import re
 import signal
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from daemon.api.client import daemon
 from daemon.cli.parsing import takes_workspace, workspace_of
-from daemon.cli.terminal import out, say, show_json
+from daemon.cli.perform import show
+from daemon.cli.terminal import say
 from daemon.config.layers import redaction
 from daemon.config.paths import allow_path, allowed, make_private_folder
 from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
@@ -23,18 +26,18 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.originals import Original, Originals
 
-_ID = 8
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """What may be no secret, without what is one by these rules."""
+
+    originals: tuple[Original, ...]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: what to do, and with which."""
-    parser.add_argument(
-        "deed",
-        nargs="?",
-        choices=("list", "allow"),
-        default="list",
-        help="list (what is meant without a word), or allow",
-    )
+    about = "list (what is meant without a word), or allow"
+    parser.add_argument("deed", nargs="?", choices=("list", "allow"), default="list", help=about)
     parser.add_argument("text", nargs="?", metavar="ID|TEXT", help="of the list, or any text that is no secret")
     parser.add_argument("--show", action="store_true", help="the whole texts, on a terminal alone")
     takes_workspace(parser)
@@ -53,27 +56,34 @@ def run(arguments: argparse.Namespace) -> int:
     if not originals:
         raise NothingToDoError("nothing was redacted that may be no secret")
     rules = redaction(arguments.config, os.environ)
-    rows = [(one, one.text if arguments.show else rules.of(one.text)) for one in originals]
-    if arguments.json:
-        show_json([replace(one, text=text) for one, text in rows])
-        return 0
-    for one, text in rows:
-        out(f"{one.id}  {one.at}  {one.where}  {', '.join(one.kinds)}", "bold")
-        out(f"  {' '.join(text.split())}")
+    shown = tuple(replace(one, text=one.text if arguments.show else rules.of(one.text)) for one in originals)
+    show(_redacted_text, Redacted(shown), as_json=arguments.json)
     return 0
 
 
+def _redacted_text(found: Redacted) -> str:
+    return "\n".join(
+        f"{one.id}  {one.at}  {one.where}  {', '.join(one.kinds)}\n  {' '.join(one.text.split())}"
+        for one in found.originals
+    )
+
+
 def _allow(arguments: argparse.Namespace, workspace: Workspace) -> int:
-    originals, now = Originals(workspace), datetime.now(UTC)
-    chosen = next((one for one in originals.all(now) if one.id == arguments.text), None)
-    if chosen is None and len(arguments.text) == _ID and all(one in "0123456789abcdef" for one in arguments.text):
-        raise NotFoundError(f"no original has the id {arguments.text}", "'dreamd secrets' lists them")
-    _let(chosen.text if chosen else arguments.text)
-    back = [chosen] if chosen else [one for one in originals.all(now) if arguments.text in one.text]
+    """Let the text stand from now on, and note what it was taken out of anew."""
+    originals, now, given = Originals(workspace), datetime.now(UTC), arguments.text
+    chosen = next((one for one in originals.all(now) if one.id == given), None)
+    if chosen is None and re.fullmatch("[0-9a-f]{8}", given):
+        raise NotFoundError(f"no original has the id {given}", "'dreamd secrets' lists them")
+    path = allow_path(os.environ)
+    make_private_folder(path.parent)
+    disk = Disk(path.parent)
+    with disk.locked(path, b"[]"):
+        texts = dict.fromkeys((*allowed(os.environ), chosen.text if chosen else given))
+        disk.write_atomic(path, json.dumps(list(texts), ensure_ascii=False, indent=0).encode())
     rules = redaction(arguments.config, os.environ)
-    for one in back:
+    for one in [chosen] if chosen else [one for one in originals.all(now) if given in one.text]:
         if rules.of(one.text) == one.text:
-            _bring_back(workspace, one, arguments)
+            NoteInbox(workspace).append(Note(one.text, datetime.fromisoformat(one.at)), rules)
             originals.drop(one.id)
             say(f"noted anew as it was given: {one.id}")
     say(f"it is allowed from now on{_told_the_daemon()}")
@@ -90,19 +100,3 @@ def _told_the_daemon() -> str:
     except (DreamdError, OSError) as error:
         return f", but by the daemon only when it starts again ({error})"
     return ", by the daemon too"
-
-
-def _bring_back(workspace: Workspace, one: Original, arguments: argparse.Namespace) -> None:
-    note = Note(one.text, datetime.fromisoformat(one.at))
-    NoteInbox(workspace).append(note, redaction(arguments.config, os.environ))
-
-
-def _let(text: str) -> None:
-    import json
-
-    path = allow_path(os.environ)
-    make_private_folder(path.parent)
-    disk = Disk(path.parent)
-    with disk.locked(path, b"[]"):
-        texts = dict.fromkeys((*allowed(os.environ), text))
-        disk.write_atomic(path, json.dumps(list(texts), ensure_ascii=False, indent=0).encode())

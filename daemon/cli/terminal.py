@@ -1,32 +1,65 @@
-"""Terminal output: results on stdout, everything else on stderr; colour and motion on terminals alone."""
+"""Terminal output: results on stdout, everything else on stderr; colour, width and motion on terminals alone."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from daemon.api.text import table
 from daemon.observability.printable import safe
 
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_COLOURS = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
+# How a row that begins with a word is shown.
+_WORDS = {
+    "problem": "red", "broken": "red", "refused": "yellow", "warning": "yellow", "ok": "green", "mended": "green",
+}  # fmt: skip
+_DIFF = {"+": "green", "-": "red", "@": "cyan"}
+_USUAL_COLUMNS = 100
+_DEEPEST = 16
+
+
+def columns() -> int:
+    """Return the width of the terminal: $COLUMNS, else what it says itself; 100 where there is none."""
+    with suppress(ValueError, OSError):
+        return max(40, int(os.environ.get("COLUMNS") or os.get_terminal_size(2).columns or _USUAL_COLUMNS))
+    return _USUAL_COLUMNS
 
 
 def out(text: str, style: str = "") -> None:
-    """Print a line of the result; `style` is one of rich's, for terminals."""
-    if style and _is_lively(sys.stdout):
-        from rich.console import Console
-        from rich.text import Text
+    """Print a line of the result, in this colour on terminals."""
+    text = safe(text)
+    if style and _is_lively(sys.stdout) and not os.environ.get("NO_COLOR"):
+        text = f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"
+    sys.stdout.write(f"{text}\n")
 
-        Console(file=sys.stdout, highlight=False).print(Text(safe(text), style), soft_wrap=True)
-    else:
-        sys.stdout.write(safe(text) + "\n")
+
+def show(text: str) -> None:
+    """Print a whole text, on a terminal as wide as it is, in the colours that its rows' beginnings have."""
+    is_diff, wide = False, columns() if _is_lively(sys.stdout) else 0
+    for row in text.split("\n"):
+        is_diff = is_diff or row.startswith("--- ")
+        mark = row[:1] if is_diff else row[3:4] if row.startswith(("   - ", "   + ")) else ""
+        style = (
+            "bold" if row.startswith(("--- ", "+++ ")) else _DIFF.get(mark) or _WORDS.get(row.partition(" ")[0], "")
+        )
+        for part in _wrapped(row, wide) if len(row) > wide > 0 else (row,):
+            out(part, style)
+
+
+def _wrapped(row: str, width: int) -> list[str]:
+    """Return a long row as several, the further ones below the beginning of its text."""
+    from textwrap import wrap
+
+    text = row.lstrip()
+    name, gap, rest = text.partition("  ")
+    start = len(row) - len(text)
+    deep = len(row) - len(rest.lstrip()) if gap and len(name) < _DEEPEST else start + 2
+    return wrap(row, width, subsequent_indent=" " * (deep if deep <= _DEEPEST else start + 2))
 
 
 def say(text: str) -> None:
     """Print a line that is no part of the result, to stderr."""
-    sys.stderr.write(safe(text) + "\n")
+    sys.stderr.write(f"{safe(text)}\n")
 
 
 def show_notices(notices: Iterable[str]) -> None:
@@ -37,6 +70,8 @@ def show_notices(notices: Iterable[str]) -> None:
 
 def show_json(value: object) -> None:
     """Print the value (frozen values, lists, plain data) as JSON on stdout."""
+    import json
+
     from state.codec import plain
 
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
@@ -44,39 +79,41 @@ def show_json(value: object) -> None:
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under headers; the last column may be long."""
-    if _is_lively(sys.stdout):
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
+    from daemon.api.text import table
 
-        shown = Table(box=None, pad_edge=False, header_style="bold")
-        for header in headers:
-            shown.add_column(header)
-        for row in rows:
-            shown.add_row(*(Text(safe(cell)) for cell in row))
-        Console(file=sys.stdout, highlight=False).print(shown)
-        return
-    out(table(headers, rows))
-
-
-def show_unified(text: str) -> None:
-    """Print a unified diff, coloured on a terminal."""
-    for row in text.split("\n") if text else ():
-        out(row, _DIFF_STYLES.get(row[:1], "") if not row.startswith(("+++", "---")) else "bold")
+    show(table(headers, rows))
 
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
-    """Show that `what` goes on, with motion on a terminal. Yields a function that shows a line meanwhile."""
+    """Show that `what` goes on and for how long, on a terminal. Yields a function that shows a line meanwhile."""
     if not _is_lively(sys.stderr):
         yield say
         return
-    from rich.console import Console
-    from rich.text import Text
+    import threading
+    import time
 
-    console = Console(file=sys.stderr, highlight=False)
-    with console.status(Text(safe(what))):
-        yield lambda line: console.print(Text(safe(line)), soft_wrap=True)
+    over, writing, began = threading.Event(), threading.Lock(), time.monotonic()
+
+    def turn() -> None:
+        while not over.wait(0.1):
+            seconds = time.monotonic() - began
+            with writing:
+                sys.stderr.write(f"\r\x1b[K{'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'[int(seconds * 10) % 10]} {safe(what)} {seconds:.0f} s")
+                sys.stderr.flush()
+
+    def tell(line: str) -> None:
+        with writing:
+            sys.stderr.write(f"\r\x1b[K{safe(line)}\n")
+
+    turning = threading.Thread(target=turn, daemon=True)
+    turning.start()
+    try:
+        yield tell
+    finally:
+        over.set()
+        turning.join()
+        sys.stderr.write("\r\x1b[K")
 
 
 def can_ask() -> bool:

@@ -164,7 +164,7 @@ def _idle(trial: Trial) -> None:
 
 def _doctor(trial: Trial) -> None:
     life = trial.dreamd("doctor", "-w", trial.workspace.root, "--json")
-    findings = _json(life)
+    findings = _json(life)["findings"]
     bad = [one for one in findings if one["level"] != "ok" and one["about"] not in _HARMLESS]
     bad += [one for one in findings if one["level"] == "problem"]
     bad = [one for one in bad if "search is by words only" not in one["what"]]

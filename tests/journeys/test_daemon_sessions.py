@@ -29,7 +29,7 @@ def story(home: Home, workspace: Workspace, session: str) -> list[tuple[str, str
     """`dreamd session events`, from the beginning: (action, reason)."""
     ended = home.dreamd("session", "events", session, "-w", workspace.root, "--json")
     assert ended.status == 0, ended.err
-    return [(one["action"], one["reason"]) for one in reversed(json.loads(ended.out))]
+    return [(one["action"], one["reason"]) for one in reversed(json.loads(ended.out)["events"])]
 
 
 @contextmanager

@@ -32,11 +32,14 @@ ReplyT = TypeVar("ReplyT")
 
 
 class Arg:
-    """What a parameter means, in a caller's words, and its bounds; `owner`: not for agents to set."""
+    """What a parameter means, in a caller's words, and its bounds.
 
-    def __init__(self, about: str = "", *, owner: bool = False, **bounds: object) -> None:
+    `owner`: not for agents to set. `place`: on the command line it has no name, although it may be left out.
+    """
+
+    def __init__(self, about: str = "", *, owner: bool = False, place: bool = False, **bounds: object) -> None:
         """`bounds` are those of a field of pydantic's: ge, le, min_length, max_length, pattern, alias."""
-        self.about, self.owner, self.bounds = about, owner, bounds
+        self.about, self.owner, self.place, self.bounds = about, owner, place, bounds
 
 
 class FieldsError(UsageError):
@@ -58,6 +61,7 @@ class Parameter:
     default: Any
     about: str
     owner: bool
+    place: bool
     bounds: Mapping[str, Any]
 
     @property
@@ -173,7 +177,7 @@ def _parameter(name: str, hint: Any, default: object) -> Parameter:  # noqa: ANN
     arg = next((one for one in said[1:] if isinstance(one, Arg)), Arg())
     rest = tuple(one for one in said[1:] if not isinstance(one, Arg))
     kind = Annotated[(said[0], *rest)] if rest else said[0]
-    return Parameter(name, kind, default, arg.about, arg.owner, arg.bounds)
+    return Parameter(name, kind, default, arg.about, arg.owner, arg.place, arg.bounds)
 
 
 def operations_in(names: Mapping[str, object]) -> tuple[AnyOperation, ...]:

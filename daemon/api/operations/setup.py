@@ -7,6 +7,7 @@ from typing import Annotated
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.recipes import Recipe, recipes
+from daemon.api.text import configuration_text
 from daemon.config.entries import ConfigEntry, entries
 from daemon.config.paths import program
 from daemon.config.settings import Config
@@ -23,10 +24,12 @@ class Configuration:
     entries: tuple[ConfigEntry, ...]
 
 
-@operation("configuration", reads=True)
+@operation("configuration", reads=True, text=configuration_text)
 def configuration(
     access: WorkspaceAccess,
-    key: Annotated[str, Arg("A key such as dream.mode, or a section; empty: all", max_length=LONGEST_KEY)] = "",
+    key: Annotated[
+        str, Arg("A key such as dream.mode, or a section; empty: all", place=True, max_length=LONGEST_KEY)
+    ] = "",
 ) -> Configuration:
     """Return the configuration as it is in force, where each value comes from, and what it means."""
     return in_force(access.config, key)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
+from daemon.api.text import findings_text, receipt_text, repair_text
 from daemon.upkeep.doctor import examine as everything
 from daemon.upkeep.doctor import look_up_beside
 from daemon.upkeep.examine import Finding, Level, check_stores
@@ -22,13 +23,14 @@ MAX_CHARACTERS = 80_000
 MAX_KEPT = 1_000
 
 
-@operation("forget", long=True)
+@operation("forget", long=True, text=receipt_text)
 def forget_text(
     access: WorkspaceAccess,
     text: Annotated[
         str,
         Arg(
             "A text, or the id of a crystal, a line (L12) or a memory; empty: what was interrupted",
+            place=True,
             max_length=MAX_CHARACTERS,
         ),
     ] = "",
@@ -76,7 +78,7 @@ def examine(access: WorkspaceAccess) -> Findings:
         return Findings(tuple(check_stores(store)))
 
 
-@operation("doctor", long=True, reads=True)
+@operation("doctor", long=True, reads=True, text=findings_text)
 def doctor(access: WorkspaceAccess) -> Findings:
     """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""
 
@@ -103,7 +105,7 @@ def _service(access: WorkspaceAccess) -> Iterator[Finding]:
         yield Finding("service", Level.OK, what)
 
 
-@operation("repair", remote=False, long=True)
+@operation("repair", remote=False, long=True, text=repair_text)
 def repair_workspace(
     access: WorkspaceAccess,
     dry: Annotated[bool, Arg("True: say what would be done, and do nothing")] = False,

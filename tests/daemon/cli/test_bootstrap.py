@@ -1,56 +1,90 @@
-"""Each time that an agent is given the memory leaves a receipt, which every window shows."""
+"""What a session start is given beside the project's memory, and the receipt that each leaves for every window."""
 
 import json
-from datetime import UTC, datetime
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from daemon.api.access import LocalAccess
 from daemon.api.operations.search import Bootstraps, last_bootstraps, memory_bootstrap
+from daemon.config.paths import global_root
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
-from daemon.workspace.adoption import open_workspace
+from daemon.dream.lines.standing import standing_lines
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive, utc_now
+from state.bootstrap import EVERYWHERE_HEADING
 from state.reading import GREETING
+from state.secrets.policy import DEFAULT
+from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import KEPT, BootstrapReceipt, path_of, receipts
 from tests.support.running import Caller, process
+from tests.support.transcript import Transcript
 
 SESSION = "0193f2a1-77aa-7bbb-8ccc-0123456789ab"
 ROW = (
     '{"at": "2026-03-12T14:30:00Z", "how": "MCP", "session": "", "version": 1, "characters": 9, "budget": 9,'
     ' "notes": 1, "left_out": 0, "more": false, "truncated": false}\n'
 )
+NOW = datetime(2026, 3, 12, 9, tzinfo=UTC)
+GLOBAL = (
+    "# Working Memory State\n\n## The Bond\n\n- Ada prefers tea.\n- Ada reads.\n\n## Active Context\n\n- Elsewhere.\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who has nothing yet."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def everywhere() -> Workspace:
+    """The global workspace of a person."""
+    workspace = init_workspace(global_root(os.environ))
+    workspace.document.write_text(GLOBAL)
+    return workspace
 
 
 def left(root: Path) -> list[BootstrapReceipt]:
     return list(receipts(open_workspace(root)))
 
 
-def asked(root: Path, **fields: object) -> None:
-    with LocalAccess(open_workspace(root), Config(), "test") as access:
-        memory_bootstrap.answer(access, memory_bootstrap.request.model_validate(fields))
+def attention(here: Path, now: datetime) -> str:
+    return session(open_workspace(here), 200_000, None, DEFAULT, now).ready.attention
 
 
 @pytest.mark.parametrize("form", ["md", "json", "hook"])
-def test_every_form_leaves_one_that_says_what_was_given(dreamd: Caller, here: Path, form: str) -> None:
-    (here / "MEMORY.md").write_text("- Ada prefers tea\n" * 1_000)
-    dreamd("note", "-w", here, "Ada moved to Berlin")
+def test_every_form_has_what_is_true_everywhere_and_leaves_a_receipt(
+    told: Transcript, here: Path, everywhere: Workspace, form: str
+) -> None:
+    (here / "MEMORY.md").write_text("## The Bond\n\n- Ada prefers tea.\n" + "- a line of the project\n" * 800)
+    told("$ dreamd note Ada moved to Berlin\nnoted")
     before = datetime.now(UTC).replace(microsecond=0)
-    given = dreamd("bootstrap", here, "--format", form)
-    assert (given.status, given.err) == (0, "")
+    ended = told(f"$ dreamd bootstrap --format {form} --agent Codex\n…")
+    text = (
+        ended.out if form == "md" else ended.json.get("text") or ended.json["hookSpecificOutput"]["additionalContext"]
+    )
+    assert text.startswith(
+        f"{GREETING}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada reads.\n\n## The Bond\n\n- Ada prefers tea.\n"
+    )
+    assert ("Elsewhere" in text, everywhere.document.read_text()) == (False, GLOBAL)
     (one,) = left(here)
-    assert one.at >= before
-    assert one.how == ("hook" if form == "hook" else "command line")
-    assert (one.session, one.version, one.notes, one.left_out, one.truncated) == ("", 0, 1, 0, True)
-    assert one.budget == 8_000
-    if form == "md":
-        assert one.characters == len(given.out)
-    assert "tea" not in path_of(open_workspace(here)).read_text()
+    assert (one.at >= before, one.agent, one.cut.same, one.notes) == (True, "codex", 1, 1)
+    assert (one.how, one.session, one.version) == ("hook" if form == "hook" else "command line", "", 0)
+    assert (one.truncated, one.characters) == (True, len(text))
+    assert one.lines + one.cut.budget + one.cut.host >= 801
+    assert "a line" not in path_of(open_workspace(here)).read_text()
+    told(f"$ dreamd status\n…bootstrap    …{one.how} (codex): version 0, {one.characters:,} characters…")
+    told('$ dreamd bootstrap --agent "the heron nests in March"\n…')
+    assert left(here)[0].agent == "other"
 
 
 @pytest.mark.parametrize(
-    ("message", "session"),
+    ("message", "named"),
     [
         (json.dumps({"hook_event_name": "SessionStart", "session_id": SESSION}), SESSION),
         (json.dumps({"session_id": "Ada's; words\n"}), ""),
@@ -60,64 +94,141 @@ def test_every_form_leaves_one_that_says_what_was_given(dreamd: Caller, here: Pa
         ("", ""),
     ],
 )
-def test_a_hook_is_told_the_session(here: Path, message: str, session: str) -> None:
+def test_a_hook_is_told_the_session(here: Path, message: str, named: str) -> None:
+    init_workspace(here)
     ended = process("bootstrap", str(here), "--format", "hook", stdin=message.encode())
-    assert ended.status == 0
-    assert "notice" not in ended.err
-    assert [(one.how, one.session) for one in left(here)] == [("hook", session)]
+    assert (ended.status, "notice" in ended.err) == (0, False)
+    assert [(one.how, one.session) for one in left(here)] == [("hook", named)]
 
 
-def test_the_operation_leaves_one_unless_no_agent_gets_it(here: Path) -> None:
-    asked(here)
-    asked(here, receipt="MCP", context_window=1_000)
-    asked(here, receipt="none")
-    assert [(one.how, one.budget) for one in left(here)] == [("MCP", 3_200), ("HTTP", 8_000)]
-
-
-def test_they_are_listed_the_newest_first_and_the_status_has_the_newest(dreamd: Caller, here: Path) -> None:
-    assert dreamd("status", here, "--json").json["last_bootstrap"] is None
-    assert "bootstrap    no agent has read it yet" in dreamd("status", here).out
-    for window in (1_000, 64_000, 200_000):
-        dreamd("bootstrap", here, "--context-window", window)
+def test_receipts_are_listed_the_newest_first_the_last_ones_kept_and_no_agent_leaves_none(
+    told: Transcript, here: Path
+) -> None:
+    told("$ dreamd status\n…bootstrap    no agent has read it yet…")
+    told("$ dreamd bootstrap --context-window 1000\n! …remembers nothing yet…")
     with LocalAccess(open_workspace(here), Config(), "test") as access:
+        memory_bootstrap.run(access)
+        memory_bootstrap.run(access, receipt="MCP", context_window=64_000)
+        memory_bootstrap.run(access, receipt="none")
         found = last_bootstraps.run(access, limit=2)
     assert found == Bootstraps(tuple(left(here)[:2]), 1)
-    assert [one.budget for one in found.receipts] == [8_000, 4_000]
-    assert dreamd("status", here, "--json").json["last_bootstrap"]["budget"] == 8_000
-    assert ", command line: version 0, 0 characters, no notes\n" in dreamd("status", here).out
-
-
-def test_one_that_cannot_be_left_keeps_nothing_from_the_agent(dreamd: Caller, here: Path) -> None:
-    (here / "MEMORY.md").write_text("- Ada prefers tea\n")
-    path_of(open_workspace(here)).mkdir()
-    ended = dreamd("bootstrap", here)
-    assert (ended.status, ended.out) == (0, f"{GREETING}\n\n- Ada prefers tea\n")
-    assert ended.err.startswith("notice: that this was given is not noted: ")
-    with LocalAccess(open_workspace(here), Config(), "test") as access:
-        assert memory_bootstrap.run(access).memory == "- Ada prefers tea\n"
-        assert ["is not noted" in notice for notice in access.notices] == [True]
-
-
-def test_a_pass_keeps_the_last_ones(here: Path) -> None:
+    assert [(one.how, one.budget) for one in found.receipts] == [("MCP", 4_000), ("HTTP", 8_000)]
     path_of(open_workspace(here)).write_text(ROW * (KEPT + 50))
     with open_exclusive(open_workspace(here), Config(), "test") as store:
         consolidate(store, utc_now())
     assert path_of(open_workspace(here)).read_text() == ROW * KEPT
 
 
-def test_a_forgetting_finds_nothing_in_them_and_leaves_them(dreamd: Caller, here: Path) -> None:
-    dreamd("note", "-w", here, "Ada keeps characters and notes in a hook")
-    dreamd("bootstrap", here, "--format", "hook")
+def test_one_that_cannot_be_left_keeps_nothing_from_the_agent(told: Transcript, here: Path) -> None:
+    (here / "MEMORY.md").write_text("- Ada prefers tea\n")
+    path_of(open_workspace(here)).mkdir()
+    told("$ dreamd bootstrap\n…\n- Ada prefers tea\n! notice: that this was given is not noted: …")
+    with LocalAccess(open_workspace(here), Config(), "test") as access:
+        assert memory_bootstrap.run(access).memory == "- Ada prefers tea\n"
+        assert ["is not noted" in notice for notice in access.notices] == [True]
+
+
+def test_a_forgetting_finds_in_receipts_only_what_somebody_put_there(told: Transcript, here: Path) -> None:
+    told("""
+        $ dreamd note Ada keeps characters and notes in a hook
+        noted
+        $ dreamd bootstrap --format hook
+        …
+    """)
     before = path_of(open_workspace(here)).read_bytes()
-    for word in ("characters", "hook"):
-        ended = dreamd("forget", word, "-w", here, "--words", "--yes")
-        assert ended.status == 0, ended.out + ended.err
+    told("$ dreamd forget characters --words --yes\nforgotten:…\n$ dreamd forget hook --words --yes\nforgotten:…")
     assert path_of(open_workspace(here)).read_bytes() == before
-
-
-def test_words_that_somebody_put_among_them_are_forgotten(dreamd: Caller, here: Path) -> None:
-    dreamd("bootstrap", here)
     with path_of(open_workspace(here)).open("a") as file:
         file.write('{"session": "the heron nests in March"}\n')
-    assert dreamd("forget", "the heron nests in March", "-w", here, "--yes").status == 0
+    told('$ dreamd forget "the heron nests in March" --yes\nforgotten:…')
     assert "heron" not in path_of(open_workspace(here)).read_text()
+
+
+@pytest.mark.parametrize("kind", ["damaged", "fifo", "folder", "link", "a file in its place", "binary"])
+def test_a_global_workspace_that_cannot_be_read_is_left_out(
+    dreamd: Caller, here: Path, everywhere: Workspace, kind: str
+) -> None:
+    (here / "MEMORY.md").write_text("- The project is a ledger.\n")
+    if kind == "damaged":
+        (everywhere.state / "place").unlink()
+    elif kind == "a file in its place":
+        everywhere.root.rename(everywhere.root.parent / "was")
+        everywhere.root.symlink_to("/dev/null")
+    else:
+        everywhere.document.unlink()
+    if kind == "fifo":
+        os.mkfifo(everywhere.document)
+    elif kind == "folder":
+        everywhere.document.mkdir()
+    elif kind == "link":
+        everywhere.document.symlink_to("/dev/zero")
+    elif kind == "binary":
+        everywhere.document.write_bytes(os.urandom(20_000) + b"\0")
+    ended = dreamd("bootstrap", here)
+    assert (ended.status, ended.out) == (0, f"{GREETING}\n\n- The project is a ledger.\n")
+    if kind not in ("a file in its place", "binary"):
+        assert ended.err.startswith("notice: the global workspace was left out: ")
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "garbage", "empty"])
+def test_a_database_that_cannot_be_read_keeps_nothing_from_the_agent(told: Transcript, here: Path, kind: str) -> None:
+    (here / "MEMORY.md").write_text("- The project is a ledger.\n")
+    database = open_workspace(here).database
+    if kind == "fifo":
+        os.mkfifo(database)
+    elif kind == "link":
+        database.symlink_to("/dev/zero")
+    else:
+        database.write_bytes(b"garbage" * 1_000 if kind == "garbage" else b"")
+    told("""
+        $ dreamd note Ada moved to Berlin
+        noted
+        $ dreamd bootstrap
+        …The project is a ledger.…Ada moved to Berlin…
+    """)
+
+
+def test_a_person_is_told_of_one_thing_the_most_urgent(told: Transcript, here: Path) -> None:
+    told("$ dreamd note Ada moved to Berlin\nnoted")
+    now = datetime.now(UTC)
+    wait = "[dreamd: notes wait 3 days for a dream: dreamd dream]"
+    assert (attention(here, now), attention(here, now + timedelta(days=3, hours=1))) == ("", wait)
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        for seconds, (outcome, said) in enumerate(
+            {
+                "failed": "[dreamd: the last dream failed: dreamd status]",
+                "rejected": "[dreamd: the guards refused the last dream: dreamd status]",
+                "committed": "",
+            }.items()
+        ):
+            store.ledger.begin(outcome, "manual", now + timedelta(seconds=seconds))
+            store.ledger.end(outcome, outcome, "model: no answer about tea", now)
+            assert attention(here, now) == said
+        assert "1 day for" in attention(here, now + timedelta(days=1, hours=1))
+        store.ledger.skip("d", "interval", "nothing new", now + timedelta(seconds=3))
+        assert attention(here, now) == ""
+        record = "INSERT INTO changes (dream, place, at, record, decision) VALUES ('c', ?, '', '{}', 'waiting')"
+        store.crystals.connection.execute(record, (0,))
+        assert attention(here, now) == "[dreamd: 1 change waits for the owner: dreamd review]"
+        store.crystals.connection.execute(record, (1,))
+    assert attention(here, now + timedelta(days=9)) == "[dreamd: 2 changes wait for the owner: dreamd review]"
+    told("$ dreamd bootstrap\n…\n[dreamd: 2 changes wait for the owner: dreamd review]")
+
+
+def test_what_waits_in_the_global_workspace_is_told_in_every_project(here: Path, everywhere: Workspace) -> None:
+    with open_exclusive(everywhere, Config(), "test") as store:
+        store.crystals.connection.execute(
+            "INSERT INTO changes (dream, place, at, record, decision) VALUES ('c', 0, '', '{}', 'waiting')"
+        )
+    assert attention(here, NOW) == "[dreamd: 1 change waits for the owner: dreamd review --global]"
+    assert attention(everywhere.root, NOW) == "[dreamd: 1 change waits for the owner: dreamd review]"
+
+
+def test_a_dream_leaves_room_for_what_is_true_everywhere(here: Path, everywhere: Workspace) -> None:
+    everywhere.document.write_text("## The Bond\n\n" + "- Ada likes tea in the morning.\n- Ada reads.\n" * 99)
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        budget = standing_lines(store, NOW).budget
+    assert 7_800 < budget < 8_000
+    (here / "MEMORY.md").write_text("- Ada paints the wall of the harbour.\n".ljust(budget - 1, "x") + "\n")
+    given = session(open_workspace(here), 200_000, None, DEFAULT, NOW).ready
+    assert (given.truncated, len(given.text)) == (False, 8_000 + len(f"{GREETING}\n\n"))

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import socket
 import subprocess
 import sys
@@ -12,198 +13,152 @@ import pytest
 
 from daemon.api.text import counted, duration
 from daemon.cli import COMMANDS
+from daemon.cli.terminal import show
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe
 from daemon.workspace.adoption import open_workspace
-from state.errors import BusyError
-from state.stores.disk.lock import acquire
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
 from tests.support.running import ROOT, Caller, process
-
-
-def test_every_command_explains_itself(dreamd: Caller) -> None:
-    for name in COMMANDS:
-        ended = dreamd(name, "--help")
-        assert ended.status == 0
-        assert f"usage: dreamd {name}" in ended.out
-        assert ("--config" in ended.out) is (name != "install-service")
-        assert ("--json" in ended.out) is (name not in {"serve", "mcp", "worker", "gateway", "migrate"})
-
-
-def test_the_help_lists_every_command(dreamd: Caller) -> None:
-    ended = dreamd("--help")
-    assert ended.status == 0
-    assert all(f"  {name} " in ended.out for name in COMMANDS)
-
-
-def test_no_command_at_all_is_a_usage_error_that_shows_the_help(dreamd: Caller) -> None:
-    ended = dreamd()
-    assert (ended.status, ended.out.splitlines()[0]) == (2, "usage: dreamd COMMAND …")
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
-    [
-        (("fly",), 2, "there is no command 'fly'"),
-        (("note",), 2, "arguments are required: TEXT"),
-        (("note", "x", "--loud"), 2, "--loud"),
-        (("note", "x", "--importance", "much"), 2, "invalid float value: 'much'"),
-        (("note", "x", "--importance", "1.5"), 2, "importance 1.5 is impossible"),
-        (("note", "x", "--importance", "nan"), 2, "importance nan is impossible"),
-        (("note", "  \n "), 2, "the note is empty"),
-        (("note", "x" * 20_000), 2, "20000 bytes and 16384 fit"),
-        (("bootstrap", "--context-window", "0"), 2, "0 tokens is impossible"),
-        (("search", "tea", "--limit", "0"), 2, "--limit: input should be greater than or equal to 1"),
-        (("search", "tea", "--kind", "rumour"), 2, "invalid choice: 'rumour' (choose from 'fact', 'preference'"),
-        (("search", "tea", "--trust", "all"), 2, "invalid choice: 'all' (choose from 'web'"),
-        (("search", "tea", "--since", "yesterday"), 2, "'yesterday' is no day or time"),
-        (("feel", "hungry"), 2, "invalid choice: 'hungry'"),
-        (("diff", "1", "2", "3"), 2, "name one version, or two, or --file"),
-        (("diff", "one"), 2, "invalid int value"),
-        (("diff",), 1, "there is no version yet"),
-        (("restore", "7"), 1, "there is no version 7"),
-        (("why", "anything"), 1, "no line of MEMORY.md has or had 'anything'"),
-        (("review",), 3, "nothing waits for you"),
-        (("review", "2026"), 1, "no change and no proposal '2026' waits"),
-        (("dream",), 3, "there is nothing new since the last dream"),
-        (("dream", "--dry-run"), 3, "there is nothing new since the last dream"),
-        (("status", "--config", "/nowhere.yaml"), 2, "/nowhere.yaml: no such file"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line_and_a_status(
-    dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], status: int, said: str
-) -> None:
-    monkeypatch.setenv("DREAMD_WORKSPACE", str(here))
-    ended = dreamd(*words)
-    assert (ended.status, ended.out) == (status, "")
-    assert said in ended.err
-    assert ended.err.startswith("dreamd: ")
-    assert ended.err.count("\n") == 1
-
+from tests.support.transcript import Transcript
 
 LONG = "x" * 200_000
-# Of each command, wrong values of its arguments: out of range, empty, too long, no number, no name.
-WRONG: dict[str, list[tuple[str, ...]]] = {
-    "init": [("--trust=0",), ("a", "b")],
-    "connect": [("nobody",), ("",)],
-    "disconnect": [("nobody",), ("",)],
-    "note": [("",), (LONG,), ("x", "--importance", "-1"), ("x", "--importance", "2"), ("x", "--importance", "")],
-    "bootstrap": [("--context-window", "0"), ("--context-window", "-1"), ("--context-window", "all")],
-    "dream": [("--reason", ""), ("--reason", "0")],
-    "search": [("tea", "--limit", wrong) for wrong in ("0", "-1", "1001", "", "all")]
-    + [("tea", option, wrong) for option in ("--origin", "--kind", "--trust") for wrong in ("", "0")]
-    + [("tea", option, wrong) for option in ("--since", "--until", "--as-of") for wrong in ("", "0", "-1")]
-    + [(LONG,), ("tea", "--session", LONG), ("tea", "--speaker", LONG)],
-    "status": [("--json=0",)],
-    "open": [("--once=0",)],
-    "history": [("--limit", wrong) for wrong in ("0", "-1", "100001", "", "all")],
-    "diff": [("0",), ("-1",), ("",), ("all",), ("1", "0"), ("-1", "1"), (str(10**10),), ("1", "2", "3")],
-    "restore": [("0",), ("-1",), ("",), ("all",), (str(10**10),)],
-    "why": [("",), (LONG,)],
-    "why-not": [("",), (LONG,), ("tea", "--session", LONG)],
-    "supersede": [("", "L1"), ("L1", ""), (LONG, "L1"), ("L1", LONG)],
-    "forget": [("", "--yes"), (LONG, "--yes")],
-    "secrets": [("0",), ("allow", "")],
-    "review": [("1", "--accept", "--undo")],
-    "feel": [("",), ("0",), ("reward", "--because", LONG), ("reward", "--because", "x" * 2_001)],
-    "mood": [("1",)],
-    "ingest": [("--found", "nobody"), ()],
-    "session": [("",), ("0",), ("show", ""), ("show", LONG), ("stats", LONG), ("restore", "s", LONG)]
-    + [("events", "s", "--limit", wrong) for wrong in ("0", "-1", "", "all", str(10**10))],
-    "export": [("--json=0",)],
-    "import": [("",), ("/",)],
-    "models": [("0",), ("",)],
-    "config": [("dream.mode", "auto")],
-    "doctor": [("--repair=0",), ("--dry-run",)],
-}
-# These start what stays, or keep a fleet.
-STAY = {"serve", "mcp", "worker", "gateway", "migrate", "fleet", "install-service"}
 
 
-def test_a_wrong_argument_is_a_usage_error_of_every_command(
-    dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DREAMD_WORKSPACE", str(here))
-    assert dreamd("note", "Ada drinks tea.").status == dreamd("dream").status == 0
-    assert WRONG.keys() | STAY == COMMANDS.keys()
-    other = []
-    for command, words in ((command, words) for command, wrong in WRONG.items() for words in wrong):
-        ended = dreamd(command, *words)
-        if ended.status != 2 or "a defect" in ended.err or ended.err.count("\n") != 1:
-            other.append((command, *(word[:20] for word in words), ended.status, ended.err[:200]))
-    assert not other, "\n".join(map(str, other))
+def test_every_command_explains_itself_and_the_help_lists_it(dreamd: Caller) -> None:
+    for name in COMMANDS:
+        ended = dreamd(name, "--help")
+        assert (ended.status, f"usage: dreamd {name}" in ended.out) == (0, True)
+        assert ("--config" in ended.out) is (name not in {"install-service", "completion"})
+        assert ("--json" in ended.out) is (name not in {"serve", "mcp", "worker", "gateway", "migrate", "completion"})
+    listed = dreamd("--help")
+    assert (listed.status, [name for name in COMMANDS if f"  {name} " not in listed.out]) == (0, [])
+    assert (dreamd().status, dreamd().out) == (2, listed.out)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("diff", "0"), "N: input should be greater than or equal to 1"),
-        (("restore", "0"), "N: input should be greater than or equal to 1"),
-        (("why", ""), "TEXT: string should have at least 1 character"),
-        (("feel", "reward", "--because", "x" * 2_001), "--because: string should have at most 2000 characters"),
-        (("history", "--limit", "0"), "--limit: input should be greater than or equal to 1"),
-        (("search", "tea", "--limit", "1001"), "--limit: input should be less than or equal to 1000"),
-        (("session", "stats", LONG), "SESSION: string should have at most"),
-    ],
-)
-def test_a_usage_error_names_the_argument_and_what_is_allowed(
-    dreamd: Caller, here: Path, words: tuple[str, ...], said: str
-) -> None:
-    ended = dreamd(*words, "-w", here)
-    assert ended.status == 2
-    assert said in ended.err
+# What cannot be done, the status, and what is said. Of each command also wrong values of its arguments.
+WRONG = """
+2 fly                              | there is no command 'fly'
+2 init --trust=0                   | --trust=0
+2 init a b                         | arguments: b
+2 connect nobody                   | nobody
+2 connect ''                       | ''
+2 disconnect nobody                | nobody
+2 note                             | arguments are required: TEXT
+2 note x --loud                    | --loud
+2 note x --importance much         | invalid float value: 'much'
+2 note x --importance 1.5          | importance 1.5 is impossible
+2 note x --importance -1           | importance
+2 note x --importance nan          | importance nan is impossible
+2 note '  '                        | the note is empty
+2 note LONG                        | 200000 bytes and 16384 fit
+2 bootstrap --context-window 0     | 0 tokens is impossible
+2 bootstrap --context-window all   | all
+2 dream --reason 0                 | invalid choice: '0'
+2 search tea --limit 0             | --limit: input should be greater than or equal to 1
+2 search tea --limit 1001          | --limit: input should be less than or equal to 1000
+2 search tea --limit all           | invalid int value
+2 search tea --kind rumour         | invalid choice: 'rumour' (choose from 'fact', 'preference'
+2 search tea --trust all           | invalid choice: 'all' (choose from 'web'
+2 search tea --origin ''           | invalid choice: ''
+2 search tea --since yesterday     | 'yesterday' is no day or time
+2 search tea --as-of -1            | --as-of
+2 search tea --session LONG        | --session: string should have at most
+2 search LONG                      | QUERY: string should have at most 10000
+2 status --json=0                  | --json
+2 open --once=0                    | --once
+2 history --limit 0                | --limit: input should be greater than or equal to 1
+2 history --limit -3               | --limit: input should be greater than or equal to 1
+2 diff 1 2 3                       | name one version, or two, or --file
+2 diff one                         | invalid int value
+2 diff 0                           | N: input should be greater than or equal to 1
+2 diff 1 0                         | N: input should be greater than or equal to 1
+2 diff -1                          | N: input should be greater
+2 restore 0                        | N: input should be greater than or equal to 1
+2 restore all                      | invalid int value
+2 restore 10000000000              | N: input should be less
+1 restore 7                        | there is no version 7
+2 why ''                           | TEXT: string should have at least 1 character
+2 why LONG                         | TEXT: string should have at most
+1 why anything                     | no line of MEMORY.md has or had 'anything'
+2 why-not ''                       | TEXT: string should have at least 1 character
+2 why-not tea --session LONG       | --session: string should have at most
+2 supersede '' L1                  | OLDER:
+2 supersede L1 LONG                | NEWER:
+2 forget '' --yes                  | the text is empty
+2 forget LONG --yes                | TEXT: string should have at most
+2 secrets 0                        | invalid choice: '0'
+2 secrets allow ''                 | which one?
+3 secrets                          | nothing was redacted that may be no secret
+3 review                           | nothing waits for you
+1 review 2026                      | no change and no proposal '2026' waits
+2 review 1 --accept --undo         | not allowed with
+2 feel hungry                      | invalid choice: 'hungry'
+2 feel reward --because LONG       | --because: string should have at most 2000 characters
+2 mood 1                           | arguments: 1
+2 ingest                           | name the files or folders
+2 ingest --found nobody            | nobody
+2 ingest x --yes                   | --mine and --yes go with --found
+2 session 0                        | invalid choice: '0'
+2 session show LONG                | SESSION: string should have at most
+2 session events s --limit 0       | --limit:
+2 export --json=0                  | --json
+2 export -o /nowhere/x             | /nowhere is no folder
+2 import ''                        |
+2 import /                         |
+2 models 0                         | invalid choice: '0'
+2 config dream.mode auto           | arguments: auto
+1 config no.such                   | the configuration has no key 'no.such'
+2 doctor --dry-run                 | --dry-run goes with --repair
+2 completion tcsh                  | invalid choice: 'tcsh'
+2 status --config /nowhere.yaml    | /nowhere.yaml: no such file
+"""
 
 
-def test_with_json_a_failure_is_an_object_as_well(dreamd: Caller, here: Path) -> None:
-    ended = dreamd("restore", "7", "-w", here, "--json")
-    assert ended.status == 1
-    assert ended.json == {"error": ended.err.removeprefix("dreamd: ").strip(), "code": "NOT_FOUND", "details": {}}
+def test_what_cannot_be_done_is_one_line_and_a_status(told: Transcript) -> None:
+    told("$ dreamd note Ada drinks tea.\nnoted\n$ dreamd dream\nversion 1…", LONG=LONG)
+    rows = [re.fullmatch(r"(\d) (.*?) *\| ?(.*)", row) for row in WRONG.strip().split("\n")]
+    for row in filter(None, rows):
+        status, words, said = row.groups()
+        ended = told(f"$ dreamd {words.replace('LONG', '<LONG>')}\n! dreamd: …\n[{status}]")
+        assert said.strip() in ended.err, f"{words}: {ended.err[:300]}"
+        assert (ended.out, ended.err.count("\n"), "a defect" in ended.err) == ("", 1, False), words
+    named = {row[2].split()[0] for row in rows if row}
+    assert COMMANDS.keys() - named <= {"serve", "mcp", "worker", "gateway", "migrate", "fleet", "install-service"}
 
 
-def test_an_argument_that_cannot_be_read_is_an_object_as_well(dreamd: Caller) -> None:
-    assert dreamd("restore", "--json").json["code"] == "VALIDATION_ERROR"
+def test_with_json_a_failure_is_an_object_as_well(told: Transcript) -> None:
+    told("""
+        $ dreamd restore 7 --json
+        {"error": "there is no version 7…", "code": "NOT_FOUND", "details": {}}
+        ! dreamd: there is no version 7…
+        [1]
+        $ dreamd restore --json
+        …"code": "VALIDATION_ERROR",…
+        ! dreamd: …
+        [2]
+    """)
 
 
 @pytest.mark.parametrize("command", ["bootstrap", "status", "doctor", "dream", "history", "mood"])
 def test_a_workspace_that_is_missing_or_a_file_is_a_usage_error(dreamd: Caller, tmp_path: Path, command: str) -> None:
-    file = tmp_path / "file"
-    file.write_text("x")
-    for wrong, said in (
-        (tmp_path / "nowhere", "does not exist"),
-        (file, "is a file"),
-        (tmp_path, "no workspace yet"),
-    ):
-        ended = dreamd(command, "-w", wrong)
-        assert (ended.status, ended.err.count("\n")) == (2, 1)
-        assert said in ended.err
+    (tmp_path / "file").write_text("x")
+    for wrong, said in (("nowhere", "does not exist"), ("file", "is a file"), ("", "no workspace yet")):
+        ended = dreamd(command, "-w", tmp_path / wrong)
+        assert (ended.status, ended.err.count("\n"), said in ended.err) == (2, 1, True)
         assert "dreamd init" in ended.err or "name the folder" in ended.err
 
 
-def test_a_folder_that_cannot_be_made_is_a_failure_that_names_it(dreamd: Caller) -> None:
-    ended = dreamd("init", "/proc/dreamd-test")
-    assert (ended.status, ended.err.count("\n")) == (1, 1)
-    assert "/proc/dreamd-test" in ended.err
-
-
-def test_the_workspace_is_found_from_a_folder_inside_it(
-    dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_workspace_is_found_from_a_folder_inside_it_and_named_once(
+    dreamd: Caller, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "deep" / "deeper").mkdir(parents=True)
     monkeypatch.chdir(here / "deep" / "deeper")
     assert dreamd("status", "--json").json["workspace"] == str(here)
-
-
-def test_outside_of_every_workspace_init_is_named(
-    dreamd: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.chdir(tmp_path)
     ended = dreamd("status")
-    assert ended.status == 2
-    assert "dreamd init" in ended.err
-
-
-def test_two_workspaces_at_once_are_a_usage_error(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    assert (ended.status, "dreamd init" in ended.err) == (2, True)
+    assert "dream.mode " in dreamd("config").out
     assert dreamd("status", here, "-w", here).status == 0
     assert dreamd("status", here, "-w", tmp_path).status == 2
 
@@ -228,57 +183,39 @@ def test_a_wrong_configuration_is_a_usage_error_that_names_file_and_key(
     file.write_text(content)
     ended = dreamd("status", here, "--config", file)
     assert (ended.status, ended.err.count("\n")) == (2, 1)
-    assert said in ended.err
-    assert str(file) in ended.err
+    assert (said in ended.err, str(file) in ended.err) == (True, True)
 
 
-def test_a_busy_workspace_ends_with_5_and_names_who_holds_it(dreamd: Caller, here: Path) -> None:
-    with acquire(open_workspace(here), "another command"):
-        for command in ("dream", "restore 1", "feel reward", "ingest x"):
-            ended = dreamd(*command.split(), "-w", here)
-            assert ended.status == BusyError.exit_status
-            assert f"process {os.getpid()} ('another command'" in ended.err
-
-
-def test_what_only_reads_works_in_a_busy_workspace(dreamd: Caller, here: Path) -> None:
-    assert dreamd("note", "Ada likes tea", "-w", here).status == 0
-    with acquire(open_workspace(here), "another command"):
-        for command in ("note x", "bootstrap", "status", "history", "mood", "search tea", "doctor"):
-            ended = dreamd(*command.split(), "-w", here)
-            assert ended.status == 0, ended.err
-        assert "held by process" in dreamd("search", "tea", "-w", here).err
+def test_a_busy_workspace_ends_with_5_and_is_still_read(told: Transcript) -> None:
+    told("$ dreamd note Ada likes tea\nnoted")
+    for words in ("dream", "restore 1", "feel reward", "ingest x"):
+        told(f"$ busy dreamd {words}\n! …process {os.getpid()} ('another command'…\n[5]")
+    for words in ("note x", "bootstrap", "status", "history", "mood", "search tea", "doctor"):
+        told(f"$ busy dreamd {words}\n…")
 
 
 @pytest.mark.full
-def test_every_command_that_prints_a_value_prints_it_as_json(dreamd: Caller, here: Path) -> None:
-    assert dreamd("init", here, "--json").json["created"] is False
-    assert dreamd("note", "Ada likes tea", "-w", here, "--json").json["text"] == "Ada likes tea"
-    for command in ("bootstrap", "status", "history", "mood", "feel reward", "search tea", "dream", "doctor"):
-        ended = dreamd(*command.split(), "-w", here, "--json")
-        assert ended.status == 0, ended.err
-        assert ended.json is not None
-    for command in ("diff", "diff --file", "why tea", "restore 1"):
-        assert dreamd(*command.split(), "-w", here, "--json").json
+def test_every_command_that_prints_a_value_prints_it_as_json(told: Transcript) -> None:
+    for words in (
+        "init <here>", "note x", "bootstrap", "status", "history", "mood", "feel reward", "search x", "dream",
+        "dream --dry-run", "doctor", "diff", "diff --file", "why x", "why-not x", "restore 1", "config", "models",
+        "session list", "forget x --dry-run", "export -o <here>/x.db", "secrets", "review", "ingest <here>/MEMORY.md",
+        "connect --check",
+    ):  # fmt: skip
+        ended = told.dreamd(*f"{words} --json".replace("<here>", str(told.here)).split(), "-w", told.here)
+        assert isinstance(ended.json, dict), words
 
 
-def test_a_defect_is_one_line_that_says_how_to_see_more() -> None:
+def test_a_defect_and_an_error_of_the_system_are_one_line_that_says_what_to_do() -> None:
     told = failure(KeyError("lost"))
-    assert told.exit_status == 1
-    assert "KeyError: 'lost'" in told.message
-    assert "DREAMD_DEBUG=1" in told.message
-
-
-def test_an_error_of_the_system_says_what_to_do() -> None:
+    assert (told.exit_status, "KeyError: 'lost'" in told.message, "DREAMD_DEBUG=1" in told.message) == (1, True, True)
     assert "disk is full" in failure(OSError(28, "No space left on device", "/w/x")).message
     assert "read-only" in failure(OSError(30, "Read-only file system", "/w/x")).message
     assert "chmod" in failure(PermissionError(13, "Permission denied", "/w/x")).message
 
 
-def test_nothing_that_a_memory_holds_moves_the_cursor() -> None:
+def test_nothing_that_a_memory_holds_moves_the_cursor_and_numbers_are_said_in_words() -> None:
     assert safe("a\x1b[2Jb\x9b1m\u202ec\r\n\td") == "a\\x1b[2Jb\\x9b1m\\u202ec\\r\n\td"
-
-
-def test_spans_and_numbers_are_said_in_words() -> None:
     assert [duration(s) for s in (-5, 0, 59, 60, 3_599, 7_200, 172_800)] == [
         "0 s", "0 s", "59 s", "1 min", "59 min", "2 h", "2 d",
     ]  # fmt: skip
@@ -336,7 +273,23 @@ def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
     open_workspace(here).state.chmod(0o755)
     assert "\x1b[31m" in on_a_terminal()
     assert "\x1b[31m" not in on_a_terminal(NO_COLOR="1")
+    narrow = on_a_terminal(NO_COLOR="1", COLUMNS="60").replace("\r", "").split("\n")
+    assert max(map(len, narrow)) <= max(60, len(str(here)) + 13)
     assert "\x1b[" not in process("status", str(here)).out
+
+
+def test_on_a_terminal_rows_are_coloured_by_how_they_begin_and_wrapped_below_their_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    show("- a memory\n--- old\n+++ new\n-gone\n+come\nproblem   one\n" + "notes        " + "word " * 9)
+    red, green, bold, end = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
+    assert capsys.readouterr().out == (
+        f"- a memory\n{bold}--- old{end}\n{bold}+++ new{end}\n{red}-gone{end}\n{green}+come{end}\n"
+        f"{red}problem   one{end}\nnotes        word word word word word\n             word word word word\n"
+    )
 
 
 @pytest.mark.full
@@ -349,8 +302,7 @@ def test_the_status_does_not_wait_for_a_daemon_that_hangs(
         listener.bind(str(path))
         listener.listen()
         ended = dreamd("status", here, "--json")
-    assert ended.status == 0
-    assert ended.json["workspace"] == str(here)
+    assert (ended.status, ended.json["workspace"]) == (0, str(here))
     assert [problem["what"] for problem in ended.json["problems"]] == [
         "the daemon does not answer: it is stopped, or overrun"
     ]

@@ -19,6 +19,7 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from tests.support.running import Caller
+from tests.support.transcript import Transcript
 
 pytestmark = pytest.mark.usefixtures("only_loopback")
 
@@ -174,15 +175,28 @@ def test_a_busy_workspace_is_examined_as_far_as_it_goes(here: Workspace) -> None
     assert findings["stores"].level is Level.WARNING
 
 
-def test_the_command_ends_with_1_only_for_a_problem(here: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    dreamd = Caller(capsys)
-    assert dreamd("doctor", here.root).status == 0
+def test_the_command_ends_with_1_only_for_a_problem(
+    here: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Transcript(dreamd, here.root, monkeypatch)
+    told("$ dreamd doctor\nok       config …\n$ dreamd doctor --repair --dry-run\n…nothing was changed\n[3]")
     here.state.chmod(0o755)
-    ended = dreamd("doctor", here.root)
-    assert ended.status == 1
-    assert "problem  permissions" in ended.out
-    levels = {one["about"]: one["level"] for one in dreamd("doctor", here.root, "--json").json}
-    assert levels["permissions"] == "problem"
+    told("""
+        $ dreamd doctor
+        …problem  permissions …
+        [1]
+        $ dreamd doctor --json
+        {
+        "findings": [
+        {
+        "about": "config",…"level": "problem",…
+        [1]
+        $ dreamd doctor --repair
+        mended   permissions …
+        $ dreamd doctor --repair
+        …nothing that can be mended is broken; nothing was changed
+        [3]
+    """)
 
 
 def test_the_operation_finds_the_same_and_looks_a_model_up_in_another_process(here: Workspace) -> None:

@@ -10,7 +10,8 @@ from daemon.api.access import LocalAccess
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.table import OPERATIONS
 from daemon.api.text import ABOUT
-from daemon.cli import _OPERATIONS, perform
+from daemon.cli import OPERATIONS as COMMANDS
+from daemon.cli import perform
 from daemon.config.settings import Config
 from daemon.mcp.tools import TOOLSETS, arguments_of, text_of
 from daemon.workspace.adoption import open_workspace
@@ -67,7 +68,7 @@ def test_a_command_prints_the_reply_that_every_window_has(
     for note in NOTES:
         assert dreamd("note", "-w", here, note).status == 0
     assert dreamd("dream", here).status == 0
-    operation = perform.operation_at(_OPERATIONS[command])
+    operation = perform.operation_at(COMMANDS[command])
     with LocalAccess(open_workspace(here), Config(), "a test") as access:
         reply = operation.answer(access, operation.bind(**fields))
     printed = dreamd(command, *words, "-w", here)
@@ -85,7 +86,7 @@ def test_a_command_prints_the_reply_that_every_window_has(
 
 
 def test_the_talk_has_every_command_that_is_an_operation() -> None:
-    assert {command for command, *_ in TALK} == set(_OPERATIONS)
+    assert {command for command, *_ in TALK} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)

@@ -177,4 +177,4 @@ def test_a_hook_loads_little(here: Workspace, chat: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", script, here.root], input=said.encode(), capture_output=True, check=True
     )
-    assert not {"pydantic", "yaml", "argparse", "rich", "subprocess", "sqlite3"} & {*ended.stdout.decode().split()}
+    assert not {"pydantic", "yaml", "rich", "subprocess", "sqlite3"} & {*ended.stdout.decode().split()}

@@ -106,7 +106,7 @@ def test_what_is_no_secret_or_one_by_its_shape_is_not_kept(workspace: Workspace,
 def test_the_owner_lists_them_masked_and_brings_one_back(dreamd: Caller, workspace: Workspace) -> None:
     there = ("--workspace", str(workspace.root))
     dreamd("note", SAID, *there)
-    listed = json.loads(dreamd("secrets", "--json", *there).out)
+    listed = json.loads(dreamd("secrets", "--json", *there).out)["originals"]
     assert [one["text"] for one in listed] == ["the bike pin code is [redacted: pin]"]
     assert dreamd("secrets", "--show", *there).status == 2  # no terminal
     assert dreamd("secrets", "allow", listed[0]["id"], *there).status == 0
@@ -126,7 +126,7 @@ def test_a_daemon_that_runs_hears_of_it(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
         daemon.ask(workspace, working_memory_note, note=SAID)
-        (original,) = json.loads(home.dreamd("secrets", "--json", "--workspace", workspace.root).out)
+        (original,) = json.loads(home.dreamd("secrets", "--json", "--workspace", workspace.root).out)["originals"]
         allowing = home.dreamd("secrets", "allow", original["id"], "--workspace", workspace.root)
         assert (allowing.status, allowing.err.splitlines()[-1]) == (0, "it is allowed from now on, by the daemon too")
         daemon.until(lambda: daemon.ask(workspace, working_memory_note, note=f"{SAID}!").text == f"{SAID}!")
