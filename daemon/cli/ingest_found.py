@@ -4,7 +4,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from daemon.api.operations.notes import TakenIn
 
 _KILO = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """What was found, for a program. `files` counts them, `bytes` are all of theirs."""
-
-    kind: Kind
-    agents: tuple[str, ...]
-    path: str
-    files: int
-    bytes: int
-    own: bool
-    more: bool
 
 
 def run_found(arguments: argparse.Namespace) -> int:
@@ -62,7 +49,7 @@ def run_found(arguments: argparse.Namespace) -> int:
     wanted = agreed("Take this in?") if ask else arguments.yes
     taken = _taken(found, arguments) if wanted else None
     if arguments.json:
-        show_json({"found": [_described(one) for one in found], "taken": taken})
+        show_json({"found": found, "taken": taken})
     elif taken is not None:
         read = counted(taken.files - taken.unread, "file")
         out(f"{counted(taken.crystals, 'new crystal')} of {read}; the files are as they were")
@@ -127,10 +114,6 @@ def _found_text(found: Sequence[ExistingMemory], workspace: Workspace) -> str:
         for one in found
     ]
     return table(("what", "agent", "where", "files", "size"), rows)
-
-
-def _described(one: ExistingMemory) -> Described:
-    return Described(one.kind, one.agents, str(one.path), len(one.files), one.size_bytes, one.own, one.more)
 
 
 def _short(path: Path, workspace: Workspace) -> str:

@@ -1,10 +1,12 @@
 """Operations that look after a workspace: forget a text, examine and repair the stores, write an archive."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 from daemon.api.access import WorkspaceAccess
+from daemon.api.client import Client, NoDaemonError
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import findings_text, receipt_text, repair_text
 from daemon.upkeep.doctor import examine as everything
@@ -17,6 +19,7 @@ from daemon.upkeep.repair.run import Repair, repair, survey
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.cutting import Cut
+from state.stores.disk.workspace import Workspace
 
 # As JSON escapes them, so many fit into the body of a request, whatever they are.
 MAX_CHARACTERS = 80_000
@@ -92,17 +95,33 @@ def doctor(access: WorkspaceAccess) -> Findings:
 
 
 def _service(access: WorkspaceAccess) -> Iterator[Finding]:
-    """Say whether the daemon keeps the workspace, and what it knows to be wrong with it."""
+    """Say whether a daemon keeps the workspace, and what it knows to be wrong with it."""
     service = access.service()
     if service is None:
-        advice = "'dreamd install-service' has systemd run one"
-        yield Finding("service", Level.OK, "no daemon keeps this workspace: dreams by hand", advice)
+        yield _unkept(access.workspace)
         return
     for problem in service.problems:
         yield Finding("service", Level.PROBLEM, problem.what, problem.advice)
     if not service.problems:
         what = f"the daemon runs (process {service.pid}) and keeps this workspace"
         yield Finding("service", Level.OK, what)
+
+
+def _unkept(workspace: Workspace) -> Finding:
+    """Say why no daemon keeps the workspace: none runs, or it does not know the workspace, or refuses it."""
+    try:
+        info = Client.at(os.environ).get("/v1/workspaces")
+    except NoDaemonError:
+        advice = "'dreamd install-service' has systemd run one"
+        return Finding("service", Level.OK, "no daemon runs: dreams by hand", advice)
+    runs = f"the daemon runs (process {info['pid']}, version {info['version']})"
+    kept = next((one for one in info["workspaces"] if one["root"] == str(workspace.root)), None)
+    if kept is None or kept["problem"] is None:
+        what, advice = f"{runs} and does not keep this workspace", f"'dreamd init {workspace.root}' makes it known"
+        return Finding("service", Level.WARNING, what, advice)
+    return Finding(
+        "service", Level.PROBLEM, f"{runs} and refuses: {kept['problem']['what']}", kept["problem"]["advice"]
+    )
 
 
 @operation("repair", remote=False, long=True, text=repair_text)

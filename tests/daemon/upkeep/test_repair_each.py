@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.doctor import every_finding
 from daemon.config.settings import Config
+from daemon.upkeep.doctor import examine
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.run import Repair
 from daemon.workspace.stores import open_exclusive
@@ -91,7 +91,7 @@ def examined(workspace: Workspace) -> list[Finding]:
         with open_exclusive(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
             return list(check_stores(store))
 
-    return list(every_finding(workspace, None, {"HOME": "/nonexistent"}, look))
+    return list(examine(workspace, Config, lambda: (), look))
 
 
 SPOILS: dict[str, tuple[str, Spoil]] = {
