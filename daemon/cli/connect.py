@@ -4,9 +4,12 @@ import argparse
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from daemon.cli.parsing import takes_workspace, workspace_of
-from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
+from daemon.cli import terminal
+from daemon.cli.parsing import takes_workspace, told_git, workspace_of
+from daemon.cli.perform import show
+from daemon.cli.terminal import agreed, can_ask, out, say, show_json
 from daemon.config.layers import redaction
 from daemon.config.paths import home, program
 from daemon.connect import record
@@ -19,8 +22,7 @@ from daemon.workspace.adoption import find_workspace, init_global_workspace
 from daemon.workspace.agent_files import ShownMemory
 from daemon.workspace.stores import utc_now
 from state.codec import plain
-from state.errors import DreamdError, NothingToDoError, UsageError
-from state.stores.disk.workspace import Workspace
+from state.errors import NothingToDoError, UsageError
 from state.stores.git.exclude import Excluded, keep_out, take_back
 
 _OPTIONS = {
@@ -64,21 +66,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not agents:
         names = ", ".join(one.name for one in AGENTS)
         raise NothingToDoError("no agent that dreamd knows is installed here", f"name one all the same: {names}")
-    if _connected(agents, place, known, arguments) and not arguments.json and place.workspace is not None:
+    if connected(agents, place, known, arguments) and not arguments.json and place.workspace is not None:
         from daemon.cli.ingest_found import offer
 
         offer(workspace_of(arguments))
     return 0
 
 
-def connect_all(workspace: Workspace, agents: Sequence[Agent]) -> None:
-    """Do what `dreamd connect` does for these agents in the workspace's folder."""
-    place = Place(Scope.PROJECT, workspace.root, workspace.root, program(), os.environ)
-    said = argparse.Namespace(json=False, yes=False, dry_run=False, config=None)
-    _connected(agents, place, record.read(os.environ), said)
-
-
-def _connected(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> bool:
+def connected(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> bool:
     """Connect the agents and say what is left to do by hand; return whether anything was written."""
     shown, now = _shown(place, arguments), utc_now()
     plans = [to_connect(one, place, known.find(one.name, project_of(place)), now, shown) for one in agents]
@@ -178,22 +173,19 @@ def _agreed(plan: Plan, arguments: argparse.Namespace) -> bool:
 
 def _exclude_from_git(plan: Plan) -> Excluded:
     """Exclude a project's files that the connection made from its repository, or take that back; say what changed."""
-    connection = plan.connection or plan.last
-    if plan.folder is None or connection is None:
+    connection, folder = plan.connection or plan.last, plan.folder
+    if folder is None or connection is None:
         return Excluded()
     made = [Path(one.path) for one in connection.files if one.created]
-    try:
-        return (keep_out if plan.connection is not None else take_back)(plan.folder, made)
-    except DreamdError as error:
-        say(f"git: {error.what}")
-        return Excluded()
+    change = keep_out if plan.connection is not None else take_back
+    return told_git(lambda: change(folder, made))
 
 
 def _show(plan: Plan, done: str) -> None:
     if not plan.changes:
         out(f"{plan.agent}: nothing to change, it is {done}")
     for file in plan.changes:
-        show(file.diff)
+        terminal.show(file.diff)
     for file in plan.files:
         for left in file.left:
             say(f"{file.path}: {'.'.join(left.path)} was changed by somebody since, and stays")
@@ -217,13 +209,15 @@ def _check(agents: Sequence[Agent], place: Place, known: Record, arguments: argp
         for agent in meant
         for one in check(agent, connections[agent.name], place.project, os.environ, shown)
     ]
-    if arguments.json:
-        said = ({"agent": agent.name, **plain(one), "sound": one.state is State.OK} for agent, one in found)
-        show_json({"checks": list(said)})
-    for agent, one in found if not arguments.json else ():
-        out(f"{agent.name}: {one.state}: {one.what}")
-        if one.state is not State.OK and one.advice:
-            out(f"  {one.advice}")
-    if not found and not arguments.json:
-        out("no agent is connected here, and none that dreamd knows is installed")
+    said = [{"agent": agent.name, **plain(one), "sound": one.state is State.OK} for agent, one in found]
+    show(_checks_text, {"checks": said}, as_json=arguments.json)
     return 0 if found and all(one.state is not State.WRONG for _, one in found) else 1
+
+
+def _checks_text(checks: dict[str, list[dict[str, Any]]]) -> str:
+    rows = [
+        f"{one['agent']}: {one['state']}: {one['what']}"
+        + (f"\n  {one['advice']}" if one["advice"] and not one["sound"] else "")
+        for one in checks["checks"]
+    ]
+    return "\n".join(rows) or "no agent is connected here, and none that dreamd knows is installed"

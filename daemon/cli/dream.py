@@ -1,6 +1,7 @@
 """Dream now: fold what is new into MEMORY.md. Shows each step as it runs."""
 
 import argparse
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,10 @@ from daemon.cli.parsing import caller_of, named_folder, takes_folder, workspace_
 from daemon.cli.perform import show
 from daemon.cli.terminal import show_notices, working
 from daemon.workspace.adoption import init_workspace, require_project, shared_folder, workspace_at
-from state.stores.disk.workspace import SCRATCH, Workspace
+from state.document.document import parse
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import SCRATCH, STATE_FOLDER, Workspace
+from state.stores.git.exclude import tracks
 
 if TYPE_CHECKING:
     from daemon.dream.progress import Step
@@ -61,8 +65,6 @@ def _workspace(arguments: argparse.Namespace) -> Workspace:
 
     Raise UsageError when that is the home folder, or one of the system's.
     """
-    from daemon.cli.init import found_in
-
     if arguments.everywhere:
         return workspace_of(arguments)
     named = named_folder(arguments) or Path.cwd()
@@ -72,3 +74,14 @@ def _workspace(arguments: argparse.Namespace) -> Workspace:
         require_project(root)
         return init_workspace(root)
     return workspace_of(arguments)
+
+
+def found_in(root: Path) -> tuple[str, ...]:
+    """Return the lines of a MEMORY.md that may have come with a folder that is no workspace yet; none of the owner's.
+
+    It may have if a dreamd has written it, another workspace's id lies beside it, or git has it.
+    """
+    path = root / "MEMORY.md"
+    text = (Disk(root).read_optional(path) or b"").decode(errors="replace")
+    strange = os.path.lexists(root / STATE_FOLDER) or parse(text).has_schema or tracks(path)
+    return tuple(line for line in text.splitlines() if line.strip()) if strange else ()

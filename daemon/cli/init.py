@@ -8,11 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 
+from daemon.api.client import NoDaemonError, daemon
+from daemon.api.recipes import recipes
 from daemon.api.text import counted
-from daemon.cli.parsing import config_of, named_folder, takes_folder
+from daemon.cli.connect import connected
+from daemon.cli.dream import found_in
+from daemon.cli.parsing import config_of, named_folder, takes_folder, told_git
 from daemon.cli.perform import show
 from daemon.cli.terminal import agreed, can_ask, out, say, show_notices
+from daemon.config import registry
+from daemon.config.paths import program, registry_path
 from daemon.config.settings import Config
+from daemon.connect import record
+from daemon.connect.agent import Place, Scope
+from daemon.connect.agents.table import AGENTS, installed
+from daemon.ingest.seed import migrate, set_aside, take_in
 from daemon.workspace.adoption import (
     init_global_workspace,
     init_workspace,
@@ -21,12 +31,11 @@ from daemon.workspace.adoption import (
     shared_folder,
     workspace_at,
 )
-from state.document.document import parse
-from state.errors import DreamdError, UnknownWorkspaceError
-from state.stores.disk.disk import Disk
+from daemon.workspace.stores import open_exclusive, utc_now
+from state.errors import UnknownWorkspaceError
 from state.stores.disk.lock import present_holder
-from state.stores.disk.workspace import STATE_FOLDER, Workspace
-from state.stores.git.exclude import Excluded, keep_out, take_back, tracks, written_by_init
+from state.stores.disk.workspace import Workspace
+from state.stores.git.exclude import Excluded, keep_out, take_back, written_by_init
 
 _MOST_SHOWN, _LONGEST_SHOWN = 20, 200
 _OPTIONS = {
@@ -76,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     kept = keep(workspace, wanted=not arguments.no_daemon)
     backup = str(workspace.backup) if workspace.backup.exists() else None
     repository = str(tree.repository) if tree is not None and shared is not None else None
-    git = _exclude_from_git(workspace, in_git=arguments.in_git)
+    git = told_git(lambda: _exclude_from_git(workspace, in_git=arguments.in_git))
     made = Made(str(workspace.root), not known, seeded or 0, backup, kept, repository, git)
     show(_made_text, made, as_json=arguments.json)
     if arguments.json:
@@ -114,36 +123,19 @@ def _next_steps(workspace: Workspace, config: Config, arguments: argparse.Namesp
 
 
 def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> Excluded:
-    """Exclude what dreamd writes in the workspace from the repository around it; a failure is only said.
+    """Exclude what dreamd writes in the workspace from the repository around it.
 
     `in_git`: but for MEMORY.md, which the owner wants to track.
     """
     written = written_by_init(workspace)
-    try:
-        if in_git:
-            written.remove(workspace.document)
-            take_back(workspace.root, [workspace.document])
-        return keep_out(workspace.root, written)
-    except DreamdError as error:
-        say(f"git: {error.what}")
-        return Excluded()
-
-
-def found_in(root: Path) -> tuple[str, ...]:
-    """Return the lines of a MEMORY.md that may have come with a folder that is no workspace yet; none of the owner's.
-
-    It may have if a dreamd has written it, another workspace's id lies beside it, or git has it.
-    """
-    path = root / "MEMORY.md"
-    text = (Disk(root).read_optional(path) or b"").decode(errors="replace")
-    strange = os.path.lexists(root / STATE_FOLDER) or parse(text).has_schema or tracks(path)
-    return tuple(line for line in text.splitlines() if line.strip()) if strange else ()
+    if in_git:
+        written.remove(workspace.document)
+        take_back(workspace.root, [workspace.document])
+    return keep_out(workspace.root, written)
 
 
 def _set_aside(folder: Path, arguments: argparse.Namespace) -> Path | None:
     """Show a MEMORY.md that may have come with the folder, and rename it unless the person says that it is theirs."""
-    from daemon.ingest.seed import set_aside
-
     lines = found_in(folder) if folder.is_dir() and not arguments.mine else ()
     if not lines:
         return None
@@ -159,9 +151,6 @@ def _set_aside(folder: Path, arguments: argparse.Namespace) -> Path | None:
 
 def _seeded(workspace: Workspace, aside: Path | None, config: Config) -> int | None:
     """Take in the MEMORY.md that was there; how many crystals were made of it, None where nothing was due."""
-    from daemon.ingest.seed import migrate, take_in
-    from daemon.workspace.stores import open_exclusive, utc_now
-
     if present_holder(workspace) is not None:  # its owner does this before the first dream
         return None
     with open_exclusive(workspace, config, "dreamd init") as store:
@@ -175,31 +164,23 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
 
     Not wanted: no daemon looks after it, whoever asks it to, until 'dreamd init' is run without `--no-daemon`.
     """
-    from daemon.api.client import NoDaemonError, daemon
-    from daemon.config.paths import registry_path
-    from daemon.config.registry import add, exclude, name_of
-
     client = daemon()
     if not wanted:
-        exclude(registry_path(os.environ), workspace.root)
+        registry.exclude(registry_path(os.environ), workspace.root)
         if client is not None:
             with suppress(NoDaemonError, UnknownWorkspaceError):
-                client.post("/v1/release", {"name": name_of(workspace.root)})
+                client.post("/v1/release", {"name": registry.name_of(workspace.root)})
         return False
     if client is not None:
         with suppress(NoDaemonError):
             client.post("/v1/register", {"path": str(workspace.root)})
             return True
-    add(registry_path(os.environ), workspace.root)
+    registry.add(registry_path(os.environ), workspace.root)
     return False
 
 
 def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
     """Print who dreams in the workspace and how agents are connected; ask a person whether they shall be."""
-    from daemon.api.recipes import recipes
-    from daemon.config.paths import program
-    from daemon.connect.agents.table import AGENTS, installed
-
     if kept:
         out("the daemon dreams in it from now on")
     elif wanted:
@@ -208,9 +189,9 @@ def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
     found = installed(os.environ)
     titles = ", ".join(one.title for one in found)
     if found and can_ask() and agreed(f"{titles}: shall dreamd show how it would connect them here?"):
-        from daemon.cli.connect import connect_all
-
-        connect_all(workspace, found)
+        place = Place(Scope.PROJECT, workspace.root, workspace.root, program(), os.environ)
+        said = argparse.Namespace(json=False, yes=False, dry_run=False, config=None)
+        connected(found, place, record.read(os.environ), said)
         return
     here = f"here: {titles}" if found else f"it knows {', '.join(one.title for one in AGENTS)}"
     out(f"Connect your agents ({here}):\n\n  dreamd connect -w {shlex.quote(str(workspace.root))}\n")

@@ -8,14 +8,16 @@ import argparse
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
+import threading
+import time
+import webbrowser
 
+from daemon.api.client import Client, LostError, NoDaemonError, daemon
 from daemon.cli.parsing import config_of, named_folder, takes_folder, workspace_of
 from daemon.cli.terminal import out, say, show_json
+from daemon.config.registry import name_of
+from daemon.config.settings import load
 from state.errors import DreamdError, UsageError
-
-if TYPE_CHECKING:
-    from daemon.api.client import Client
 
 _START = (
     "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here, 'dreamd open --once' for now"
@@ -33,8 +35,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Open the browser at the workspace, or at the first page outside of one."""
-    from daemon.api.client import NoDaemonError, daemon
-
     try:
         if (client := daemon()) is not None:
             client.get("/v1/workspaces")
@@ -47,9 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _serve(arguments)
 
 
-def _show(client: "Client", arguments: argparse.Namespace) -> None:
-    import webbrowser
-
+def _show(client: Client, arguments: argparse.Namespace) -> None:
     url = link(client, _name(client, arguments))
     # What opens here can show something: a text browser would take the terminal.
     screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
@@ -63,10 +61,8 @@ def _show(client: "Client", arguments: argparse.Namespace) -> None:
         say("opened in your browser")
 
 
-def _name(client: "Client", arguments: argparse.Namespace) -> str:
+def _name(client: Client, arguments: argparse.Namespace) -> str:
     """Return the name of the workspace that is meant, which the daemon keeps from now on; empty outside of one."""
-    from daemon.config.registry import name_of
-
     try:
         workspace = workspace_of(arguments)
     except DreamdError:
@@ -79,10 +75,8 @@ def _name(client: "Client", arguments: argparse.Namespace) -> str:
     return name_of(workspace.root)
 
 
-def link(client: "Client", workspace: str) -> str:
+def link(client: Client, workspace: str) -> str:
     """Return a link of the daemon that logs a browser in, once. Raise LostError for what no daemon says."""
-    from daemon.api.client import LostError
-
     reply = client.post("/v1/login", {"workspace": workspace})
     url = str(reply.get("url")) if isinstance(reply, dict) else ""
     if not _LINK.fullmatch(url):  # a browser opens files too, and takes options
@@ -92,9 +86,6 @@ def link(client: "Client", workspace: str) -> str:
 
 def _serve(arguments: argparse.Namespace) -> int:
     """Be the daemon, until Ctrl-C; the browser is opened when it is ready."""
-    import threading
-
-    from daemon.config.settings import load
     from daemon.process.run import run as serve
 
     if not config_of(arguments).http.port:
@@ -106,10 +97,6 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _open_when_ready(arguments: argparse.Namespace) -> None:
-    import time
-
-    from daemon.api.client import daemon
-
     until = time.monotonic() + _READY_SECONDS
     while time.monotonic() < until:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from daemon.cli.terminal import columns, say
 from daemon.config.paths import global_root
 from daemon.workspace.adoption import find_workspace, open_global_workspace, open_workspace, shared_workspace
-from state.errors import UsageError
+from state.errors import DreamdError, UsageError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from daemon.api.dispatch import Caller
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
+    from state.stores.git.exclude import Excluded
 
 
 class Parser(argparse.ArgumentParser):
@@ -116,6 +117,17 @@ def workspace_if_any(arguments: argparse.Namespace) -> Workspace | None:
         if named_folder(arguments) is not None:
             raise
         return None
+
+
+def told_git(tell: "Callable[[], Excluded]") -> "Excluded":
+    """Return what changed in a repository's exclude file; a failure is only said."""
+    from state.stores.git.exclude import Excluded
+
+    try:
+        return tell()
+    except DreamdError as error:
+        say(f"git: {error.what}")
+        return Excluded()
 
 
 def config_of(arguments: argparse.Namespace) -> "Config":
