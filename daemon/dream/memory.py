@@ -136,7 +136,7 @@ class _Trial:
 
     def expect(self, keywords: Sequence[str]) -> None:
         if self.embedder is not None and keywords:
-            self.embedder.embed(keywords)  # all at once: each of the searches finds its vector kept
+            self.embedder.embed(keywords, questions=True)  # all at once: each of the searches finds its vector kept
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         return tuple(

@@ -33,14 +33,14 @@ def document(*, is_local: bool) -> Json:
     shown = [(place, one, tag) for place, table, tag in asked for one in table.values() if one.remote or is_local]
     schemas, shared = _schemas([one for _, one, _ in shown])
     paths: Json = {f"{place}{one.name}": dict(_methods(one, tag, schemas)) for place, one, tag in shown}
-    for path, part in paths.items():
+    for path, methods in paths.items():
         if "{" in path:
-            part["parameters"] = _OF_WORKSPACE if is_local else _OF_WORKSPACE[:1]
+            methods["parameters"] = _OF_WORKSPACE if is_local else _OF_WORKSPACE[:1]
     for path, about, kind in _MONITORED:
         responses = {"200": {"description": about, "content": {kind: {"schema": {}}}}, "default": _REFUSED}
         paths[path] = {"get": {"operationId": path.rpartition("/")[2], "summary": about, "responses": responses}}
     components = {"schemas": shared["$defs"] | {"Error": _ERROR}, "responses": {"Error": _error()}}
-    part: Json = {
+    whole: Json = {
         "openapi": "3.1.0",
         "info": {"title": "dreamd", "version": version("dreamd"), "description": _ABOUT},
         "paths": paths,
@@ -49,9 +49,9 @@ def document(*, is_local: bool) -> Json:
     if not is_local:
         token = {"type": "http", "scheme": "bearer", "description": "The token in the file that 'dreamd serve' names"}
         components["securitySchemes"] = {"token": token}
-        part["security"] = [{"token": []}]
+        whole["security"] = [{"token": []}]
         paths["/healthz"]["get"]["security"] = paths["/readyz"]["get"]["security"] = []
-    return part
+    return whole
 
 
 def _schemas(operations: list[AnyOperation]) -> tuple[Mapping[tuple[str, str], Json], Json]:

@@ -14,6 +14,7 @@ from state.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from state.stores.vectors.weights import Pinned
 
+_ON_PIP, _ON_UV = ("--platform", "manylinux2014_x86_64"), ("--python-platform", "x86_64-manylinux2014")
 _PASSWORD = re.compile(r"//[^/\s]*@")
 
 
@@ -32,7 +33,7 @@ def fetch(wheel: "Pinned", folder: Path) -> None:
     wanted.write_text(f"{project}=={version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
     flags = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--quiet", "--target", str(folder)]
     ended = subprocess.run(  # noqa: S603 - pip or uv, with arguments of our own
-        [*_installer(elsewhere), *flags, "--requirement", str(wanted)],
+        [*_installer(wheel, elsewhere), *flags, "--requirement", str(wanted)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
@@ -44,9 +45,20 @@ def fetch(wheel: "Pinned", folder: Path) -> None:
         raise NotFoundError(f"{wheel.name} could not be fetched ({said})", elsewhere)
 
 
-def _installer(elsewhere: str) -> list[str]:
+def _installer(wheel: "Pinned", elsewhere: str) -> list[str]:
+    is_bound = not wheel.name.endswith(
+        "-any.whl"
+    )  # of such a one too nothing is run, so that any machine may have it
     if find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        return [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--no-input",
+            *(_ON_PIP if is_bound else ()),
+        ]
     if uv := shutil.which("uv"):  # an environment that uv has made has no pip
-        return [uv, "pip", "install", "--python", sys.executable]
+        return [uv, "pip", "install", "--python", sys.executable, *(_ON_UV if is_bound else ())]
     raise NotFoundError("there is neither pip nor uv to fetch it with", elsewhere)

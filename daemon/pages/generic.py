@@ -51,7 +51,7 @@ def page_of(name: str) -> Page | None:
     if operation is None or not operation.remote:
         return None
     controls = tuple(_controls(operation))
-    at_once = operation.only_reads and not operation.long
+    at_once = operation.reads and not operation.long
     beside = {
         "operation": operation,
         "controls": controls,
@@ -75,7 +75,7 @@ def page_of(name: str) -> Page | None:
         name,
         name.replace("_", " ").capitalize(),
         read,
-        acts=() if at_once else (Act(run, "run", operation.long, operation.only_reads, form),),
+        acts=() if at_once else (Act(run, "run", operation.long, operation.reads, form),),
         live=at_once and not any(one.kind == "text" for one in controls),
         under="settings",
         template="generic",

@@ -25,7 +25,7 @@ class CachedEmbedder:
     def __init__(self, inner: Embedder, texts: int = REMEMBERED_TEXTS) -> None:
         self._inner = inner
         self._most = texts
-        self._known: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, bool], NDArray[np.float32]] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -38,18 +38,18 @@ class CachedEmbedder:
         """Numbers per vector."""
         return self._inner.width
 
-    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
         """Return one row per text, in order; only texts that are not cached are computed, each once."""
         import numpy as np
 
         with self._lock:
-            found = {text: self._known[text] for text in texts if text in self._known}
+            found = {text: self._known[text, questions] for text in texts if (text, questions) in self._known}
         new = [text for text in dict.fromkeys(texts) if text not in found]
         if new:
-            found |= zip(new, self._inner.embed(new), strict=True)
+            found |= zip(new, self._inner.embed(new, questions=questions), strict=True)
             with self._lock:
                 # A copy: a row would keep the whole batch.
-                self._known |= {text: found[text].copy() for text in new[-self._most :]}
+                self._known |= {(text, questions): found[text].copy() for text in new[-self._most :]}
                 while len(self._known) > self._most:
                     self._known.popitem(last=False)
         rows = [found[text] for text in texts]

@@ -20,7 +20,7 @@ class BagOfWords:
         self.width = width
         self.texts: list[str] = []
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> NDArray[np.float32]:  # noqa: ARG002
         self.texts.extend(texts)
         return np.stack([self._direction(text) for text in texts])
 

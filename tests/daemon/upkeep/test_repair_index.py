@@ -29,7 +29,7 @@ class Lengths:
     name = "lengths"
     width = 8
 
-    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":  # noqa: ARG002
         found = np.array([[len(text) % (n + 2) + 1 for n in range(self.width)] for text in texts], dtype=np.float32)
         return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), dtype=np.float32)
 

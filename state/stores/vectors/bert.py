@@ -1,13 +1,14 @@
-"""all-MiniLM-L6-v2 without its framework: its weights as an ONNX graph, and a session that runs it.
+"""BERT without its framework: the weights of a sentence encoder as an ONNX graph, and a session that runs it.
 
-The graph is that of sentence-transformers: 6 BERT layers, 12 heads, 384 wide, erf-GELU, LayerNorm 1e-12. Its inputs
-and output have the names and shapes that ChromaDB's own export of the model has, so one class runs both. Pooling
-(mean over the unmasked tokens, then L2 norm) is done here.
+The graph is that of sentence-transformers: 12 heads, 384 wide, erf-GELU, LayerNorm 1e-12; all-MiniLM-L6-v2 has 6
+layers, multilingual-e5-small 12. Its inputs and output have the names and shapes that ChromaDB's own export of
+MiniLM has, so one class runs all. Pooling (mean over the unmasked tokens, then L2 norm) is done here.
 """
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 WIDTH = 384
 MAX_TOKENS = 256
-LAYERS = 6
 HEADS = 12
 LAYER_NORM_EPSILON = 1e-12
 # Raised whenever `build_graph` gives other bytes for the same weights, so that cached graphs are built again.
 GRAPH_VERSION = 1
 
+_WORDS = "embeddings.word_embeddings.weight"
 _OPSET = 20  # the first with Gelu
 _IR_VERSION = 9
 # A batch holds texts of similar length, and not more padded tokens than this: it bounds the memory of a run.
@@ -30,14 +31,36 @@ _BATCH_TOKENS = 256
 _BATCH_TEXTS = 64
 
 
-class MiniLM:
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a model wants said before a text, and before a question, and the mean vectors that are taken off both.
+
+    Where all texts look alike to a model, what is left without the mean is what tells them apart. `words` gives the
+    rows (texts, tokens, width) of ids where the graph has no table of them.
+    """
+
+    text: str = ""
+    question: str = ""
+    words: "Callable[[NDArray[np.int64]], NDArray[np.float32]] | None" = None
+    mean_text: "NDArray[np.float32] | None" = None
+    mean_question: "NDArray[np.float32] | None" = None
+
+
+class Bert:
     """A loaded model. `embed` may be called from several threads.
 
     `name` tells its vectors from those of other models; `width` is 384, or what another model of this form has.
     """
 
     def __init__(
-        self, name: str, graph: Path, tokenizer: Path, *, threads: int, most_tokens: int = MAX_TOKENS
+        self,
+        name: str,
+        graph: Path,
+        tokenizer: Path,
+        *,
+        threads: int,
+        most_tokens: int = MAX_TOKENS,
+        form: Form = Form(),
     ) -> None:
         """Load the model; `threads` is how many cores one call of `embed` may use.
 
@@ -50,6 +73,7 @@ class MiniLM:
         from tokenizers import Tokenizer
 
         self.name = name
+        self.form = form
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -64,16 +88,21 @@ class MiniLM:
         self._output = self._session.get_outputs()[0].name
         self.width = int(self._run([[0]]).shape[1])
 
-    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """One row per text, in order: (n, width) float32, rows L2-normalised; of a text the first tokens are seen."""
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
+        """Return one row per text: (n, width) float32, L2-normalised; of a text the first tokens are seen."""
         import numpy as np
 
+        form = self.form
+        before, mean = (form.question, form.mean_question) if questions else (form.text, form.mean_text)
         # A lone surrogate has no UTF-8 form, and the tokenizer takes nothing else.
-        clean = [text.encode("utf-8", "replace").decode() for text in texts]
+        clean = [(before + text).encode("utf-8", "replace").decode() for text in texts]
         tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(clean)]
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
         for rows in _batches([len(ids) for ids in tokens]):
             vectors[rows] = self._run([tokens[row] for row in rows])
+        if mean is not None:
+            vectors -= mean
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors
 
     def _run(self, tokens: list[list[int]]) -> "NDArray[np.float32]":
@@ -85,7 +114,13 @@ class MiniLM:
         for row, ids in enumerate(tokens):
             input_ids[row, : len(ids)] = ids
             mask[row, : len(ids)] = 1
-        feeds = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(input_ids)}
+        feeds: dict[str, Any] = {
+            "input_ids": input_ids,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(input_ids),
+        }
+        if self.form.words is not None:
+            feeds["words"] = self.form.words(input_ids)
         (hidden,) = self._session.run([self._output], {name: feeds[name] for name in feeds if name in self._inputs})
         weights = mask.astype(np.float32)
         # Every text has at least its two special tokens, so that no sum of weights is 0.
@@ -128,27 +163,28 @@ def read_safetensors(path: Path) -> "dict[str, NDArray[np.float32]]":
     return tensors
 
 
-def build_graph(weights: "dict[str, NDArray[np.float32]]") -> bytes:
-    """The model as a serialised ONNX graph.
+def build_graph(weights: "dict[str, NDArray[np.float32]]", *, most_tokens: int = MAX_TOKENS) -> bytes:
+    """Return the model as a serialised ONNX graph.
 
-    Inputs input_ids, attention_mask, token_type_ids, each int64 (texts, tokens); output last_hidden_state, float32
-    (texts, tokens, 384).
+    Inputs input_ids, attention_mask, token_type_ids, each int64 (texts, tokens); of weights without a table of words,
+    words, float32 (texts, tokens, 384), too. Output last_hidden_state, float32 (texts, tokens, 384).
     """
-    graph = _Graph()
-    hidden = _embeddings(graph, weights)
+    graph = _Graph(has_words=_WORDS in weights)
+    hidden = _embeddings(graph, weights, most_tokens)
     blocked = graph.add("Sub", graph.number(1.0), graph.add("Cast", "attention_mask", to=1))
     bias = graph.add("Mul", graph.add("Unsqueeze", blocked, graph.whole(1, 2)), graph.number(-1e9))
-    for layer in range(LAYERS):
+    layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layer.")}
+    for layer in range(len(layers)):
         hidden = _layer(graph, weights, f"encoder.layer.{layer}.", hidden, bias)
     graph.add("Identity", hidden, output="last_hidden_state")
     return graph.serialize()
 
 
-def _embeddings(graph: "_Graph", weights: "dict[str, NDArray[np.float32]]") -> str:
-    words = graph.add("Gather", graph.tensor(weights["embeddings.word_embeddings.weight"]), "input_ids")
+def _embeddings(graph: "_Graph", weights: "dict[str, NDArray[np.float32]]", most_tokens: int) -> str:
+    words = graph.add("Gather", graph.tensor(weights[_WORDS]), "input_ids") if _WORDS in weights else "words"
     types = graph.add("Gather", graph.tensor(weights["embeddings.token_type_embeddings.weight"]), "token_type_ids")
     tokens = graph.add("Shape", "input_ids", start=1, end=2)
-    table = graph.tensor(weights["embeddings.position_embeddings.weight"][:MAX_TOKENS])
+    table = graph.tensor(weights["embeddings.position_embeddings.weight"][:most_tokens])
     places = graph.add("Slice", table, graph.whole(0), tokens, graph.whole(0))
     total = graph.add("Add", graph.add("Add", words, types), places)
     return _normalise(graph, weights, "embeddings.LayerNorm", total)
@@ -187,7 +223,8 @@ def _normalise(graph: "_Graph", weights: "dict[str, NDArray[np.float32]]", name:
 class _Graph:
     """An ONNX graph under construction; every method returns the name of a value in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_words: bool) -> None:
+        self._has_words = has_words
         self._nodes: list[Any] = []
         self._tensors: list[Any] = []
 
@@ -223,6 +260,8 @@ class _Graph:
         names = ("input_ids", "attention_mask", "token_type_ids")
         inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"]) for name in names]
         output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["texts", "tokens", WIDTH])
+        if not self._has_words:
+            inputs.append(helper.make_tensor_value_info("words", TensorProto.FLOAT, ["texts", "tokens", WIDTH]))
         graph = helper.make_graph(self._nodes, "all-MiniLM-L6-v2", inputs, [output], self._tensors)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION)
         serialised: bytes = model.SerializeToString(deterministic=True)
