@@ -103,7 +103,7 @@ def superseded_text(reply: "Superseded") -> str:
 def search_text(reply: "SearchReply") -> str:
     """Show what was found, best first, as far as it fits into one answer."""
     if not (reply.hits or reply.archived):
-        return "Nothing was found."
+        return "Nothing was found. 'dreamd why-not TEXT' says why a thing is missing."
     head = ABOUT
     head += "" if reply.good else " Nothing answers this well; what follows is the nearest."
     head += "" if "dense" in reply.arms else " It was searched by words only."
@@ -411,7 +411,7 @@ def _crystals(stages: Mapping[str, int], waiting: int) -> str:
 
 def _dream(last: "LastDream | None", now: datetime) -> str:
     if last is None:
-        return "never"
+        return "never ('dreamd dream' folds in what is new)"
     parts = [f"{ago(last.at, now)}, {last.reason}: {last.outcome}"]
     parts += [f"version {last.version}"] if last.version else []
     parts += [last.model] if last.model else []

@@ -11,13 +11,14 @@ import pwd
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.cli.parsing import takes_json
 from daemon.cli.perform import show
-from daemon.cli.terminal import say
+from daemon.cli.terminal import say, show_json
 from daemon.config.paths import home
 from daemon.process import systemd_unit as unit
 from daemon.process.systemd_unit import Placed, Sandbox
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write it, or print it, and say what is left to do."""
     plan = _plan(arguments)
     if arguments.only_print:
-        show(lambda it: it.text.removesuffix("\n"), plan, as_json=arguments.json)
+        show_json(plan) if arguments.json else sys.stdout.write(plan.text)
         return 0
     if arguments.system:
         _may_install_for_the_system(arguments.account)
@@ -81,10 +82,14 @@ def run(arguments: argparse.Namespace) -> int:
     outcome = unit.place(plan.unit, plan.text)
     if systemctl:
         _start([systemctl, *([] if arguments.system else ["--user"])], outcome)
-    commands = tuple(_commands(arguments, outcome, plan.workspaces))
+    refused = dict[Path, str]()
+    if systemctl and arguments.system:  # what root names here it gives to the account
+        refused = {one: why for one in plan.workspaces if (why := _refusal(arguments.account, one))}
+    commands = tuple(_commands(arguments, outcome, tuple(refused) if systemctl else plan.workspaces))
     lingers = "loginctl enable-linger" not in commands
-    notices = tuple(_notices(plan, outcome, is_system=arguments.system, lingers=lingers))
-    done = Installed(plan.unit, outcome, plan.sandbox, bool(systemctl), commands, notices)
+    notices = [f"{folder} is not looked after yet: {why}" for folder, why in refused.items()]
+    notices += _notices(plan, outcome, is_system=arguments.system, lingers=lingers)
+    done = Installed(plan.unit, outcome, plan.sandbox, bool(systemctl), commands, tuple(notices))
     show(_installed_text, done, as_json=arguments.json)
     for notice in () if arguments.json else notices:
         say(f"notice: {notice}")
@@ -136,6 +141,29 @@ def _start(systemctl: list[str], outcome: Placed) -> None:
             journal = " ".join(["journalctl", *systemctl[1:], "-u", unit.NAME, "-e"])
             words = " ".join([Path(systemctl[0]).name, *systemctl[1:], *step])
             raise DreamdError(f"'{words}': {why}", f"see '{journal}'")
+
+
+def _refusal(account: str, folder: Path) -> str:
+    """Have the account make the folder its workspace, which the service then keeps; "", or why it could not."""
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program
+            [*unit.installation().command, "init", str(folder)],
+            user=account,
+            group=(group := pwd.getpwnam(account).pw_gid),
+            extra_groups=os.getgrouplist(account, group),
+            umask=0o077,
+            env={**_PLACES, "HOME": "/var/lib/dreamd", "PATH": os.defpath},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:  # the program is where the account may not go
+        return f"{error.filename}: {error.strerror}"
+    said = done.stderr.strip().rpartition("\n")[2].removeprefix("dreamd: ")
+    return (said or f"exit status {done.returncode}") if done.returncode else ""
 
 
 def _commands(arguments: argparse.Namespace, outcome: Placed, workspaces: tuple[Path, ...]) -> Iterator[str]:

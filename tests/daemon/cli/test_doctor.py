@@ -56,12 +56,6 @@ def test_a_sound_workspace_is_sound_in_every_respect(here: Workspace, found: Fou
     assert "1 vectors of 1 crystals" in findings["vector index"].what
 
 
-def test_what_waits_to_be_embedded_is_a_warning(here: Workspace, found: Found) -> None:
-    finding = found()["embeddings"]
-    assert finding.level is Level.WARNING
-    assert "1 crystals wait" in finding.what
-
-
 def test_an_agent_that_is_installed_is_offered_as_a_model_and_checked_as_one(
     found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,35 +104,6 @@ def test_a_model_is_checked_by_name_and_key(
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     finding = found(HOME="/nonexistent", DREAMD_MODEL__NAME=name)["model"]
     assert (finding.level, said in finding.what) == (level, True), finding
-
-
-def test_a_state_folder_that_others_can_read_is_a_problem(here: Workspace, found: Found) -> None:
-    here.state.chmod(0o750)
-    finding = found()["permissions"]
-    assert (finding.level, finding.advice) == (Level.PROBLEM, f"run 'chmod 700 {here.state}'")
-
-
-def test_a_memory_that_is_no_text_is_a_problem(here: Workspace, found: Found) -> None:
-    here.document.write_bytes(b"tea \xff")
-    assert "byte 4 is not UTF-8" in found()["MEMORY.md"].what
-
-
-def test_a_torn_word_index_is_built_again(here: Workspace, found: Found) -> None:
-    connection = open_database(here.database)
-    connection.execute("UPDATE crystals SET context = 'at the harbour'")
-    connection.close()
-    assert found()["word index"].level is Level.WARNING
-    assert found()["word index"].level is Level.OK
-
-
-def test_a_database_that_is_none_is_a_problem_that_says_what_is_safe(here: Workspace, found: Found) -> None:
-    here.database.write_bytes(b"no database " * 1_000)
-    for log in here.state.glob("state.db-*"):
-        log.unlink()
-    finding = found()["state.db"]
-    assert finding.level is Level.PROBLEM
-    assert "MEMORY.md and the notes are unharmed" in finding.advice
-    assert finding.advice.startswith("run 'dreamd doctor --repair': ")
 
 
 def test_a_damaged_page_is_found(here: Workspace, found: Found) -> None:

@@ -166,15 +166,9 @@ def test_what_waits_is_shown_and_decided_by_number_and_a_decision_is_taken_back(
         $ dreamd review --reopen 2
         ! dreamd: …only what was declined or accepted is reopened
         [2]
-        $ dreamd review --reopen
+        $ dreamd review --reopen 20260101
         ! dreamd: name the changes to reopen by their numbers; 'dreamd review --reopen 3'
         [2]
-        $ dreamd review --reopen 20260101
-        ! dreamd: name the changes…
-        [2]
-        $ dreamd review --reopen 99
-        ! dreamd: …
-        [1]
     """)
     assert len(bond(here)) == 2
 
@@ -288,13 +282,13 @@ def test_an_editor_decides_line_by_line_and_may_write_other_words(dreamd: Caller
 
 
 @pytest.mark.usefixtures("waits")
-@pytest.mark.parametrize("script", ["true", ': > "$1"', 'rm "$1"', "exit 3", "kill -9 $$"])
-def test_an_editor_that_leaves_nothing_changes_nothing(
-    dreamd: Caller, here: Path, tmp_path: Path, script: str
-) -> None:
+def test_an_editor_that_leaves_nothing_changes_nothing(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     before = (here / "MEMORY.md").read_bytes()
-    ended = edited(here, tmp_path, script)
-    assert (ended.status in {2, 3}, "nothing has changed" in ended.err) == (True, True)
+    for script in ("true", ': > "$1"', 'rm "$1"', "exit 3", "kill -9 $$"):
+        ended = edited(here, tmp_path, script)
+        assert (ended.status in {2, 3}, "nothing has changed" in ended.err) == (True, True)
+    ended = process("review", "--edit", "-w", here, EDITOR="/nonexistent/editor")
+    assert (ended.status, "set VISUAL or EDITOR" in ended.err) == (2, True)
     assert (here / "MEMORY.md").read_bytes() == before
     assert (len(numbers(dreamd, here)), kept(here)) == (2, [])
 
@@ -313,9 +307,3 @@ def test_a_text_that_cannot_be_read_changes_nothing_and_is_kept(dreamd: Caller, 
     file.write_text(file.read_text(encoding="utf-8").replace("aprove", "approve"), encoding="utf-8")
     assert process("review", "--from", file, "-w", here).status == 0
     assert (here / "MEMORY.md").read_text(encoding="utf-8").count("Oh, Ada") == 2
-
-
-@pytest.mark.usefixtures("waits")
-def test_no_editor_is_said_in_one_line(here: Path) -> None:
-    ended = process("review", "--edit", "-w", here, EDITOR="/nonexistent/editor")
-    assert (ended.status, "set VISUAL or EDITOR" in ended.err, kept(here)) == (2, True, [])

@@ -93,18 +93,6 @@ def test_what_was_given_is_said_with_its_line_and_what_was_cut_with_what_to_set(
     assert dreamd("why-not", "sort", last + 1, "-w", here, "--json").json["reasons"][0]["code"] == "cut"
 
 
-def test_a_receipt_of_before_tells_by_its_budget(dreamd: Caller, here: Path) -> None:
-    (here / "MEMORY.md").write_text("".join(f"- Ada likes the tea of sort {n}.\n" for n in range(300)))
-    read_long_ago(here)
-    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    path_of(open_workspace(here)).write_text(
-        f'{{"at": "{at}", "how": "MCP", "session": "", "version": 0, "characters": 3190, "budget": 3200,'
-        ' "notes": 0, "left_out": 0, "more": false, "truncated": true}\n'
-    )
-    assert codes(here, "tea of sort 3.") == [Absence.GIVEN]
-    assert codes(here, "tea of sort 250.") == [Absence.CUT]
-
-
 def test_what_came_after_the_agent_read_is_later(dreamd: Caller, here: Path) -> None:
     (here / "MEMORY.md").write_text("- Ada prefers tea\n")
     read_long_ago(here)
