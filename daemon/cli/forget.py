@@ -4,6 +4,8 @@ What goes is the sentence that holds it, of MEMORY.md the line, and what says th
 of a line the notes from which nothing else was made. All of that is listed first. It is not learnt again. GENOME.md
 and transcripts are yours: where it stands in them is said, and they are left as they are. Archives and copies that
 were handed over are out of reach, and importing one brings the text back: forget it again then.
+
+- as TEXT reads it from stdin; --except may be given again.
 """
 
 import argparse

@@ -27,13 +27,24 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}", f"see '{self.prog} --help'")
 
 
+class Formatter(argparse.HelpFormatter):
+    """Help as wide as the terminal; a paragraph of what is described stays one, and a list a list.
+
+    argparse itself would import shutil and five compressors to learn the width.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=columns() - 2)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.split("\n\n")
+        fill = super()._fill_text
+        return "\n\n".join(one if "\n  " in one else fill(one, width, indent) for one in paragraphs)
+
+
 def parser_of(prog: str, description: str | None) -> Parser:
-    """Return a parser; argparse itself would import shutil and five compressors to learn the terminal's width."""
-
-    def formatter(prog: str) -> argparse.HelpFormatter:
-        return argparse.RawDescriptionHelpFormatter(prog, width=columns() - 2)
-
-    return Parser(prog=prog, description=description, allow_abbrev=False, formatter_class=formatter)
+    """Return a parser of a command."""
+    return Parser(prog=prog, description=description, allow_abbrev=False, formatter_class=Formatter)
 
 
 def takes_config(parser: argparse.ArgumentParser) -> None:
