@@ -25,23 +25,13 @@ from state.signals.curiosity import Cause
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.inbox import NoteInbox
 from state.trust import Trust
+from tests.support.cases import cases
 
 _FORKING = multiprocessing.get_context("forkserver")
 CONFIG = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})
 KILLS = 14
 PATIENCE_SECONDS = 120.0
-NOTES = (
-    "Ada prefers tea over coffee in the morning",
-    "ADA PREFERS TEA over coffee in the morning",
-    "The staging port is 8443",
-    "The staging port is 9443",
-    "Which region holds the backups?",
-    "The region that holds the backups is eu-west-1",
-    "The office of the crew is in room 15",
-    "The deploy failed with an error",
-    "The build is broken, it crashed",
-    "Tests failed, another error",
-)
+NOTES: list[str] = cases(__file__)["NOTES"]
 TURNS = ("Before you commit, run the linter", "Always run the linter before we commit", "My parrot is called Admiral")
 OLD = "The old ferry timetable hangs in the hall"
 OWNERS = "The office of the crew is in room 14"

@@ -8,11 +8,9 @@ import resource
 import shutil
 import signal
 import subprocess
-import threading
-import time
 import warnings
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +18,6 @@ import pytest
 
 from daemon.api.operations.upkeep import export_archive
 from daemon.config.settings import Config
-from daemon.service.keeper import Keeper
-from daemon.service.keeper_access import DaemonAccess
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive
@@ -220,34 +216,3 @@ def test_a_limit_on_the_size_of_files_leaves_nothing_either(archive: Path, tmp_p
     one_line(limited(100, "export", here, "-o", tmp_path / "x.db"), 1)
     assert lived.everything(here) == before
     assert not (tmp_path / "x.db").exists()
-
-
-def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) -> None:
-    """Asked again and again, it would come whenever somebody else is at work in the workspace."""
-    workspace = home.workspace("first")
-    desk_is_left, began = threading.Event(), threading.Event()
-    keeper = Keeper(workspace, "first", Config, Embedding.given(Unavailable("not needed here")), lambda *_: None)
-    keeper.acquire()
-
-    def dreams() -> None:
-        while not desk_is_left.is_set():
-            with keeper.exclusive():
-                began.set()
-                time.sleep(0.05)
-
-    thread = threading.Thread(target=dreams)
-    thread.start()
-    try:
-        assert began.wait(300)
-        access = DaemonAccess(keeper, Config(), lambda _: None, None, lambda _: None, None, keeper.acquire)  # type: ignore[arg-type]
-        done = export_archive.run(access)
-    finally:
-        desk_is_left.set()
-        thread.join()
-        keeper.release()
-    assert Path(done.path).stat().st_size == done.bytes
-    # What nobody moved away is removed by a dream, an hour later.
-    later = datetime.now(UTC) + timedelta(hours=2)
-    with open_exclusive(workspace, Config(), "a test") as store:
-        store.sweep(later)
-    assert not Path(done.path).exists()

@@ -300,19 +300,3 @@ def test_the_first_who_is_answered_at_all_is_answered_for_any_workspace(home: Ho
     daemon.until_ready()
     assert lived.pending(workspaces[-1]) == [LATER]
     daemon.terminated()
-
-
-@pytest.mark.full
-def test_those_with_notes_are_taken_up_before_those_without(home: Home) -> None:
-    quiet, (one, other) = (
-        [home.workspace(f"agent-{n}") for n in range(20)],
-        (home.workspace("y"), home.workspace("z")),
-    )
-    noted(one, NOTES)
-    noted(other, NOTES)
-    with home.serving() as daemon:
-        daemon.until(lambda: len(daemon.events("workspace_adopted")) == len(quiet) + 2)
-        order = [event["workspace"] for event in daemon.events("workspace_adopted")]
-        # Of four at once any may be the last to be ready.
-        assert names([one, other]) <= set(order[:8])
-        daemon.terminated()

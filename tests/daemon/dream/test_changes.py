@@ -17,14 +17,11 @@ from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from graphs.sheet import THIRD
-from state.crystals.crystal import Crystal, Origin
-from state.document.document import SectionName, parse
-from state.document.operations import Action, Why
+from state.document.document import parse
+from state.document.operations import Why
 from state.dream import Decision, Dream, Reason
 from state.errors import ConflictError, NotFoundError, UsageError
 from state.scratch import Note
-from state.stores.database.meta import Meta
-from state.stores.history.memory import NOTES_LEFT
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.committing import added
@@ -305,14 +302,6 @@ def test_what_applied_is_accepted_or_undone(store: Store) -> None:
     assert open_changes(store) == []
 
 
-def test_by_default_a_change_of_the_bond_applies_and_is_undone(store: Store) -> None:
-    store.config = ruled({})
-    dreamt(store, COFFEE)
-    assert (lines(store), decided(store)) == ([COFFEE, OLD_PORT], [(1, "applied")])
-    decide_changes(store, {1: Decision.UNDONE}, {})
-    assert lines(store) == [TEA, OLD_PORT]
-
-
 def test_more_than_a_third_of_the_memory_at_once_waits(store: Store) -> None:
     store.config = ruled({})
     dreamt(store, *(f"Shelf {number} holds {number} boxes" for number in range(16)))
@@ -334,15 +323,6 @@ def test_an_old_text_that_came_back_by_the_owner_is_not_changed_unasked(store: S
     dreamt(store, "The staging server listens on port 9191")
     assert OLD_PORT in lines(store)
     assert waiting(store) == ["The staging server listens on port 9191"]
-
-
-def test_what_waits_for_the_next_dream_is_as_new_after_an_approval(store: Store) -> None:
-    dreamt(store, COFFEE)
-    Meta(store.crystals.connection).put(NOTES_LEFT, "7")
-    store.crystals.upsert([Crystal("Grace plays chess", Origin.SESSION, utc_now(), importance=0.1)])
-    assert approve(store, 1) is not None
-    assert [crystal.text for crystal in store.crystals.undreamt()] == ["Grace plays chess"]
-    assert Meta(store.crystals.connection).get(NOTES_LEFT) == "7"
 
 
 def test_what_was_declined_or_accepted_is_open_again(store: Store) -> None:
@@ -388,12 +368,3 @@ def test_decided_changes_are_swept_with_the_ledger(store: Store) -> None:
     decide_changes(store, {1: Decision.DECLINED}, {})
     store.sweep(utc_now() + timedelta(days=20_000))
     assert decided(store) == []
-
-
-def test_recording_a_dream_again_changes_nothing(store: Store) -> None:
-    dream = dreamt(store, COFFEE).dream
-    decide_changes(store, {1: Decision.DECLINED}, {})
-    store.changes.record(dream)
-    assert decided(store) == [(1, "declined")]
-    (change,) = store.changes.of(dream.id)
-    assert (change.change.operation.action, change.change.operation.section) == (Action.REVISE, SectionName.BOND)

@@ -15,12 +15,10 @@ from daemon.dream.snapshot import snapshot
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
+from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.dream import Kind as EvidenceKind
 from state.dream import Reason
 from state.scratch import Note
-from state.signals.curiosity import Cause
-from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.trust import Trust
@@ -229,57 +227,6 @@ def _work(store: Store, act: Callable[[], object]) -> tuple[int, int]:
     return len(statements), steps
 
 
-def _grow(store: Store, first: int, last: int) -> None:
-    store.crystals.upsert(
-        [
-            Crystal(
-                f"{noun} {number} of the fleet carries cargo {number * 7}",
-                Origin.SESSION,
-                utc_now(),
-                kind=Kind.TASK_PATTERN if number % 9 == 0 else Kind.FACT,
-                session=f"s{number % 17}",
-                position=number,
-                accesses=number % 3,
-            )
-            for number in range(first, last)
-            for noun in ("Ship", "Barge")
-        ]
-    )
-
-
-@pytest.mark.full
-def test_with_nothing_new_a_pass_costs_the_same_however_much_is_remembered(store: Store) -> None:
-    for number in range(30):
-        store.questions.raise_(f"Which captain commands the tug number {number}?", Cause.QUESTION, utc_now())
-    _grow(store, 0, 20)
-    for _ in range(3):
-        consolidate(store, utc_now())  # so many questions are asked again in two
-    few = _work(store, lambda: consolidate(store, utc_now()))
-    _grow(store, 20, 320)
-    for _ in range(3):
-        consolidate(store, utc_now())
-    many = _work(store, lambda: consolidate(store, utc_now()))
-    assert many[0] == few[0]
-    assert many[0] < 40
-    assert many[1] <= few[1] + 50
-
-
-@pytest.mark.full
-def test_one_new_note_costs_a_look_at_its_neighbours(store: Store) -> None:
-    """The crystals' texts are read for the few that are near, not for all."""
-    _grow(store, 0, 320)
-    while consolidate(store, utc_now()).changed:
-        pass
-    _note(store, "A tug pulls the Queen Ann")
-    read: list[str] = []
-    store.crystals.connection.set_trace_callback(read.append)
-    consolidate(store, utc_now())
-    store.crystals.connection.set_trace_callback(None)
-    whole = [one for one in read if one.startswith("SELECT * FROM crystals") and "WHERE" not in one]
-    assert whole == []
-    assert len(read) < 130  # six of them are of the row of the note, and of the marks in its files
-
-
 def test_a_pass_beside_a_writer_waits_its_turn(store: Store, workspace: Workspace) -> None:
     from threading import Thread
 
@@ -293,13 +240,3 @@ def test_a_pass_beside_a_writer_waits_its_turn(store: Store, workspace: Workspac
     consolidate(store, utc_now())
     texts = {row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
     assert set(notes) <= texts
-
-
-def test_the_survivors_of_a_long_chain_stand_in_the_open(store: Store) -> None:
-    bell = "The tower bell rings at noon"
-    _note(store, *(bell[:count].upper() + bell[count:] for count in (1, 2, 3, 5, 6)))
-    done = consolidate(store, utc_now())
-    assert done.merged == 4
-    twins = HiddenDuplicates(store.crystals).survivors(range(1, 6))
-    assert len(set(twins.values())) == 1
-    assert set(twins.values()).isdisjoint(twins)

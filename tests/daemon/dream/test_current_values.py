@@ -67,16 +67,6 @@ def test_no_words_supersede_and_the_later_of_two_near_texts_stands_first(store: 
     assert [text for text, _ in found(store, question, until=utc_now() - timedelta(days=1))] == [OLD]
 
 
-def test_an_event_of_a_hormone_is_found_by_who_names_hormones_alone(store: Store) -> None:
-    event = "Hormonal event: dopamine spike (achievement/breakthrough detected). Raised to 0.85 by reward."
-    noted(store, event)
-    noted(store, "The breakthrough was the new index.")
-    (only,) = found(store, "achievement breakthrough detected")
-    assert only == ("The breakthrough was the new index.", "")
-    for query in ("which hormonal events were there?", "Dopamine spikes"):
-        assert event in [text for text, _ in found(store, query)]
-
-
 def test_why_says_what_supersedes_and_the_owner_takes_it_back(
     tmp_path: Path, embedding: Embedding, capsys: pytest.CaptureFixture[str]
 ) -> None:

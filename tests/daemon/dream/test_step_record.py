@@ -1,24 +1,18 @@
 """Each finished step of a dream is kept; what is not kept, or where a dream is killed, costs no dream anything."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from daemon.dream.progress import Step, StepRecord
+from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.stores import Store
 from state.dream import Reason
 from state.errors import NothingToDoError
 from state.scratch import Note
-from state.stores.database.connection import memory_database
-from state.stores.history.steps import Steps
-from tests.support.long_variants import examples
 from tests.support.working import working
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
@@ -85,15 +79,6 @@ def test_a_step_that_cannot_be_kept_waits_for_the_next_and_fails_no_dream(
         assert store.memory.has(1)
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_a_dream_that_is_dry_keeps_no_step(tmp_path: Path, mode: Mode) -> None:
-    with working(tmp_path / "agent") as store:
-        noted(store)
-        dream_now(store, Reason.MANUAL, mode)
-        nodes = [row[0] for row in store.crystals.connection.execute("SELECT node FROM steps ORDER BY place")]
-        assert nodes[-1:] == {Mode.AUTO: ["commit"], Mode.PROPOSE: ["propose"], Mode.DRY: []}[mode]
-
-
 def test_what_is_skipped_leaves_no_step(tmp_path: Path) -> None:
     with working(tmp_path / "agent") as store:
         noted(store)
@@ -101,26 +86,3 @@ def test_what_is_skipped_leaves_no_step(tmp_path: Path) -> None:
             dream_now(store, Reason.INTERVAL, Mode.AUTO)
         assert store.ledger.runs(1)[0].outcome == "skipped"
         assert store.crystals.connection.execute("SELECT count(*) FROM steps").fetchone()[0] == 0
-
-
-@examples(30)
-@given(st.lists(st.sampled_from(["ingest", "absorb"]), max_size=40), st.lists(st.just("gather"), max_size=3))
-def test_whatever_is_done_before_a_dream_begins_is_a_few_steps(before: list[str], after: list[str]) -> None:
-    connection = memory_database()
-    steps, told = Steps(connection), list[str]()
-    record = StepRecord(steps, _into(told), lambda: AT)
-    for number, node in enumerate(before):
-        record(Step(node, f"file {number}"))
-    assert steps.count("d") == 0
-    record.begin("d")
-    for node in after:
-        record(Step(node, ""))
-    kept = [one.node for one in steps.of("d", 100)]
-    changes = [node for at, node in enumerate(before) if before[at - 1 : at] != [node]]
-    assert kept == [*changes, *after]
-    assert told == [*before, *after]
-    connection.close()
-
-
-def _into(told: list[str]) -> Callable[[Step], None]:
-    return lambda step: told.append(step.node)

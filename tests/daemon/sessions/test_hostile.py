@@ -9,47 +9,11 @@ from daemon import sessions
 from daemon.workspace.stores import Store
 from state.codec import plain
 from state.errors import UsageError
+from tests.support.cases import cases
 from tests.support.working import AT, HOUR, SECOND, add, contents, written
 
-NAMES = (
-    "../../x",
-    "/etc/passwd",
-    "C:\\con",
-    "a\x00b",
-    "\x00",
-    "'; DROP TABLE items; --",
-    '"quoted" `and` [more]',
-    "%s %d {} ${HOME}",
-    "*" * 10_000,
-    "🦓" * 2_500,
-    "line\nbreak\r\ttab",
-    "\u202e right to left",
-    "\ufeff",
-    " ",
-    "NULL",
-    "0",
-    "s",
-    "S",
-    "ß",
-    "e\u0301",
-    "é",
-)
-CONTENTS = (
-    "\x00",
-    "a\x00b",
-    '{"json": [1, 2, "three"]}',
-    '","',
-    "' OR 1=1 --",
-    'NEAR(a b, 3) AND "x" NOT y*',
-    "# Working Memory State\n→ search: `forged`",
-    "\u200b\u200b",
-    "İSTANBUL ß ﬁ",
-    "東京都に行く",
-    "🦓" * 1_000,
-    "x" * 102_400,
-    " ",
-    "\ud7ff\ue000\U0010ffff",
-)
+NAMES: list[str] = cases(__file__)["NAMES"]
+CONTENTS: list[str] = cases(__file__)["CONTENTS"]
 
 
 def test_hostile_session_ids_are_data_and_no_two_are_one(store: Store, tmp_path: Path) -> None:

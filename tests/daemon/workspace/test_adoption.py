@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.paths import data_folder, registry_path, state_folder
-from daemon.config.registry import add, known
+from daemon.config.paths import data_folder, state_folder
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
@@ -23,7 +22,7 @@ from state.dream import Reason
 from state.errors import BusyError, ForeignError, StorageError, UsageError
 from state.scratch import Note
 from state.stores.disk.lock import acquire
-from state.stores.disk.places import PLACE, all_places, id_in, read_place
+from state.stores.disk.places import PLACE, id_in, read_place
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.git.exclude import keep_out
 from state.stores.repair import moving_out
@@ -65,42 +64,6 @@ def test_nothing_but_text_and_an_id_is_in_the_folder(mine: Workspace, tmp_path: 
     assert id_in(mine.root) == mine.state.name
     assert {path.stat().st_mode & 0o077 for path in (mine.state, *mine.state.rglob("*"))} == {0}
     assert init_workspace(mine.root) == mine == open_workspace(mine.root)
-
-
-def test_one_that_was_moved_goes_on_and_the_daemons_list_follows(mine: Workspace, tmp_path: Path) -> None:
-    add(registry_path(os.environ), mine.root)
-    moved = mine.root.rename(tmp_path / "renamed")
-    workspace = open_workspace(moved)
-    assert (workspace.root, workspace.state) == (moved, mine.state)
-    assert known(registry_path(os.environ)) == (moved,)
-    assert is_remembered(workspace)
-    assert workspace_at(mine.root) is None
-
-
-@pytest.mark.parametrize("name", [".", "src/deep"])
-def test_what_git_clean_deleted_is_written_again(mine: Workspace, name: str) -> None:
-    text = mine.document.read_bytes()
-    (mine.root / ".dreamd").unlink()
-    mine.document.unlink()
-    shutil.rmtree(mine.root / "memory")
-    (mine.root / name).mkdir(parents=True, exist_ok=True)
-    assert find_workspace(mine.root / name) == mine
-    assert id_in(mine.root) == mine.state.name
-    assert mine.document.read_bytes() == text
-    assert (mine.root / "memory").is_dir()
-
-
-def test_a_copy_is_asked_which_of_two_it_is(mine: Workspace, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(mine.root, tmp_path / "copy"))
-    with pytest.raises(ForeignError, match=f"is a copy of {mine.root}") as asked:
-        open_workspace(copy)
-    assert f"dreamd init {copy}" in asked.value.advice
-    with pytest.raises(UsageError, match="is a copy"):
-        init_workspace(copy, resume=True)
-    other = init_workspace(copy)
-    assert other.state != mine.state
-    assert open_workspace(copy) == other
-    assert is_remembered(open_workspace(mine.root))
 
 
 def test_one_that_came_to_another_disk_is_taken_up_when_its_owner_says_so(mine: Workspace, tmp_path: Path) -> None:
@@ -178,18 +141,6 @@ def test_state_that_is_planted_in_a_workspace_of_ones_own_is_not_looked_at(mine:
     assert (mine.root / ".dreamd" / "state.db").exists()
 
 
-def test_of_many_who_make_it_at_once_one_does(tmp_path: Path) -> None:
-    made = list[Workspace]()
-    folders = [tmp_path / f"w{number % 3}" for number in range(24)]
-    threads = [threading.Thread(target=lambda one=one: made.append(init_workspace(one))) for one in folders]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(made) == 24
-    assert len(set(made)) == len(list(all_places(data_folder(os.environ)))) == 3
-
-
 @pytest.mark.parametrize("row", [None, b"", b"1 1 here\nrelative\n", b"\xff" * 5_000])
 def test_a_row_that_is_lost_or_damaged_says_what_to_do_and_loses_nothing(mine: Workspace, row: bytes | None) -> None:
     place = mine.state / PLACE
@@ -202,19 +153,6 @@ def test_a_row_that_is_lost_or_damaged_says_what_to_do_and_loses_nothing(mine: W
     assert "dreamd init --resume" in told.value.advice
     assert init_workspace(mine.root, resume=True) == mine
     assert is_remembered(open_workspace(mine.root))
-
-
-def test_a_folder_that_may_not_be_written_is_known_all_the_same(mine: Workspace) -> None:
-    (mine.root / ".dreamd").unlink()
-    mine.root.chmod(0o500)
-    try:
-        if os.access(mine.root, os.W_OK):
-            pytest.skip("root may write anywhere")
-        with pytest.raises(StorageError, match="not writable"):
-            open_workspace(mine.root)
-        assert workspace_at(mine.root) == mine
-    finally:
-        mine.root.chmod(0o700)
 
 
 def test_only_transcripts_that_their_owner_named_are_read_through_a_link(mine: Workspace, tmp_path: Path) -> None:

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.paths import global_root, is_everybodys
+from daemon.config.paths import is_everybodys
 from daemon.workspace.adoption import (
     find_workspace,
-    init_global_workspace,
     init_workspace,
-    open_global_workspace,
     require_project,
     shared_folder,
     shared_workspace,
@@ -125,22 +123,6 @@ def test_a_worktree_whose_main_checkout_is_the_home_folder_has_its_own(
         find_workspace(tmp_path / "tree", environment)
 
 
-def test_what_stands_in_the_home_folder_is_for_the_home_folder_alone(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    home = tmp_path / "home"
-    (home / "project").mkdir()
-    own = init_workspace(home, environment)
-    assert find_workspace(home, environment) == own
-    with pytest.raises(UsageError, match="no workspace"):
-        find_workspace(home / "project", environment)
-    (tmp_path / "link").symlink_to(home)
-    with pytest.raises(UsageError):
-        find_workspace(tmp_path / "link" / "project", environment)
-    project = init_workspace(home / "project", environment)
-    assert find_workspace(home / "project", environment) == project
-
-
 @pytest.mark.parametrize("folder", ["/", "/tmp", "/etc", "/home", "/tmp/../tmp/", "/usr/local"])  # noqa: S108
 def test_a_folder_of_the_system_is_no_project(folder: str, environment: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="--here"):
@@ -155,12 +137,3 @@ def test_home_and_all_above_it_are_no_project_and_what_is_below_is(
     assert not is_everybodys(tmp_path / "home" / "project", environment)
     assert not is_everybodys(tmp_path / "homely", environment)
     assert not is_everybodys(Path("/app"), environment)
-
-
-def test_the_global_workspace_is_made_once_and_is_this_persons(tmp_path: Path, environment: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="init --global"):
-        open_global_workspace(environment)
-    made = init_global_workspace(environment)
-    assert made.root == tmp_path / "home/.local/share/dreamd/global" == global_root(environment)
-    assert made.root.stat().st_mode & 0o077 == 0
-    assert init_global_workspace(environment) == made == open_global_workspace(environment)

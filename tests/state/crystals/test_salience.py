@@ -39,55 +39,7 @@ KINDS = (
     (Kind.PREFERENCE, 0.75), (Kind.GOAL, 0.8), (Kind.FACT, 0.75), (Kind.RELATIONSHIP, 0.65), (Kind.INSIGHT, 0.7),
     (Kind.GOAL, 0.65), (Kind.TASK_PATTERN, 0.6), (Kind.EPISODE, 0.5), (Kind.FACT, 0.45),
 )  # fmt: skip
-SAID = {
-    "en": (
-        "I prefer tea.", "The report is due on Friday.", "We decided to use PostgreSQL.", "My sister runs the lab.",
-        "It turns out that the cache was stale.", "I want to learn Rust.", "Every release I run the linter.",
-        "Yesterday the relay fell over.", "The port is 8080.",
-    ),
-    "de": (
-        "Ich trinke lieber Tee.", "Der Bericht ist bis Freitag fällig.", "Wir haben uns für PostgreSQL entschieden.",
-        "Meine Schwester leitet das Labor.", "Es stellte sich heraus, dass der Cache veraltet war.",
-        "Ich will Rust lernen.", "Jede Woche lasse ich den Linter laufen.", "Gestern fiel das Relais aus.",
-        "Der Port ist 8080.",
-    ),
-    "fr": (
-        "Je préfère le thé.", "Le rapport est à rendre avant vendredi.", "Nous avons décidé d'utiliser PostgreSQL.",
-        "Ma sœur dirige le labo.", "Il s'avère que le cache était périmé.", "Je veux apprendre Rust.",
-        "Chaque semaine, le linter tourne.", "Hier, le relais est tombé.", "Le port est 8080.",
-    ),
-    "es": (
-        "Prefiero el té.", "El informe vence el viernes.", "Decidimos usar PostgreSQL.",
-        "Mi hermana dirige el laboratorio.", "Resulta que la caché estaba obsoleta.", "Quiero aprender Rust.",
-        "Cada semana se ejecuta el linter.", "Ayer se cayó el relé.", "El puerto es 8080.",
-    ),
-    "pt": (
-        "Eu prefiro chá.", "O relatório vence na sexta-feira.", "Decidimos usar PostgreSQL.",
-        "Minha irmã dirige o laboratório.", "Descobri que o cache estava desatualizado.", "Quero aprender Rust.",
-        "Toda semana o linter roda.", "Ontem o relé caiu.", "A porta é 8080.",
-    ),
-    "it": (
-        "Preferisco il tè.", "La relazione scade il 5 maggio.", "Abbiamo deciso di usare PostgreSQL.",
-        "Mia sorella dirige il laboratorio.", "È emerso che la cache era vecchia.", "Voglio imparare Rust.",
-        "Ogni settimana gira il linter.", "Ieri il relè è caduto.", "La porta è 8080.",
-    ),
-    "ru": (
-        "Я предпочитаю чай.", "Отчёт нужно сдать до пятницы.", "Мы решили использовать PostgreSQL.",
-        "Моя сестра руководит лабораторией.", "Оказалось, что кэш устарел.", "Я хочу выучить Rust.",
-        "Каждую неделю запускается линтер.", "Вчера реле упало.", "Порт — 8080.",
-    ),
-    "zh": (
-        "我更喜欢喝茶。", "报告必须在星期五之前交。", "我们决定使用 PostgreSQL。", "我妹妹管理这个实验室。",
-        "原来缓存过期了。",
-        "我想学 Rust。", "每次发布都运行检查器。", "昨天继电器坏了。", "端口是 8080。",
-    ),
-    "ja": (
-        "お茶のほうが好きです。", "報告書の締め切りは金曜日です。", "PostgreSQLを使うことに決めました。",
-        "私の妹が研究室を運営しています。",
-        "キャッシュが古いことが分かりました。", "Rustを学びたいです。", "毎週リンターが走ります。",
-        "昨日リレーが落ちた。", "ポートは8080です。",
-    ),
-}  # fmt: skip
+SAID: dict[str, list[str]] = cases(__file__)["SAID"]
 
 
 @pytest.mark.parametrize(("remember", "thanks", "asked"), CASES["nine_languages_remember_thank_and_ask"])
@@ -120,3 +72,9 @@ def test_remember_outweighs_everything_the_owner_says() -> None:
     assert (told.kind, told.importance) == (Kind.FACT, 0.9)
     assert salience("Remember that I prefer tabs.", Trust.OWNER).kind is Kind.PREFERENCE
     assert salience("Remember that the host is ada-2.", Trust.AGENT).importance < 0.9
+
+
+@pytest.mark.parametrize("language", SAID)
+def test_nine_languages_have_the_same_kinds_and_importance(language: str) -> None:
+    found = [salience(text, Trust.OWNER) for text in SAID[language]]
+    assert [(one.kind, one.importance) for one in found] == list(KINDS)

@@ -12,6 +12,7 @@ import pytest
 from state.forgetting.known import Known, Target, spans
 from state.stores.database.connection import open_database
 from state.stores.database.tombstones import TombstoneStore
+from tests.support.cases import cases
 from tests.support.in_memory import trial
 from tests.support.long_variants import fewer
 
@@ -25,101 +26,8 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-SPELLINGS = {
-    # by what was forgotten: other ways to write it
-    SECRET: (
-        "Adasvaultcodeis4711",
-        "adas vaultcode is4711",
-        "AdasVaultCodeIs4711",
-        "A d a ' s v a u l t c o d e i s 4 7 1 1",
-        "A.d.a.s.v.a.u.l.t.c.o.d.e.i.s.4.7.1.1",
-        "Ada's vault-\ncode is 47-11",
-        "Ada's va\u00adult co\u00adde is 4711",
-        "Аdа's vаult соdе is 4711",
-        "Ada's νault cοde is ４７１１",
-        "Ada's vault code is ٤٧١١",
-        "Ada's vault code is 4,711",
-        "Ada's vault code is 4 711",
-        "ADAS_VAULT_CODE_IS_4711",
-        encoded("Ada's vault code is 4711"),
-        encoded("Please note that Ada's vault code is 4711, says Bo").rstrip("="),
-        "Ada's old vault code is 4711",
-        "Ada's vault code is still 4711",
-        "Ada's vault code: 4711",
-        "Ada's code is 4711",
-        "vault code is 4711",
-    ),
-    "the budget is 12000 euros": (
-        "the budget is 12,000 euros",
-        "the budget is 12.000 euros",
-        "The budget is 12'000 Euros",
-    ),
-    "the budget is 1,250,000": ("the budget is 1250000", "the budget is 1.250.000", "the budget is 1 250 000"),
-    "4711": ("4,711", "番号は4711です", "4\u200b7\u200b1\u200b1"),
-    "47 11": ("47-11", "4711"),
-    "4711000": ("4,711,000", "4 711 000", "4.711.000"),
-    "Wernigerode": ("W e r n i g e r o d e", "Werni-\ngerode", "Wеrnigеrоdе", encoded("the town is Wernigerode")),
-    "Ada Lovelace": (
-        "AdaLovelace",
-        "ada_lovelace",
-        "A d a L o v e l a c e",
-        "Ada Love-lace",
-        "@adalovelace",
-        "Аda Lоvelace",
-    ),
-    "+49 170 5556677": ("+491705556677", "0049 170 55 56 677 is no such number, 49-170-555-6677 is"),
-    "Ada likes green tea": ("Ada likes very green tea", "Ada likes tea", "AdaLikesGreenTea", "ada green tea"),
-    "暗号は青い花です": ("暗 号 は 青 い 花 で す",),
-    "we will sell the Hamburg office to Orbit Holding in March and tell nobody before the board has met": (
-        "WeWillSellTheHamburgOfficeToOrbitHoldingInMarchAndTellNobodyBeforeTheBoardHasMet",
-        " ".join(
-            "yes: we will sell the Hamburg office to Orbit Holding in March and tell nobody before the board has met"
-        ),
-        encoded("we will sell the Hamburg office to Orbit Holding in March and tell nobody before the board has met"),
-    ),
-}
-OTHERS = {
-    # by what was forgotten: what is another's, or another fact
-    SECRET: (
-        "Bo's vault code is 4712",
-        "Ada's vault is green",
-        "the code of the vault is known to Ada",
-        "Ada's code is 4712",
-        "Ada's vault code is 47110",
-        "Ada's vault code is 14711",
-        "4711",
-        "Bo has a vault",
-        encoded("Ada has a vault code of her own"),
-    ),
-    "+49 170 5556677": ("+49 170 5556678", "+49 170 55566771", "0170 5556676", "+49 171 5556677", "5556677"),
-    "Ada Lovelace": (
-        "Ada Byron",
-        "Lovelace",
-        "Adam Lovelacey",
-        "Ada and Bo",
-        "Canada Lovelaces",
-        "Ada met Bo. Lovelace left.",
-    ),
-    "Ann Lee": ("Ann Leeds", "Joann Lee-Smith is another", "annleed", "Mann leert", "Bo Lee"),
-    "therapist": ("the rapist", "therapists", "psychotherapist"),
-    "Ada likes green tea": (
-        "Bo likes green tea",
-        "Ada likes coffee",
-        "green tea",
-        "likes green tea",
-        "Ada drinks green tea",
-    ),
-    "4711": ("14711", "4711a", "47 11", "47,11", "4-7112"),
-    "711": ("4,711", "a711", "7110"),
-    "1 2": ("12", "1, 3 and 2"),
-    "12000": ("120000", "1200", "12,0000", "112,000"),
-    "the budget is 12000 euros": (
-        "the budget is 120 euros",
-        "the budget is 13,000 euros",
-        "a budget of 12000 dollars",
-    ),
-    "secret": ("secretary", "a se cret", "secrete"),
-}
+SPELLINGS: dict[str, list[str]] = cases(__file__)["SPELLINGS"]
+OTHERS: dict[str, list[str]] = cases(__file__)["OTHERS"]
 
 
 @pytest.fixture(scope="module")

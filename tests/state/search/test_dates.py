@@ -3,76 +3,11 @@ from datetime import UTC, datetime
 import pytest
 
 from state.search.dates import Period, periods_in
+from tests.support.cases import cases
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)  # a Wednesday
 # By language: a day and its year, a day, a month and its year, yesterday, last month, last year, last week.
-NAMED = {
-    "en": (
-        "March 5, 2026",
-        "on the 5th of March",
-        "in August 2025",
-        "yesterday",
-        "last month",
-        "last year",
-        "last week",
-    ),
-    "de": (
-        "am 5. März 2026",
-        "am 5. März",
-        "im August 2025",
-        "gestern",
-        "letzten Monat",
-        "letztes Jahr",
-        "letzte Woche",
-    ),
-    "fr": (
-        "le 5 mars 2026",
-        "le 5 mars",
-        "en août 2025",
-        "hier",
-        "le mois dernier",
-        "l'année dernière",
-        "la semaine dernière",
-    ),
-    "es": (
-        "el 5 de marzo de 2026",
-        "el 5 de marzo",
-        "en agosto de 2025",
-        "ayer",
-        "el mes pasado",
-        "el año pasado",
-        "la semana pasada",
-    ),
-    "pt": (
-        "em 5 de março de 2026",
-        "em 5 de março",
-        "em agosto de 2025",
-        "ontem",
-        "no mês passado",
-        "no ano passado",
-        "na semana passada",
-    ),
-    "it": (
-        "il 5 marzo 2026",
-        "il 5 marzo",
-        "ad agosto 2025",
-        "ieri",
-        "il mese scorso",
-        "l'anno scorso",
-        "la settimana scorsa",
-    ),
-    "ru": (
-        "5 марта 2026",
-        "5 марта",
-        "в августе 2025",
-        "вчера",
-        "в прошлом месяце",
-        "в прошлом году",
-        "на прошлой неделе",
-    ),
-    "zh": ("2026年3月5日", "3月5号", "2025年8月", "昨天", "上个月", "去年", "上周"),
-    "ja": ("2026年3月5日に", "3月5日", "2025年8月", "昨日", "先月", "去年", "先週"),
-}
+NAMED: dict[str, list[str]] = cases(__file__)["NAMED"]
 
 
 @pytest.mark.parametrize("language", NAMED)

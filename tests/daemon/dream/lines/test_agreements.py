@@ -140,16 +140,6 @@ def test_what_nobody_decides_becomes_no_note_and_is_not_asked_again(tmp_path: Pa
     assert proposed(everywhere) == []
 
 
-def test_what_is_no_longer_agreed_on_waits_no_longer(tmp_path: Path, everywhere: Workspace) -> None:
-    one, two = (project(tmp_path / name, SHORT) for name in ("one", "two"))
-    assert len(proposed(everywhere)) == 1
-    text = two.document.read_text(encoding="utf-8")
-    two.document.write_text(text.replace(f"- {SHORT}\n", ""), encoding="utf-8")
-    assert proposed(everywhere) == []
-    shutil.rmtree(one.root)
-    assert proposed(everywhere) == []
-
-
 @pytest.mark.parametrize("section", [SectionName.CONTEXT, SectionName.NICHE])
 def test_other_sections_are_of_their_workspace_alone(
     tmp_path: Path, everywhere: Workspace, section: SectionName
@@ -166,24 +156,6 @@ def test_what_an_agent_noted_is_no_word_of_the_owners(tmp_path: Path, everywhere
         assert TEA in workspace.document.read_text(encoding="utf-8")
         add(registry_path(os.environ), workspace.root)
     assert proposed(everywhere) == []
-
-
-def test_what_stands_by_hand_and_no_dream_has_seen_does_not_count_yet(tmp_path: Path, everywhere: Workspace) -> None:
-    project(tmp_path / "one", SHORT)
-    two = project(tmp_path / "two", "Ada lives in Berlin")
-    text = two.document.read_text(encoding="utf-8")
-    two.document.write_text(text.replace("Ada lives in Berlin", SHORT), encoding="utf-8")
-    assert proposed(everywhere) == []
-    dreamt(two)
-    assert len(proposed(everywhere)) == 1
-
-
-def test_what_differs_from_a_line_that_stands_is_a_line_beside_it(tmp_path: Path, everywhere: Workspace) -> None:
-    project(everywhere.root, "Ada lives in Berlin")
-    for name in ("one", "two"):
-        project(tmp_path / name, "Ada lives in Munich")
-    (change,) = proposed(everywhere)
-    assert (change.change.operation.action, change.change.lines) == (Action.ADD, ())
 
 
 def test_nothing_is_read_of_a_workspace_that_is_foreign_or_left_alone(tmp_path: Path, everywhere: Workspace) -> None:
@@ -240,22 +212,6 @@ def test_one_that_cannot_be_read_is_left_out(tmp_path: Path, everywhere: Workspa
     (change,) = proposed(everywhere)
     assert len(change.change.evidence) == 2
     assert len(proposed(everywhere)) == 1
-
-
-def test_nothing_is_read_again_until_something_has_changed(tmp_path: Path, everywhere: Workspace) -> None:
-    one, two = (project(tmp_path / name, SHORT) for name in ("one", "two"))
-    for workspace in (one, two):
-        for file in (workspace.document, workspace.database, Path(f"{workspace.database}-wal")):
-            if file.exists():
-                os.utime(file, (1_700_000_000, 1_700_000_000))
-    assert len(proposed(everywhere)) == 1
-    text = one.document.read_text(encoding="utf-8")
-    with one.document.open("r+", encoding="utf-8") as written:
-        written.write(text.replace("short", "witty"))
-    os.utime(one.document, (1_700_000_000, 1_700_000_000))
-    assert len(proposed(everywhere)) == 1
-    os.utime(one.document)
-    assert proposed(everywhere) == []
 
 
 def test_twenty_wait_at_most_and_the_others_come_when_some_are_decided(tmp_path: Path, everywhere: Workspace) -> None:

@@ -216,14 +216,6 @@ def test_a_line_that_no_version_knows_is_named_by_its_text(store: Store) -> None
     assert texts(store) == ["Ada's sister is called Grace", WALL, PORT, TEA]
 
 
-def test_what_is_edited_elsewhere_in_the_file_is_kept_and_known(store: Store) -> None:
-    write(store, added(document(store), "Ada's sister is called Grace").replace(f"- {WALL}\n", ""))
-    edit(store, TEA, COCOA)
-    assert texts(store) == ["Ada's sister is called Grace", PORT, COCOA]
-    assert tombstones(store) == [WALL]
-    assert lines(store)["Ada's sister is called Grace"].author == "owner"
-
-
 def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed_a_line(store: Store) -> None:
     class Saving(System):
         """The owner saves in an editor between the reading of the file and its swap."""
@@ -260,14 +252,6 @@ def test_before_the_first_dream_there_is_the_file(tmp_path: Path) -> None:
         write(store, "# Notes\n\n- Ada likes tea\n")
         with pytest.raises(ConflictError, match="no dream has read"):
             done(store, LineWish(LineAction.ADD, section=SectionName.BOND, text="Ada"))
-
-
-def test_what_waits_for_a_dream_is_as_new_afterwards(store: Store) -> None:
-    store.notes.inbox.append(Note("Grace plays chess", utc_now(), 0.8))
-    news = store.crystals.undreamt_count()
-    edit(store, TEA, COCOA)
-    assert store.crystals.undreamt_count() == news
-    assert [note.text for note in tuple(store.notes.each_pending())] == ["Grace plays chess"]
 
 
 def test_a_secret_stands_as_it_would_by_hand(store: Store) -> None:

@@ -1,7 +1,6 @@
 """MEMORY.md line by line, with what is known of each line, in as many queries as for one."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,17 +14,14 @@ from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction
-from state.changes.change import Change
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
-from state.document.operations import Why
 from state.dream import Decision, Reason
 from state.scratch import Note
 from state.stores.crystals.supersessions import Supersessions
 from state.trust import Trust
 from tests.support.committing import added
 from tests.support.revising import revises
-from tests.support.versions import pointer
 from tests.support.working import SECRET, working
 
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
@@ -88,14 +84,6 @@ def test_the_file_is_shown_in_its_order_with_what_stands_outside(store: Store) -
     assert len(found.sections) == 10  # the seven, the title, and the owner's two
 
 
-def test_text_from_before_the_first_dream_is_the_seed(tmp_path: Path) -> None:
-    with working(tmp_path / "old") as store:
-        write(store, "# Notes\n\n- Ada was born in Linz\n")
-        assert lines(store)["Ada was born in Linz"].author == "owner"
-        dreamt(store, TEA)
-        assert lines(store)["Ada was born in Linz"].author == "seed"
-
-
 def test_a_line_whose_ground_is_superseded_says_by_what_and_since_when(store: Store) -> None:
     dreamt(store, "Ada drinks water at noon")
     evidence = store.lineage.evidence()
@@ -121,16 +109,6 @@ def test_a_line_that_waits_to_be_changed_or_can_be_undone_says_which_change(stor
         f"{PORT} for now": numbers[Decision.WAITING]
     }
     assert {text: line.applied for text, line in found.items() if line.applied} == {COFFEE: numbers[Decision.APPLIED]}
-
-
-def test_a_pointer_leads_to_its_crystal(store: Store) -> None:
-    (crystal,) = store.lineage.evidence()["L1"]
-    led = pointer("L9", "Tea", "tea morning", crystal)
-    record = store.memory.version(1)
-    store.lineage.record(replace(record, changes=(*record.changes, Change(Why.ADDED, (), (led,)))))
-    write(store, added(document(store), led.text, SectionName.POINTERS))
-    found = lines(store)[led.text]
-    assert (found.keywords, found.crystal) == ("tea morning", crystal)
 
 
 def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None:
@@ -162,20 +140,6 @@ def test_pages_together_are_the_whole(store: Store) -> None:
         assert [line.text for line in together] == [line.text for line in expected]
         assert list(dict.fromkeys(headings)) == [section.heading for section in whole.sections]
     assert standing_lines(store, utc_now(), 10**9, 10).sections == ()
-
-
-def test_the_queries_are_as_many_whatever_stands_there(store: Store) -> None:
-    def count() -> int:
-        asked: list[str] = []
-        store.crystals.connection.set_trace_callback(asked.append)
-        standing_lines(store, utc_now())
-        store.crystals.connection.set_trace_callback(None)
-        return len(asked)
-
-    few = count()
-    dreamt(store, *(f"Shelf {number} of the archive holds {number} boxes" for number in range(12)))
-    assert len(lines(store)) > 8
-    assert count() <= few + 2
 
 
 def test_a_file_that_is_gone_is_read_from_the_last_version(store: Store) -> None:
