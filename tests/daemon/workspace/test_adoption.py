@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.paths import data_folder, state_folder
+from daemon.config.paths import data_folder, registry_path, state_folder
+from daemon.config.registry import add, known
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
@@ -295,3 +296,13 @@ class FarSystem(FaultySystem):
         if source.parts[: len(target.parent.parts)] != target.parent.parts:
             raise OSError(18, "Invalid cross-device link", str(source))
         super().rename(source, target)
+
+
+def test_one_that_was_moved_goes_on_and_the_daemons_list_follows(mine: Workspace, tmp_path: Path) -> None:
+    add(registry_path(os.environ), mine.root)
+    moved = mine.root.rename(tmp_path / "renamed")
+    workspace = open_workspace(moved)
+    assert (workspace.root, workspace.state) == (moved, mine.state)
+    assert known(registry_path(os.environ)) == (moved,)
+    assert is_remembered(workspace)
+    assert workspace_at(mine.root) is None
