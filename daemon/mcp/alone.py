@@ -48,11 +48,7 @@ def serve(end: socket.socket, find: Callable[[], Workspace], load: Callable[[], 
 
 
 async def _serve(end: socket.socket, calls: "Calls") -> None:
-    try:
-        toolsets = calls.config.mcp.toolsets
-    except ConfigError:
-        toolsets = Config().mcp.toolsets  # the first call raises it again
-    served = server(lambda _, *asked: calls(*asked), toolsets, Workers(Limits()))
+    served = server(lambda _, *asked: calls(*asked), calls.toolsets, Workers(Limits()))
 
     async def warm_up(ctx: Context, call_next: CallNext) -> HandlerResult:
         answer = await call_next(ctx)
@@ -77,6 +73,13 @@ class Calls:
     def config(self) -> Config:
         """The configuration, read until it can be. Raise ConfigError."""
         return self._load()
+
+    def toolsets(self) -> tuple[str, ...]:
+        """Return the toolsets that the configuration switches on, or those of none that can be read."""
+        try:
+            return self.config.mcp.toolsets
+        except ConfigError:  # the first call raises it again
+            return Config().mcp.toolsets
 
     @cached_property
     def _embedding(self) -> Embedding:

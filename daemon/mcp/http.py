@@ -48,7 +48,7 @@ class Endpoint:
     ) -> None:
         """Build no server yet. `owner_of`: as the workers have it."""
         self._api, self._limits, self._owner_of = api, limits or Limits(), owner_of
-        self._managers: dict[tuple[str, ...], StreamableHTTPSessionManager] = {}
+        self._manager: StreamableHTTPSessionManager | None = None
         self._building = anyio.Lock()
 
     @asynccontextmanager
@@ -75,17 +75,11 @@ class Endpoint:
         except DreamdError as error:
             await _refuse(send, error.http_status, error)
             return
-        manager = await self._manager(self._api.config.mcp.toolsets)
-        await manager.handle_request({**scope, _WORKSPACE: name}, receive, send)
-
-    async def _manager(self, toolsets: tuple[str, ...]) -> "StreamableHTTPSessionManager":
-        """Return what serves these toolsets, which a reload of the configuration may change."""
         async with self._building:
-            if toolsets not in self._managers:
-                manager = await self.workers.run(lambda: _load(self._api, toolsets, self.workers))
-                await self._group.start(_run_manager, manager)
-                self._managers[toolsets] = manager
-            return self._managers[toolsets]
+            if self._manager is None:
+                self._manager = await self.workers.run(lambda: _load(self._api, self.workers))
+                await self._group.start(_run_manager, self._manager)
+        await self._manager.handle_request({**scope, _WORKSPACE: name}, receive, send)
 
 
 async def _load_sdk_soon() -> None:
@@ -94,7 +88,7 @@ async def _load_sdk_soon() -> None:
         await anyio.to_thread.run_sync(import_module, name, abandon_on_cancel=True)
 
 
-def _load(api: DaemonApi, toolsets: tuple[str, ...], workers: Workers) -> "StreamableHTTPSessionManager":
+def _load(api: DaemonApi, workers: Workers) -> "StreamableHTTPSessionManager":
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -104,7 +98,7 @@ def _load(api: DaemonApi, toolsets: tuple[str, ...], workers: Workers) -> "Strea
         return str(context.request.scope[_WORKSPACE])
 
     return StreamableHTTPSessionManager(
-        server(called_in(api), toolsets, workers, name_of),
+        server(called_in(api), lambda: api.config.mcp.toolsets, workers, name_of),
         stateless=True,
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=MAX_MESSAGE_BYTES,

@@ -112,20 +112,22 @@ class _Runner:
 
 def server(
     call: CallOperation,
-    toolsets: Iterable[str],
+    toolsets: Callable[[], Iterable[str]],
     workers: Workers,
     name_of: Callable[[Context], str] = lambda _: "",
 ) -> Server[Any]:
-    """Return a server with the tools of these toolsets. `name_of`: the workspace that a request is about."""
-    toolsets, run = tuple(dict.fromkeys(toolsets)), _Runner(call, workers, name_of).run
-    tools = {tool.name: tool for toolset in toolsets for tool in TOOLSETS[toolset]}
+    """Return a server with the tools of the toolsets that are on now. `name_of`: the workspace of a request."""
+    run = _Runner(call, workers, name_of).run
+
+    def tools() -> dict[str, AnyOperation]:
+        return {tool.name: tool for toolset in toolsets() for tool in TOOLSETS[toolset]}
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_listed(tool) for tool in tools.values()])
+        return types.ListToolsResult(tools=[_listed(tool) for tool in tools().values()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            tool = _tool_named(tools, params.name)
+            tool = _tool_named(tools(), params.name)
             request = _request(tool, params.arguments or {})
             text, is_error = await run(tool, request, context, partial(text_of, tool)), False
         except Exception as error:  # noqa: BLE001 - every error is the agent's reply, and the server goes on
@@ -155,7 +157,7 @@ def server(
     return Server(
         "dreamd",
         version=version("dreamd"),
-        instructions=instructions(toolsets),
+        instructions=instructions(tuple(toolsets())),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,

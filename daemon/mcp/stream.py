@@ -123,4 +123,4 @@ def _workspace(api: DaemonApi, line: bytes) -> str:
 def _server(api: DaemonApi, workers: Workers, name: str) -> "Server[Any]":
     from daemon.mcp.server import called_in, server
 
-    return server(called_in(api), api.config.mcp.toolsets, workers, lambda _: name)
+    return server(called_in(api), lambda: api.config.mcp.toolsets, workers, lambda _: name)

@@ -50,7 +50,7 @@ async def in_process(
     """A client of a server in this process."""
     called = Implementation(name=name, version="1")
     toolsets = (config or Config()).mcp.toolsets
-    served = server(lambda _, *asked: ask(*asked), toolsets, Workers(Limits()))
+    served = server(lambda _, *asked: ask(*asked), lambda: toolsets, Workers(Limits()))
     async with Client(served, mode=mode, client_info=called) as client:
         yield client
 
