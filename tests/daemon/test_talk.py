@@ -19,7 +19,6 @@ from daemon.api.operations.request import Request
 from daemon.api.operations.table import OPERATIONS
 from daemon.client import Client
 from daemon.config.settings import Config, McpSection
-from daemon.mcp.server import CallOperation
 from daemon.mcp.tools import TOOLSETS
 from daemon.workspace.adoption import open_workspace
 from state.codec import encode
@@ -252,7 +251,7 @@ def test_an_agent_reads_the_text_that_http_has(served: Running, name: str) -> No
     run(body)
 
 
-def agent_of(house: OwnHouse, name: str) -> CallOperation:
+def agent_of(house: OwnHouse, name: str) -> Callable[..., Any]:
     """What a server of MCP asks."""
 
     def call(_workspace: str, operation: AnyOperation, request: Request, *_: object) -> Any:
