@@ -17,6 +17,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, TextIO
 
 from daemon.observability.printable import safe
@@ -82,12 +83,25 @@ def get(**fields: object) -> Log:
     return Log(fields)
 
 
+def _structlog() -> ModuleType:
+    """Import structlog without rich, of which it would make tracebacks that no log of ours has: megabytes."""
+    found = sys.modules.get("rich")
+    sys.modules["rich"] = None  # type: ignore[assignment]  # so that its import fails
+    try:
+        import structlog
+    finally:
+        del sys.modules["rich"]
+        if found is not None:
+            sys.modules["rich"] = found
+    return structlog
+
+
 def configure(form: Form = "auto", level: Level = "info", stream: TextIO | None = None) -> None:
     """Write events of this level and above to the stream (stderr); a second call replaces the first.
 
     `auto` is readable on a terminal and JSON elsewhere. Records of libraries, from WARNING on, become events too.
     """
-    import structlog
+    structlog = _structlog()
 
     stream = stream or sys.stderr
     is_readable = form == "console" or (form == "auto" and stream.isatty())

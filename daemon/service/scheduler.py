@@ -216,7 +216,7 @@ class Scheduler:
         if managed.asked and managed.holds_lock:
             await self._dream(managed, managed.asked.popleft())
             return 0.0
-        if not await self._turn(self._looks, managed, urgent=managed.holds_lock):
+        if not await self._turn(self._looks, managed, urgent=managed.holds_lock or managed.has_notes):
             return 0.0
         managed.is_wanted = False
         decision = await self._looks.run(partial(self._look, managed, utc_now()))
