@@ -31,7 +31,7 @@ _STUCK_SECONDS = 10.0
 _RETRY_SECONDS = 30.0
 # The share of the time that looks at a place, or setting all watches anew, may take.
 _SHARE = 0.05
-_CLOSE_SECONDS = 5.0
+_CLOSE_SECONDS = 2.0
 _POLLING = "WATCHFILES_FORCE_POLLING"
 
 

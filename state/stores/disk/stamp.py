@@ -1,13 +1,9 @@
-"""Stamp: tells without opening a file whether it has changed, and keeps what was read of files until they do."""
+"""Stamp: tells without opening a file whether it has changed."""
 
 import os
 import stat
-import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
-
-Value = TypeVar("Value")
 
 # Two writes within a tick of the kernel's clock leave one time behind, and file systems count in up to two seconds.
 _DOUBTFUL_NS = 2_000_000_000
@@ -46,25 +42,3 @@ class Stamp:
 def is_settled(stamps: Sequence[Stamp | None], at_ns: int) -> bool:
     """Whether what is written from this moment on shows in these stamps, which were taken after it."""
     return all(one is None or one.written_ns + _DOUBTFUL_NS < at_ns for one in stamps)
-
-
-class StampedValue(Generic[Value]):
-    """A value that was read of some files, kept until one of them changes."""
-
-    def __init__(self) -> None:
-        self._read_for: object = None
-        self._value: Value | None = None
-
-    def get(self, key: Hashable, paths: Sequence[str], read: Callable[[], Value]) -> Value:
-        """The value; it is read when it was read for another key, or of files that have changed or may have."""
-        began = time.time_ns()
-        stamps = tuple(Stamp.of(path) for path in paths)
-        state = (key, stamps)
-        if self._read_for == state:
-            return cast("Value", self._value)
-        self._read_for = None  # another thread shall not take the old value for the new files
-        value = read()
-        self._value = value
-        if is_settled(stamps, began):
-            self._read_for = state
-        return value
