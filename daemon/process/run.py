@@ -120,7 +120,7 @@ async def _serve(
         notifier.stopping("stopping; a dream that runs is checkpointed")
         for task in running:
             task.cancel()
-        agents.close()
+        agents.close()  # its file goes, so that new agents find no daemon; those that are here have a copy of it
         ending.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
         ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)
         if machines is not None:
