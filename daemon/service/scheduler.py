@@ -135,9 +135,7 @@ class Scheduler:
         return ended
 
     def facts(self, managed: ManagedWorkspace, keeper: Keeper, now: datetime) -> Facts:
-        """Return what decisions about it go by, read anew if something was written since the last look."""
-        if managed.facts is not None and managed.facts_of == managed.moment and not managed.changes:
-            return managed.facts
+        """Return what decisions about it go by, as of now: what was just appended may not be told yet."""
         return keeper.facts(self.awake_since, phase(str(managed.root)), now)
 
     def thresholds(self) -> Thresholds:
