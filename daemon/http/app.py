@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
 from daemon.api.daemon import DaemonApi, DaemonCall
-from daemon.api.operations.household import HOUSEHOLD
+from daemon.api.household import HOUSEHOLD
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.table import OPERATIONS
 from daemon.api.peer import PEER
