@@ -9,11 +9,10 @@ import http.client
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
@@ -36,6 +35,7 @@ ROOT_HEADER = "Dreamd-Workspace"
 ADOPT_HEADER = "Dreamd-Adopt"
 _CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
+_GONE = ("the daemon went while it worked", "see 'dreamd status', and try again")
 # A dream says nothing while a model thinks, which may take model.timeout_seconds and tries.
 LONG_SECONDS = 3_600.0
 
@@ -92,47 +92,31 @@ class Client:
 
     def status(self, root: Path, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON of this workspace's status. Raise as `get` does, and UnknownWorkspaceError."""
-        return self._json("GET", f"/v1/workspaces/{name_of(root)}/dream_status", None, seconds, _root_header(root))
+        return self._json("POST", f"/v1/workspaces/{name_of(root)}/dream_status", {}, seconds, root)
 
     def dream_soon(self, root: Path, seconds: float) -> None:
         """Have the daemon dream at the end of a session; what is imported for `call` is not needed.
 
         Raise as `status` does, and NothingToDoError.
         """
-        body = json.dumps({"reason": "session-end", "wait": False}).encode()
-        self._json("POST", f"/v1/workspaces/{name_of(root)}/dream_now", body, seconds, _root_header(root))
+        fields = {"reason": "session-end", "wait": False}
+        self._json("POST", f"/v1/workspaces/{name_of(root)}/dream_now", fields, seconds, root)
 
-    def connection(self, seconds: float) -> http.client.HTTPConnection:
-        """Return a connection that is yet to be made; each wait for the daemon takes at most these seconds.
-
-        `connect` raises OSError when no daemon answers, and StorageError when a listener is another user's.
-        """
-        return _Connection(self, seconds)
-
-    def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
+    def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401
         """Return the JSON at this path. Raise NoDaemonError, the daemon's error; LostError after these seconds."""
         return self._json("GET", path, None, seconds)
 
-    def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type
+    def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401
         """Return the daemon's reply to these fields. Raise NoDaemonError, or the daemon's error."""
-        return self._json("POST", path, json.dumps(fields).encode())
+        return self._json("POST", path, fields, ANSWER_SECONDS)
 
     def _json(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        seconds: float = ANSWER_SECONDS,
-        headers: Mapping[str, str] = MappingProxyType({}),
+        self, method: str, path: str, fields: dict[str, object] | None, seconds: float, root: Path | None = None
     ) -> Any:  # noqa: ANN401
-        with closing(_Connection(self, seconds)) as connection:
-            answer = _send(connection, method, path, body, {"Content-Type": "application/json", **headers})
-            try:
-                reply = json.loads(answer.read())
-            except (OSError, ValueError, http.client.HTTPException) as error:
-                raise LostError("the daemon went while it answered", "try again") from error
-        if answer.status >= http.client.BAD_REQUEST:
-            raise _error(reply)
+        headers = {} if root is None else _root_header(root)
+        (reply,) = _answered(
+            _Connection(self, seconds), method, path, fields, headers, lambda answer: [answer.read()]
+        )
         return reply
 
 
@@ -157,9 +141,8 @@ def reply_over(
     """
     from state.codec import decode
 
-    body = json.dumps(request.model_dump(mode="json", exclude_none=True)).encode()
-    headers = {"Accept": NDJSON, "Content-Type": "application/json", **headers}
-    for line in _lines(connection, f"{workspace}/{operation.name}", body, headers):
+    fields, headers = request.model_dump(mode="json", exclude_none=True), {"Accept": NDJSON, **headers}
+    for line in _answered(connection, "POST", f"{workspace}/{operation.name}", fields, headers, iter):
         if "step" in line:
             on_step(Step(line["step"]["node"], line["step"]["figures"]))
         elif "notice" in line:
@@ -168,7 +151,7 @@ def reply_over(
             raise _error(line["error"])
         elif "reply" in line:
             return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
-    raise LostError("the daemon went while it worked", "see 'dreamd status', and try again")
+    raise LostError(*_GONE)
 
 
 def _root_header(root: Path) -> dict[str, str]:
@@ -192,27 +175,33 @@ class _Connection(http.client.HTTPConnection):
             raise
 
 
-def _lines(
-    connection: http.client.HTTPConnection, path: str, body: bytes, headers: dict[str, str]
-) -> Iterator[dict[str, Any]]:
+def _answered(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    fields: dict[str, object] | None,
+    headers: Mapping[str, str],
+    read: Callable[[http.client.HTTPResponse], Iterable[bytes]],
+) -> Iterator[Any]:
+    """Ask, and give the JSON of each part that is read of the answer. Raise what the daemon refuses."""
     with closing(connection):
-        answer = _send(connection, "POST", path, body, headers)
+        answer = _sent(connection, method, path, json.dumps(fields), {"Content-Type": "application/json", **headers})
         try:
-            for row in answer:
-                if row.strip():
-                    line = json.loads(row)
-                    # What the daemon refuses before it looks at the workspace is a plain object.
-                    yield {"error": line} if answer.status >= http.client.BAD_REQUEST else line
+            for part in read(answer):
+                reply = json.loads(part)
+                if answer.status >= http.client.BAD_REQUEST:
+                    raise _error(reply)
+                yield reply
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
+            raise LostError(*_GONE) from error
 
 
 def _error(reply: dict[str, Any]) -> DreamdError:
     return error_of(str(reply.get("code", "FAILED")), str(reply.get("error", reply)), reply.get("details", {}))
 
 
-def _send(
-    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
+def _sent(
+    connection: http.client.HTTPConnection, method: str, path: str, body: str, headers: dict[str, str]
 ) -> http.client.HTTPResponse:
     try:
         connection.connect()
@@ -226,14 +215,12 @@ def _send(
             ) from error
         raise BusyError(f"the daemon does not answer ({error})", "see 'systemctl --user status dreamd'") from error
     try:
-        connection.request(method, path, body, headers)
+        connection.request(method, path, body if method == "POST" else None, headers)
         return connection.getresponse()
-    except ConnectionError as error:  # http.client's RemoteDisconnected is one
-        raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
     except TimeoutError as error:
         raise LostError(
             "the daemon does not answer: it is stopped, or overrun",
             "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
         ) from error
     except (OSError, http.client.HTTPException) as error:
-        raise LostError(f"the daemon does not answer ({error})", "see 'dreamd status', and try again") from error
+        raise LostError(*_GONE) from error

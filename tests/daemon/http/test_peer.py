@@ -148,10 +148,9 @@ def test_the_command_line_names_the_stranger(
     root = init_workspace(tmp_path / "memory").root
     with stranger(open_folder, NOBODY) as here:
         monkeypatch.setenv("DREAMD_SOCKET", str(here.path))
-        assert main(["search", "-w", str(root), "heron"]) == 1
-        assert f"user {NOBODY} listens there" in capsys.readouterr().err
-        assert main(["doctor", str(root)]) == 1
-        assert f"user {NOBODY} listens there" in capsys.readouterr().out
+        for words in (["search", "-w", str(root), "heron"], ["doctor", str(root)]):
+            assert main(words) == 1
+            assert f"user {NOBODY} listens there" in capsys.readouterr().err
         assert not here.heard.exists() or here.heard.read_bytes() == b""
 
 
