@@ -17,9 +17,10 @@ from daemon.api.household import HOUSEHOLD
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request
 from daemon.api.operations.table import OPERATIONS
+from daemon.cli import OPERATIONS as COMMANDS
 from daemon.client import Client
 from daemon.config.settings import Config, McpSection
-from daemon.mcp.tools import TOOLSETS
+from daemon.mcp.tools import TOOLSETS, arguments_of
 from daemon.workspace.adoption import open_workspace
 from state.codec import encode
 from tests.daemon.http.house import OwnHouse
@@ -178,6 +179,10 @@ def by_command(served: Running, root: Path, dreamd: Caller) -> Window:
             return post(operation, fields, words)
         ended = dreamd(*words, "-w", root, "--json")
         assert ended.status == 0, ended.err
+        if operation.reads and operation.name != "memory_search":  # a search counts its hits
+            path = f"/v1/workspaces/{served.house.register(root)}/{operation.name}?as=text"
+            text = still(served.ask_socket("POST", path, fields).body.decode(), root)
+            assert still(dreamd(*words, "-w", root).out.strip(), root) in text
         return ended.json
 
     return call
@@ -269,6 +274,12 @@ def name(served: Running, tmp_path: Path) -> str:
 def test_the_talks_have_every_operation() -> None:
     sessions = {step.tool for step in TALK if isinstance(step, Say)}
     assert {operation for operation, *_ in CALLS} | sessions == set(OPERATIONS)
+    assert {words[0] for _, _, words in CALLS if words} == set(COMMANDS)
+
+
+def test_an_agent_may_set_what_is_not_its_owners_alone() -> None:
+    for operation in TOOLSETS["memory"]:
+        assert not {"mode", "explain", "look", "receipt", "agent"} & set(arguments_of(operation))
 
 
 def test_wrong_arguments_are_named_in_every_window(served: Running, name: str, dreamd: Caller) -> None:
