@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.workspace.stores import Store
 from state.errors import StorageError
-from state.stores.database.connection import make_private, require_plain
+from state.stores.database.connection import make_private
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
@@ -81,7 +81,6 @@ def checkpoints(store: Store, dream: str = "") -> Iterator[sqlite3.Connection]:
     A damaged file is replaced by a new one: it costs at most an answer that is paid again.
     """
     path = store.workspace.checkpoints / "dreams.db"
-    require_plain(path)
     make_private(path)
     with ExitStack() as stack:
         try:

@@ -1,21 +1,16 @@
 """Index repair: both full-text indexes, ChromaDB and the checkpoints, each made anew or thrown away."""
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from daemon.upkeep.repair.jobs import Job, RepairContext
 from daemon.workspace.stores import Store
-from state.errors import DreamdError
 from state.stores.crystals import full_text
 from state.stores.crystals.vectors import NAME
-from state.stores.database.connection import require_plain
-from state.stores.disk.syscalls import storage_errors
+from state.stores.database.connection import open_unmigrated
 from state.stores.erasing.files import empty_folder
 
 _CHECKPOINTS = ("dreams.db", "dreams.db-wal", "dreams.db-shm", "dreams.db-journal")
@@ -31,16 +26,10 @@ def checkpoints(context: RepairContext) -> Iterator[Job]:
 
 
 def _wrong(path: Path) -> str | None:
-    """Return what is wrong, read from a copy: to open the database itself would write its log into it."""
     try:
-        require_plain(path)
-        with TemporaryDirectory() as folder, storage_errors(path):
-            for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")):
-                if file.exists():
-                    shutil.copy(file, folder)
-            with closing(sqlite3.connect(Path(folder) / path.name)) as connection:
-                (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    except (sqlite3.DatabaseError, DreamdError) as error:
+        with open_unmigrated(path, "rw") as connection:
+            (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
         return str(error)
     return None if result == "ok" else str(result)
 

@@ -20,16 +20,13 @@ from urllib.parse import quote
 
 from state.errors import StorageError
 from state.stores.database.schema import SCHEMA_VERSION
-from state.stores.disk.disk import Disk, opened
-from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.disk import Disk
 
 DATABASE = "state.db"
 BUSY_TIMEOUT_MS = 10_000
 _PAUSE_SECONDS = 0.01
 _LARGE_PAGES = 4_096  # of 4 KB each
 _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
-# The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
-_NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
 _MOST_THINGS = 1_000
 _COMMENT = re.compile(r"--[^\n]*")
@@ -52,7 +49,6 @@ def open_database(path: Path) -> sqlite3.Connection:
     database, is damaged, is another program's, was written by a newer dreamd, is a link, or is gone while there are
     copies of it. A copy is made before a migration.
     """
-    require_plain(path)
     _require_no_lone_log(path)
     _require_not_lost(path)
     make_private(path)
@@ -99,7 +95,6 @@ def open_reading(path: Path) -> sqlite3.Connection:
 
     Raises StorageError as `open_database` does, and when it has another schema.
     """
-    require_plain(path)
     with ExitStack() as stack:
         try:
             connection = sqlite3.connect(_uri(path, "ro"), uri=True, isolation_level=None, check_same_thread=False)
@@ -135,9 +130,8 @@ def _uri(path: Path, mode: str) -> str:
 def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
     """Open a database as it is, beside its owner: it is neither created nor migrated.
 
-    Raise as `require_plain`, and sqlite3.DatabaseError for what is not UTF-8: SQLite's messages quote what was read.
+    Raise sqlite3.DatabaseError for what is not UTF-8: SQLite's messages quote what was read.
     """
-    require_plain(path)
     with closing(sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
         try:
@@ -172,27 +166,6 @@ def make_private(path: Path) -> None:
             mode = stat.S_IMODE(file.lstat().st_mode)
             if mode & 0o077:
                 file.chmod(mode & 0o700)
-
-
-def require_plain(path: Path) -> None:
-    """Return if a database and SQLite's files beside it are missing, or regular files and harmless.
-
-    SQLite would follow a link, and write wherever it leads; a FIFO it would wait for; and the file that a journal
-    names (its super-journal, of a transaction over several databases) it would delete. Raises StorageError.
-    """
-    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"):
-        file = path.with_name(name)
-        with storage_errors(file), suppress(FileNotFoundError, NotADirectoryError):
-            mode = file.lstat().st_mode
-            if stat.S_ISLNK(mode):
-                raise StorageError(f"{file} is a link to {os.path.realpath(file)}", "replace it by the file itself")
-            if not stat.S_ISREG(mode):
-                raise StorageError(f"{file}: no regular file", _UNHARMED)
-    journal = path.with_name(f"{path.name}-journal")
-    with storage_errors(journal), suppress(FileNotFoundError, NotADirectoryError), opened(journal) as end:
-        end.seek(max(0, os.fstat(end.fileno()).st_size - len(_NAMES_A_FILE)))
-        if end.read() == _NAMES_A_FILE:
-            raise StorageError(f"{journal} names another file, which SQLite would delete", "move the journal away")
 
 
 def _require_no_lone_log(path: Path) -> None:

@@ -15,7 +15,6 @@ from state.stores.database.connection import (
     BUSY_TIMEOUT_MS,
     make_private,
     normalised,
-    require_plain,
     things,
     transaction,
 )
@@ -69,7 +68,6 @@ def open_vectors(path: Path | None, *, create: bool) -> sqlite3.Connection | Non
 def _connected(path: Path | None, *, create: bool) -> sqlite3.Connection:
     if path is None:
         return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    require_plain(path)
     if create:
         make_private(path)
         return sqlite3.connect(path, isolation_level=None, check_same_thread=False)

@@ -320,22 +320,10 @@ def _busy(workspace: Workspace) -> BusyError:
         return BusyError(
             f"{workspace.root} is held by {who}, which asks for it once more", "wait for what it does there"
         )
-    if who is not None and _is_locking(who, workspace.lock):
+    if who is not None:
         # An agent that reads this would end its own server, or another agent's.
         end = "" if who.command == _AGENTS_SERVER else f", or end it with 'kill {who.pid}'"
         return BusyError(f"{workspace.root} is held by {who}", f"wait for it{end}")
-    # Anybody may have written another process's number there.
     return BusyError(
         f"{workspace.root} is held by another process", f"wait, or find it with 'fuser {workspace.lock}'"
     )
-
-
-def _is_locking(who: Holder, path: Path) -> bool:
-    """Whether the kernel says that this process has this file locked (proc(5), /proc/locks); not knowing is no."""
-    try:
-        wanted = (str(who.pid), str(path.stat().st_ino))
-        rows = Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return False
-    locks = (row.split() for row in rows if " FLOCK " in row and "->" not in row)
-    return any((lock[4], lock[5].rpartition(":")[2]) == wanted for lock in locks)

@@ -88,7 +88,8 @@ def _marked(root: Path, environment: Mapping[str, str]) -> Path:
 def _require_plain(old: Workspace) -> None:
     for path in below(old.state):
         mode = path.lstat().st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        # A journal may name a file, which SQLite would delete. dreamd never writes one.
+        if path.name.endswith("-journal") or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise StorageError(f"{path} is no file, and the state is to move out of the folder", "move it away")
     with suppress(sqlite3.Error):  # damaged: told, and repaired, where it will lie
         if old.database.exists():
