@@ -10,6 +10,7 @@ from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, strength
 from state.errors import NotFoundError, UsageError
 from state.stores.crystals.listing import CrystalList
+from state.stores.crystals.neighbours import said_around
 from state.stores.crystals.supersessions import Supersessions
 
 # Of each list so many are told; `more` says how many there are beside them.
@@ -159,7 +160,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
     row = listing.rows([crystal.id], now)[crystal.id]
     key = row.place.key
     superseded, by, over = _values(store, key, row.survivor or key, names)
-    before, after = listing.beside(key, NEIGHBOURS)
+    before, after = said_around(store.crystals.connection, key, NEIGHBOURS)
     known = {one.id: one for one in store.crystals.get(crystal.parents[:MOST])}
     parents = names.first("parents", (crystal.parents, len(crystal.parents)))
     return CrystalDetails(

@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 FOLDER = "broken"
@@ -20,7 +19,7 @@ class Quarantine:
     disk: Disk
     now: datetime
     kept: list[str] = field(default_factory=list)
-    _folder: Path | None = None
+    folder: str = ""
 
     def move(self, path: Path) -> None:
         """Move the file or folder into quarantine; a crash leaves it in one of the two places."""
@@ -36,36 +35,27 @@ class Quarantine:
         else:
             self.move(path)
 
-    @property
-    def folder(self) -> str:
-        """The folder's path; empty when nothing was kept."""
-        return str(self._folder) if self._folder is not None else ""
-
     def _place(self, path: Path) -> Path:
-        """Return a free path for this file in quarantine, and create its folder."""
-        if self._folder is None:
-            self._folder = self._made()
-        is_state = path.is_relative_to(self.workspace.state)
-        parts = path.relative_to(self.workspace.state if is_state else self.workspace.root).parts
-        folder = self._folder
+        """Return a free path for this file in quarantine, and make the folders above it."""
+        state = self.workspace.state
+        if not self.folder:
+            if os.path.lexists(home := state / FOLDER) and not home.is_dir():
+                self.disk.rename(home, _free(home))
+            self.disk.make_folder(home)
+            folder = _free(home / f"{self.now:%Y%m%dT%H%M%SZ}")
+            self.disk.make_folder(folder)
+            self.folder = str(folder)
+        parts = path.relative_to(state if path.is_relative_to(state) else self.workspace.root).parts
+        folder = Path(self.folder)
         for part in parts[:-1]:
             folder /= part
             self.disk.make_folder(folder)
-        place = folder / parts[-1]
-        while os.path.lexists(place):
-            place = place.with_name(f"{place.name}+")
+        place = _free(folder / parts[-1])
         self.kept.append(str(place))
         return place
 
-    def _made(self) -> Path:
-        home = self.workspace.state / FOLDER
-        if os.path.lexists(home) and not home.is_dir():
-            self.disk.rename(home, home.with_name(f"{FOLDER}-was-a-file"))
-        self.disk.make_folder(home)
-        folder = home / f"{self.now:%Y%m%dT%H%M%SZ}"
-        while os.path.lexists(folder):
-            folder = folder.with_name(f"{folder.name}+")
-        self.disk.make_folder(folder)
-        with storage_errors(folder):
-            folder.chmod(0o700)
-        return folder
+
+def _free(path: Path) -> Path:
+    while os.path.lexists(path):
+        path = path.with_name(f"{path.name}+")
+    return path

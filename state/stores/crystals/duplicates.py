@@ -51,14 +51,6 @@ class HiddenDuplicates:
         )
         return {int(row["key"]): int(row["merged_into"]) for row in rows}
 
-    def texts(self) -> list[tuple[str, str]]:
-        """The text of each hidden duplicate, and of the crystal that stands for it."""
-        rows = self._connection.execute(
-            "SELECT h.text AS hidden, s.text AS shown FROM crystals h JOIN crystals s ON s.key = h.merged_into"
-            " ORDER BY h.key"
-        )
-        return [(row["hidden"], row["shown"]) for row in rows]
-
     def merge(self, one: int, other: int) -> bool:
         """Hide one of these rows behind the other, if both are one memory and it may be hidden; whether one was.
 

@@ -21,8 +21,6 @@ from state.stores.database.connection import optional_moment, to_text
 from state.stores.database.tables import CrystalRow, OccurrenceRow
 
 MOST_COUNTED = 10_000
-# One crystal may stand at several places of a session.
-_SEVERAL = 4
 _LISTED = "SELECT value FROM json_each(?)"
 # What is archived once the next pass has seen it is shown as archived now.
 _STAGE = "CASE WHEN lifecycle <> 'frozen' AND fades_at <= ? THEN 'archived' ELSE lifecycle END"
@@ -168,24 +166,6 @@ class CrystalList:
         ).fetchall()
         found = [OccurrenceRow.table.value(Occurrence, row, source=source_in(row)) for row in rows]
         return found, int(rows[0]["together"]) if rows else 0
-
-    def beside(self, key: int, reach: int) -> tuple[list[int], list[int]]:
-        """The rows of the nearest crystals of its session before and after this row, at most `reach`, in order.
-
-        A long turn is several crystals at one position, in the order of their rows.
-        """
-        session, position = self._connection.execute(
-            "SELECT session, position FROM crystals WHERE key = ?", (key,)
-        ).fetchone()
-        found = []
-        for beyond, way in (("<", "DESC"), (">", "ASC")):
-            rows = self._connection.execute(
-                f"SELECT crystal FROM occurrences WHERE session = ? AND session <> '' AND crystal <> ?"
-                f" AND (position, crystal) {beyond} (?, ?) ORDER BY position {way}, crystal {way} LIMIT ?",
-                (session, key, position, key, _SEVERAL * reach),
-            )
-            found.append(list(dict.fromkeys(int(row[0]) for row in rows))[:reach])
-        return found[0][::-1], found[1]
 
     def has_vector(self, key: int) -> bool:
         """Whether it is found by meaning too."""

@@ -92,26 +92,21 @@ def surroundings(
 
 
 def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[list[int], list[int]]:
-    """The rows of what was said last before a crystal in its session, and first after it; at most so many each.
+    """Return the rows of what was said last before a crystal in its session, and first after it, at most `most` each.
 
-    Both in the order in which they were said. None of a crystal that was met in no session, or is not there.
+    A long turn is several crystals at one position, in the order of their rows. One that was met again stands there
+    again; each is told once. There are none about a crystal that was met in no session, or is not there.
     """
-    row = read_rows(connection, [key], "", ()).get(key)
-    if row is None or not row.session:
-        return [], []
-    # One that was met again stands there again; each is told once.
-    looked_at = most * _SHARERS
     found: list[list[int]] = []
-    for sign, direction in (("<", "DESC"), (">", "ASC")):
+    for beyond, way in (("<", "DESC"), (">", "ASC")):
         rows = connection.execute(
-            f"SELECT crystal FROM occurrences WHERE session = ? AND position {sign} ?"
-            f" ORDER BY position {direction} LIMIT ?",
-            (row.session, row.position, looked_at),
+            f"SELECT o.crystal FROM occurrences o JOIN crystals c ON c.key = ?1 AND o.session = c.session"
+            f" WHERE c.session <> '' AND o.crystal <> ?1 AND (o.position, o.crystal) {beyond} (c.position, ?1)"
+            f" ORDER BY o.position {way}, o.crystal {way} LIMIT ?2",
+            (key, most * _SHARERS),
         )
-        others = dict.fromkeys(other for (other,) in map(tuple, rows) if other != key)
-        found.append(list(others)[:most])
-    before, after = found
-    return before[::-1], after
+        found.append(list(dict.fromkeys(int(row[0]) for row in rows))[:most])
+    return found[0][::-1], found[1]
 
 
 def heard_before(connection: sqlite3.Connection, at: datetime) -> str:

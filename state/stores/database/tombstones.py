@@ -75,11 +75,6 @@ class TombstoneStore:
         """Whether the text holds a blocked text."""
         return bool(self.tombstones().found(text))
 
-    def among(self, texts: Iterable[str]) -> set[str]:
-        """Those of these texts that hold a blocked text."""
-        blocked = self.tombstones()
-        return {text for text in texts if blocked.found(text)} if blocked else set()
-
     def tombstones(self) -> Known:
         """All current tombstones, as a value."""
         salt = self._meta.get(SALT)

@@ -223,15 +223,6 @@ class Lineage:
         )
         return [self._life(row) for row in rows]
 
-    def replaced(self) -> list[tuple[str, str]]:
-        """Return the text of each line that was revised or merged, and of the line that took its place."""
-        rows = self._connection.execute(
-            "SELECT old.text AS old, new.text AS new FROM lines old JOIN lines new ON new.id = old.successor"
-            " WHERE old.fate IN (?, ?) ORDER BY old.died_in, old.id",
-            (Why.REVISED.value, Why.MERGED.value),
-        )
-        return [(row["old"], row["new"]) for row in rows]
-
     def resting_on(self, crystal: str, limit: int) -> tuple[list[LineLife], int]:
         """Return the lines that cite this crystal or have become it, the current ones first, and their number."""
         rows = self._connection.execute(

@@ -188,16 +188,6 @@ def _a_link(path: Path) -> None:
     path.symlink_to("elsewhere")
 
 
-def _a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _a_fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 def _of_another_workspace(path: Path) -> None:
     (path.parent / "other").mkdir()
     with opened(path.parent / "other") as other:
@@ -210,7 +200,7 @@ def _of_another_workspace(path: Path) -> None:
 
 KINDS = (
     _gone, _emptied, _noise, _noise_in_the_vectors, _pages_torn, _half, _another_width, _another_program, _a_link,
-    _a_folder, _a_fifo, _of_another_workspace,
+    _of_another_workspace,
 )  # fmt: skip
 
 
