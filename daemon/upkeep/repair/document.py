@@ -6,12 +6,12 @@ The file that was found is kept aside. Whole lines that its owner wrote since ar
 import difflib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
 from daemon.upkeep.repair.jobs import Job, RepairContext
-from state.document.document import Edit, SectionName, complete, parse, render
+from state.document.document import Block, Edit, SectionName, complete, parse, render
 from state.document.editing import edited
 from state.document.merge import is_conflicted
 from state.dream import FOUND
@@ -21,13 +21,11 @@ from state.stores.database.copies import copies_of
 from state.stores.database.table import unpacked
 from state.stores.history.memory import displaced_files
 
-# A line that is so much like one that is missing is that one, damaged.
 _ALIKE = 0.8
 # One that is so much like one of the version's, but for bytes that are no text, is that one.
 _SAME = 0.95
 # So many of its rows may be no UTF-8 in a file that is a text.
 _FEW = 0.1
-_REPLACED = "�"
 
 
 def document(context: RepairContext) -> Iterator[Job]:
@@ -44,17 +42,11 @@ def document(context: RepairContext) -> Iterator[Job]:
     if wanted is None:
         yield from _without_version(context, found, wrong)
         return
-    if found and (readable := _readable(found, wanted)) is not None and not wanted.startswith(readable):
-        action = f"all that can be read stays, and what it lacks comes from version {context.last}"
-        action += "; what was found is kept aside"
-        yield Job("MEMORY.md", f"MEMORY.md {wrong}", action, partial(_replace, context, _filled(readable, wanted)))
-        return
-    text, saved = _with_lines_of(wanted, found or b"")
+    text, is_read = _mended(found or b"", wanted)
     action = f"version {context.last} takes its place"
-    if found:
-        action += ", and what was found is kept aside"
-    if saved:
-        action += f"; {len(saved)} lines that were written since are taken over"
+    if is_read:
+        action = f"all that can be read stays, and what it lacks comes from version {context.last}"
+    action += "; what was found is kept aside" if found else ""
     yield Job("MEMORY.md", f"MEMORY.md {wrong}", action, partial(_replace, context, text))
 
 
@@ -106,57 +98,38 @@ def _committed(context: RepairContext) -> str | None:
     return None
 
 
-def _readable(found: bytes, wanted: str) -> str | None:
-    """Return the file as text, if at most a few rows are no UTF-8; else None.
+def _mended(found: bytes, wanted: str) -> tuple[str, bool]:
+    """Return what is to stand in the place of a damaged file, and whether that is the file, mended.
 
-    A row that is not UTF-8 is a row of the version with a byte that has changed, else it is in an older encoding.
+    A row that is not UTF-8 is a row of the version with a byte that has changed, else it is in an older encoding: so
+    the file is read, and the sections that it lacks come from the version. In a file that is torn such a row is
+    noise: the version takes its place, with the whole lines that only the file has.
     """
-    rows = found.split(b"\n")
-    bad = [number for number, row in enumerate(rows) if row.decode(errors="ignore").encode() != row]
-    if b"\0" in found or len(bad) > max(1, len(rows) * _FEW):
-        return None
-    known = wanted.split("\n")
+    known, rows = wanted.split("\n"), found.split(b"\n")
+    bad = [number for number, row in enumerate(rows) if row.decode(errors="ignore").encode() != row or b"\0" in row]
+    is_torn = not found.strip() or b"\0" in found or len(bad) > max(1, len(rows) * _FEW)
+    is_torn = is_torn or wanted.startswith(found.decode("utf-8", "replace"))
     read = [row.decode("utf-8", "ignore") for row in rows]
     for number in bad:
         same = difflib.get_close_matches(read[number], known, 1, _SAME)
-        read[number] = same[0] if same else rows[number].decode("cp1252", "replace")
-    if not found.endswith(b"\n") and read[-1] and any(row.startswith(read[-1]) for row in known):
-        read[-1] = ""  # it breaks off in a row of the version
-    return "\n".join(read)
+        read[number] = same[0] if same else "" if is_torn else rows[number].decode("cp1252", "replace")
+    if is_torn or any(row.startswith(read[-1]) for row in known):  # it may go on where the file breaks off
+        read[-1] = ""
+    document, base = parse("\n".join(read)), parse(wanted)
+    onto, other = (base, document) if is_torn else (complete(document), base)
+    present, there = ({block.key for part in one.parts for block in part.lines} for one in (onto, other))
+    lost = sorted(present - there)
 
+    def is_lacking(section: SectionName, block: Block) -> bool:
+        if not is_torn:
+            return section in document.missing
+        # A line that is so much like one that is missing is that one, damaged.
+        is_line = section is not SectionName.POINTERS and block.text.isprintable()
+        return is_line and not difflib.get_close_matches(block.key, lost, 1, _ALIKE)
 
-def _filled(text: str, wanted: str) -> str:
-    """Return the text with the sections it lacks, each with the version's lines that are nowhere else in the text."""
-    document = parse(text)
-    lacking = document.missing
-    present_keys = {block.key for part in document.parts for block in part.lines}
-    edits = [
-        Edit(section, (), block.text)
-        for section, block in parse(wanted).lines()
-        if section in lacking and block.key not in present_keys
-    ]
-    return render(edited(complete(document), edits)[0])
-
-
-def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
-    """Return the version with the whole lines that only the file has; and those lines."""
-    base, torn = parse(wanted), parse(found.decode("utf-8", "replace").replace("\0", _REPLACED))
-    present_keys = {block.key for _, block in base.lines()}
-    blocks = [(section, block) for section, block in torn.lines() if section is not SectionName.POINTERS]
-    if blocks and not found.endswith(b"\n"):
-        blocks.pop()  # it may go on where the file breaks off
-    present = {block.key for _, block in blocks}
-    gone = sorted(present_keys - present)
-    new = [
-        (section, block.text)
-        for section, block in blocks
-        if block.key not in present_keys
-        and _REPLACED not in block.text
-        and block.text.isprintable()
-        and not difflib.get_close_matches(block.key, gone, 1, _ALIKE)
-    ]
-    document, _ = edited(base, [Edit(section, (), text) for section, text in new])
-    return render(document), [text for _, text in new]
+    new = [(section, block) for section, block in other.lines() if block.key not in present]
+    edits = [Edit(section, (), block.text) for section, block in new if is_lacking(section, block)]
+    return render(edited(onto, edits)[0]), not is_torn
 
 
 def _replace(context: RepairContext, text: str) -> None:

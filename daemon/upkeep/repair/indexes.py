@@ -27,7 +27,7 @@ def checkpoints(context: RepairContext) -> Iterator[Job]:
 
 def _wrong(path: Path) -> str | None:
     try:
-        with open_unmigrated(path, "rw") as connection:
+        with open_unmigrated(path) as connection:
             (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
         return str(error)
