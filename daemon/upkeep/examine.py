@@ -120,12 +120,7 @@ def _forgetting(store: Store) -> Iterator[Finding]:
 
 def _undone(store: Store) -> Iterator[Finding]:
     """Say what an update of dreamd has taken back of what code had decided."""
-    meta = Meta(store.crystals.connection)
-    dropped, lines = meta.get("relations_dropped") or "0", meta.get(BROUGHT_BACK)
-    if dropped != "0":
-        yield Finding(
-            "relations", Level.OK, f"{dropped} that earlier versions had found by comparing texts are dropped"
-        )
+    lines = Meta(store.crystals.connection).get(BROUGHT_BACK)
     waiting = len(replaced_by_code(store)) if lines is None else 0
     if waiting:
         what = f"{waiting} that dreams without a model had replaced come back as notes with the next dream"

@@ -52,8 +52,6 @@ _UNLIKE = """FROM crystals hidden JOIN crystals shown ON shown.key = hidden.merg
 _NEWS = (
     (6, "INSERT OR IGNORE INTO to_compare SELECT key FROM crystals"),
     # Relations are those that somebody named. What was found by comparing texts goes.
-    (12, f"""INSERT INTO meta SELECT 'relations_dropped', dropped FROM
-        (SELECT (SELECT count(*) {_BY_CODE}) + (SELECT count(*) {_UNLIKE}) AS dropped) WHERE dropped > 0"""),
     (12, f"DELETE FROM supersessions WHERE (older, newer) IN (SELECT older, newer {_BY_CODE})"),
     # 0: no dream had to see it, because one saw what stood for it.
     (12, f"""UPDATE crystals SET merged_into = NULL, lifecycle = 'activated', dreamt_in = nullif(dreamt_in, 0)

@@ -218,8 +218,6 @@ def test_of_the_relations_of_version_10_those_stay_that_somebody_named(migrated:
         hidden = connection.execute("SELECT key, merged_into, lifecycle, dreamt_in FROM crystals WHERE key > 3")
         assert list(map(tuple, hidden)) == [(4, 3, "archived", 0), (5, None, "activated", None)]
         assert [gap.question for gap in Questions(connection).all()] == ["B?"]
-        (dropped,) = connection.execute("SELECT value FROM meta WHERE name = 'relations_dropped'").fetchone()
-        assert dropped == "4"
 
 
 def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(migrated: Migrated) -> None:
