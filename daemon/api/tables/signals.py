@@ -1,7 +1,6 @@
 """Operations on the signals as tables: open questions, emerging skills, hormones over time, what stays forgotten."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import gt, itemgetter, lt
@@ -11,7 +10,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.tables.cursor import MAX_CHARACTERS, place_in, written
 from daemon.workspace.redaction import shown_of
-from daemon.workspace.stores import Store, utc_now
+from daemon.workspace.stores import utc_now
 from state.signals.curiosity import Cause, Gap, question_key
 from state.signals.hormones import Hormones, mood, resting
 from state.stores.crystals.skills import Skills
@@ -63,7 +62,12 @@ def gaps(
         rest = [(place, one) for place, one in placed if after is None or beyond(place, after)]
         part = rest[:limit]
         next_cursor = written(ordered, *part[-1][0]) if len(rest) > len(part) else None
-        return GapTable(_gap_rows(store, [one for _, one in part]), len(found), next_cursor)
+        shown = shown_of(store)
+        rows = (
+            GapRow(_digest(one), shown(one.question), one.cause, one.times, one.first_at, one.last_at)
+            for _, one in part
+        )
+        return GapTable(tuple(rows), len(found), next_cursor)
 
 
 def _place(one: Gap, sort: str) -> tuple[str, str]:
@@ -74,21 +78,6 @@ def _place(one: Gap, sort: str) -> tuple[str, str]:
 
 def _digest(one: Gap) -> str:
     return hashlib.sha256(question_key(one.question).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _gap_rows(store: Store, found: Sequence[Gap]) -> tuple[GapRow, ...]:
-    shown = shown_of(store)
-    return tuple(
-        GapRow(
-            id=_digest(one),
-            question=shown(one.question),
-            cause=one.cause,
-            times=one.times,
-            first_at=one.first_at,
-            last_at=one.last_at,
-        )
-        for one in found
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +156,7 @@ def hormones(
     samples: Annotated[int, Arg("Moments of the curve, from then to now", ge=2, le=MOST)] = 96,
 ) -> HormoneCurve:
     """Return the hormone levels now and over the last hours, with the events that raised them."""
-    now = utc_now()
-    span = timedelta(hours=hours)
-    last = samples - 1
+    now, span, last = utc_now(), timedelta(hours=hours), samples - 1
     moments = [now - span * (last - number) / last for number in range(samples)]
     with access.read() as store:
         shown = shown_of(store)

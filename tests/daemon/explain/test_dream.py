@@ -13,7 +13,6 @@ from daemon.api.access import LocalAccess
 from daemon.api.operations.ledger import acts, dream_details, dreams
 from daemon.config.settings import Config, ModelSection, RetentionSection
 from daemon.dream.answers import messages_of, settle_answers
-from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.explain.dream import DreamDetails, Message
 from daemon.upkeep.forget import forget
@@ -105,6 +104,8 @@ def test_an_old_line_is_shown_beside_the_new_one(tmp_path: Path) -> None:
         (revised,) = found.operations
         assert (revised.action, revised.old) == ("revise", (HERON,))
         assert (found.before, found.itself) == (1, 2)
+        short = asked(store, found.run.id, limit=1)
+        assert (len(short.steps), short.more) == (1, {"steps": 5})
 
 
 def test_a_secret_that_the_owner_wrote_into_the_file_is_not_in_the_diff(tmp_path: Path) -> None:
@@ -133,12 +134,14 @@ def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: P
         assert (found.diff, found.operations, found.itself) == ("", (), None)
 
 
-def test_a_proposal_shows_what_it_would_change(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
+def test_a_proposal_shows_what_it_would_change_and_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
+    with opened(tmp_path / "here", answers_days=0) as store:
         found = asked(store, dreamt(store, TEA, mode=Mode.PROPOSE))
         assert [one.new for one in found.operations] == [TEA]
         assert "+++ MEMORY.md (proposed)" in found.diff
         assert (found.run.outcome, found.itself, found.steps[-1].node) == ("proposed", None, "propose")
+        assert [(call.request, call.reply) for call in found.calls] == [((), "")]
+        assert (found.run.calls, sum(one.calls for one in found.steps)) == (1, 1)
 
 
 def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
@@ -152,20 +155,12 @@ def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
         assert found.run.calls == 1
         store.crystals.connection.execute("DELETE FROM dreams")
         assert asked(store, version=1).run.outcome == "committed"
-        with pytest.raises(NotFoundError):
-            asked(store, version=7)
-
-
-def test_it_says_which_dream_it_wants_to_know(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
-        dreamt(store, TEA)
-        restore(store, 1)
+        for dream, version in (("", 7), ("2", None), ("nobody", None)):  # "2" begins both
+            with pytest.raises(NotFoundError):
+                asked(store, dream, version=version)
         for dream, version in (("", None), ("2", 1)):
             with pytest.raises(UsageError):
                 asked(store, dream, version=version)
-        for unknown in ("2", "nobody"):  # the first begins both
-            with pytest.raises(NotFoundError):
-                asked(store, unknown)
 
 
 def test_runs_are_listed_page_by_page_each_once(tmp_path: Path) -> None:
@@ -185,13 +180,6 @@ def test_runs_are_listed_page_by_page_each_once(tmp_path: Path) -> None:
         assert all(one.calls == 1 and one.tokens > 0 and one.characters > 0 for one in committed.dreams)
         with pytest.raises(UsageError):
             dreams.run(caller, cursor="nobody")
-
-
-def test_lists_are_bounded_and_say_how_many_more_there_are(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
-        found = asked(store, dreamt(store, TEA, HERON), limit=1)
-        assert found.more == {"steps": 5, "operations": 1}
-        assert (len(found.steps), len(found.operations)) == (1, 1)
 
 
 def test_what_is_forgotten_is_in_no_prompt_answer_or_step(tmp_path: Path) -> None:
@@ -232,14 +220,6 @@ def test_what_a_model_says_of_what_is_forgotten_is_not_kept_of_a_dream_that_is_o
         found = asked(store, "another")
         assert found.calls[0].request[0] == Message("system", "Be brief.")
         assert "called heron" not in repr(found)
-
-
-def test_where_no_answers_are_to_be_kept_none_is_once_the_dream_is_over(tmp_path: Path) -> None:
-    with opened(tmp_path / "here", answers_days=0) as store:
-        found = asked(store, dreamt(store, TEA))
-        assert [(call.request, call.reply) for call in found.calls] == [((), "")]
-        assert (found.run.calls, sum(one.calls for one in found.steps)) == (1, 1)
-        assert found.run.tokens > 0
 
 
 def test_acts_are_listed_page_by_page(tmp_path: Path) -> None:

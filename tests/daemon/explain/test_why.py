@@ -1,0 +1,171 @@
+"""Every line can say where it comes from, and every line that left where it went."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, dream_now
+from daemon.explain.why import LineHistory, why
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, open_exclusive
+from state.changes.change import Change
+from state.crystals.crystal import Crystal, Origin
+from state.document.document import SectionName
+from state.document.operations import Action, Operation, Why
+from state.dream import Dream, Reason
+from state.errors import NotFoundError
+from state.scratch import Note
+from state.stores.database.connection import memory_database, to_text
+from state.stores.history.lineage import Lineage
+from state.text.words import normalise
+from state.trust import Trust
+from tests.support.running import Caller
+from tests.support.versions import added, line, pointer
+
+AT, BOND = datetime(2026, 3, 12, tzinfo=UTC), SectionName.BOND
+TURNS = [
+    Crystal(f"turn {number}", Origin.SESSION, AT, trust=Trust.WEB, session="s1", position=number) for number in (0, 1)
+]
+INSIGHT = Crystal("Ada likes hot drinks", Origin.DREAM, AT, parents=tuple(turn.id for turn in TURNS))
+KEPT = Crystal("Ada drinks tea daily", Origin.EVICTED, AT, id="1" * 32)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_exclusive(init_workspace(tmp_path / "here"), Config(), "test") as store:
+        yield store
+
+
+def dreamt(store: Store, *notes: str) -> None:
+    for text in notes:
+        store.notes.inbox.append(Note(text, datetime.now(UTC)))
+    dream_now(store, Reason.MANUAL, Mode.AUTO)
+
+
+@pytest.fixture
+def lived(store: Store) -> Store:
+    """L1 is revised into L2, which leaves to the pointer L3; its evidence is an insight made of two turns."""
+    store.crystals.upsert(TURNS)
+    drinks, daily = line("L1", BOND, "Ada drinks tea"), line("L2", BOND, KEPT.text, Trust.WEB)
+    left = Change(
+        Why.EVICTED,
+        (replace(daily, crystal=KEPT.id),),
+        (pointer("L3", "tea", "ada tea daily", KEPT.id),),
+        (KEPT.id,),
+    )
+    dreams = (
+        ((), (Operation(Action.ADD, BOND, "Ada drinks tea", cites=("N1",)),), added(drinks, evidence=("0" * 32,))),
+        (
+            (INSIGHT,),
+            (Operation(Action.REVISE, BOND, KEPT.text, ("L1",), ("I1",)),),
+            (Change(Why.REVISED, (drinks,), (daily,), (INSIGHT.id,)),),
+        ),
+        ((KEPT,), (), (left,)),
+    )
+    before = ""
+    for number, (crystals, operations, changes) in enumerate(dreams, 1):
+        after = f"# Working Memory State\n\nversion {number}\n"
+        store.memory.commit(
+            Dream(
+                number=number, id=f"d{number}", at=AT, cause="dream", reason="manual", mood="calm", before=before,
+                after=after, crystals=crystals, operations=operations, changes=changes,
+            )
+        )  # fmt: skip
+        before = after
+    return store
+
+
+def test_a_line_names_its_dream_its_operation_and_its_note(store: Store) -> None:
+    dreamt(store, "Ben drinks coffee", "Ada prefers tea over coffee in the morning")
+    (story,) = why(store, "ada PREFERS  tea")
+    assert (story.section, story.ending) == ("Active Context", None)
+    assert story.writing is not None
+    assert (story.writing.version, story.writing.reason, story.writing.model) == (1, "manual", "extractive")
+    assert story.writing.operation.startswith("add, citing N")
+    (witness,) = story.evidence
+    assert (witness.text, witness.trust) == ("Ada prefers tea over coffee in the morning", "agent")
+    assert any(source.startswith("notes:2@") for source in witness.sources)
+    assert why(store, story.id) == why(store, story.id.lower()) == (story,)
+    document = store.workspace.document
+    document.write_text(document.read_text().replace("## The Niche", "- Ada has a parrot\n\n## The Niche"))
+    assert why(store, "parrot") == (LineHistory("", "The Bond", "Ada has a parrot"),)  # by hand: no dream has met it
+    for unheard in ("zeppelin", " "):
+        with pytest.raises(NotFoundError):
+            why(store, unheard)
+
+
+@pytest.mark.parametrize(
+    ("id_", "operation", "ending", "evidence", "replaced"),
+    [
+        ("L1", "add, citing N1", (2, "revised", KEPT.text, ""), [""], []),
+        (
+            "L2",
+            "revise of L1, citing I1",
+            (3, "evicted", "", "ada tea daily"),
+            [INSIGHT.text, "turn 0", "turn 1"],
+            [("L1", "revised", 2)],
+        ),
+        ("L3", "pointer to a line that left", None, [KEPT.text], []),
+    ],
+)
+def test_a_line_that_left_names_what_wrote_it_what_it_rested_on_and_where_it_went(
+    lived: Store,
+    id_: str,
+    operation: str,
+    ending: tuple[int, str, str, str] | None,
+    evidence: list[str],
+    replaced: list[tuple[str, str, int]],
+) -> None:
+    (story,) = why(lived, id_)
+    assert story.writing is not None
+    assert story.writing.operation == operation
+    left = story.ending
+    assert (left and (left.version, left.fate, left.successor, left.keywords)) == ending
+    assert [one.text for one in story.evidence] == evidence  # of a crystal that was forgotten only the id
+    assert [(one.id, one.fate, one.gone_in) for one in story.replaced] == replaced
+    turns = [one for one in story.evidence if one.text.startswith("turn")]
+    assert all((one.trust, one.sources) == ("web", ("session s1",)) for one in turns)
+
+
+def test_standing_lines_come_first_and_a_history_that_was_deleted_leaves_the_ledger(lived: Store) -> None:
+    assert [story.id for story in why(lived, "tea")] == ["L3", "L2", "L1"]
+    lived.crystals.connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
+    (story,) = why(lived, "L2")
+    assert story.writing is not None
+    assert (story.writing.version, story.writing.dream) == (2, "")
+
+
+def test_the_command_prints_the_whole_story(lived: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Caller(capsys)("why", KEPT.text, "-w", lived.workspace.root).out
+    said += Caller(capsys)("why", "L1", "-w", lived.workspace.root).out
+    for part in (
+        "L2  The Bond: Ada drinks tea daily",
+        "in version 2, dream d2 (manual), revise of L1, citing I1",
+        "session s1): turn 0",
+        "replaced L1 (revised in version 2): Ada drinks tea",
+        "left in version 3: evicted, search: ada tea daily, kept as crystal",
+        "crystal 000000000000, which was forgotten",
+        "now: Ada drinks tea daily",
+    ):
+        assert part in said
+
+
+@given(
+    st.lists(st.text("aAbB éÉſßK\u200b\t\0京", min_size=1, max_size=8), min_size=1, max_size=6),
+    st.text("aAbB éſsßkK京", min_size=1, max_size=3),
+)
+def test_a_line_is_found_by_whatever_part_of_it(texts: list[str], part: str) -> None:
+    row = "INSERT INTO lines (id, section, text, crystal, importance, trust, born_in, born_at)"
+    with closing(memory_database()) as connection:
+        for number, text in enumerate(texts):
+            values = (f"L{number}", BOND.value, text, "", 0.5, "agent", number, to_text(AT))
+            connection.execute(f"{row} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        found = [life.text for life in Lineage(connection).lives(part)]
+    assert found == [text for text in reversed(texts) if normalise(part) in normalise(text)]
