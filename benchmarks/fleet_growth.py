@@ -1,16 +1,16 @@
-"""Dreams an hour of one, two and four workers, and what a dream and an idle workspace cost PostgreSQL.
+"""Dreams an hour of one, two and four processes, and what a dream and an idle workspace cost PostgreSQL.
 
-    python -m benchmarks.fleet_growth [--workers 1 2 4] [--dreams-at-once 1] [--seconds 120] [--answer-seconds 5]
+    python -m benchmarks.fleet_growth [--processes 1 2 4] [--dreams-at-once 1] [--seconds 120] [--answer-seconds 5]
         [--idle-workspaces 10000] [--idle-seconds 60] [--folder FOLDER]
 
-Real `dreamd worker` processes on a real PostgreSQL and a folder of objects, both on a disk. Every workspace is new,
-has eight notes and the end of a session in its inbox, and there are more than can be dreamt. The model is a
+Real `dreamd fleet serve` processes on a real PostgreSQL and a folder of objects, both on a disk. Every workspace is
+new, has eight notes and the end of a session in its inbox, and there are more than can be dreamt. The model is a
 scripted server in another process behind the real litellm; a dream asks it once, and once before that where its
-notes form clusters. All processes share this machine's cores, so a worker has as few dreams at once as leave the
-cores free: what is shown is whether workers are in each other's way, not how fast this machine is.
+notes form clusters. All processes share this machine's cores, so a process has as few dreams at once as leave the
+cores free: what is shown is whether processes are in each other's way, not how fast this machine is.
 
-Dreams are counted when they are committed, from 20 s after the last worker was ready on. **Idle**: the statements of
-one worker while no workspace of the registry is due, with ten workspaces in it and with many.
+Dreams are counted when they are committed, from 20 s after the last process was ready on. **Idle**: the statements of
+one process while no workspace of the registry is due, with ten workspaces in it and with many.
 """
 
 import argparse
@@ -38,9 +38,9 @@ _WARM_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one number of workers did in so many seconds."""
+    """What one number of processes did in so many seconds."""
 
-    workers: int
+    processes: int
     seconds: float
     dreams: int
     each: list[float]
@@ -85,21 +85,21 @@ def clear(made: Ground) -> None:
     made.execute("DELETE FROM dreamd.procrastinate_jobs")
 
 
-def dreams_until(workers: list[Process], begin: float, end: float) -> list[float]:
-    """Return the seconds of each dream that was committed between these moments, by the workers' own logs."""
+def dreams_until(processes: list[Process], begin: float, end: float) -> list[float]:
+    """Return the seconds of each dream that was committed between these moments, by the processes' own logs."""
     return [
         float(event.get("seconds", 0))
-        for worker in workers
-        for event in worker.events("dream_committed")
+        for one in processes
+        for event in one.events("dream_committed")
         if begin <= seconds_of(event) < end
     ]
 
 
-def round_of(made: Ground, url: str, workers: int, at_once: int, seconds: float) -> Round:
-    """Measure so many workers, with enough to do."""
+def round_of(made: Ground, url: str, processes: int, at_once: int, seconds: float) -> Round:
+    """Measure so many processes, with enough to do."""
     with ExitStack() as stack:
         variables = with_model(url) | {"DREAMD_FLEET__DREAMS_AT_ONCE": str(at_once)}
-        running = [stack.enter_context(process(made, "worker", number, **variables)) for number in range(workers)]
+        running = [stack.enter_context(process(made, number, **variables)) for number in range(processes)]
         time.sleep(_WARM_SECONDS)
         before, used, begin = made.counted(), sum(one.processor() for one in running), time.time()
         time.sleep(seconds)
@@ -107,12 +107,12 @@ def round_of(made: Ground, url: str, workers: int, at_once: int, seconds: float)
         processor = sum(one.processor() for one in running) - used
         each = dreams_until(running, begin, end)
         failed = sum(len(one.events("job_failed", "dream_failed", "job_ended")) for one in running)
-    return Round(workers, end - begin, len(each), each, processor, cost, failed)
+    return Round(processes, end - begin, len(each), each, processor, cost, failed)
 
 
 def idle(made: Ground, seconds: float) -> Statements:
-    """Return what one worker asks while nothing is due."""
-    with process(made, "worker", 0):
+    """Return what one process asks while nothing is due."""
+    with process(made, 0):
         time.sleep(8)
         before = made.counted()
         time.sleep(seconds)
@@ -120,11 +120,11 @@ def idle(made: Ground, seconds: float) -> Statements:
 
 
 def show(one: Round, before: Round | None, at_once: int) -> None:
-    """Print the rows of one number of workers."""
+    """Print the rows of one number of processes."""
     growth = one.an_hour / before.an_hour if before is not None and before.dreams else None
-    wanted = GROWTH_GOAL if before is None else GROWTH_GOAL ** (one.workers / before.workers / 2)
+    wanted = GROWTH_GOAL if before is None else GROWTH_GOAL ** (one.processes / before.processes / 2)
     row(
-        f"{one.workers} workers, {at_once} at once",
+        f"{one.processes} processes, {at_once} at once",
         f"{one.an_hour:,.0f} dreams an hour ({one.dreams} in {one.seconds:.0f} s)"
         + (f", {growth:.2f} x" if growth else ""),
         f">= {wanted:.1f} x" if growth else "",
@@ -136,7 +136,7 @@ def show(one: Round, before: Round | None, at_once: int) -> None:
     each = one.cost.statements / dreams
     row("  statements a dream", f"{each:.1f}, {1000 * one.cost.seconds / dreams:.0f} ms of PostgreSQL")
     row("  of them the fleet's one sweep", f"{one.cost.sweeps / one.seconds:.1f} a second, whatever is dreamt")
-    beats = one.workers * one.seconds * max(0.0, _IDLE_A_SECOND[0] - 1)  # one is the sweep's
+    beats = one.processes * one.seconds * max(0.0, _IDLE_A_SECOND[0] - 1)  # one is the sweep's
     own = (one.cost.statements - one.cost.sweeps - beats) / dreams
     row("  the dream's own", f"{own:.1f}", f"< {STATEMENTS_GOAL}", met=own < STATEMENTS_GOAL)
     if one.failed:
@@ -148,7 +148,7 @@ _IDLE_A_SECOND = [0.0]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--dreams-at-once", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--answer-seconds", type=float, default=5.0)
@@ -172,15 +172,16 @@ def main() -> None:
         _IDLE_A_SECOND[0] = many.statements / given.idle_seconds
         hourly = 3600 / given.idle_seconds
         row(
-            "an idle worker", f"{many.statements * hourly:,.0f} statements an hour ({_IDLE_A_SECOND[0]:.1f} a second)"
+            "an idle process",
+            f"{many.statements * hourly:,.0f} statements an hour ({_IDLE_A_SECOND[0]:.1f} a second)",
         )
         more = (many.statements - few.statements) * hourly / given.idle_workspaces
         row("an idle workspace", f"{more:.4f} statements an hour", "0", met=round(more, 2) <= 0)
         before = None
-        for workers in given.workers:
-            slots = workers * given.dreams_at_once
+        for processes in given.processes:
+            slots = processes * given.dreams_at_once
             supply(made, workload, f"round-{next(names)}", int(slots * (given.seconds + 60) / given.answer_seconds))
-            one = round_of(made, url, workers, given.dreams_at_once, given.seconds)
+            one = round_of(made, url, processes, given.dreams_at_once, given.seconds)
             show(one, before, given.dreams_at_once)
             clear(made)
             before = one

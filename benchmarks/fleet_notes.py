@@ -1,11 +1,12 @@
-"""How long an agent waits for a note of a fleet: 500 a second through two gateways.
+"""How long an agent waits for a note of a fleet: 500 a second through two processes.
 
-    python -m benchmarks.fleet_notes [--rate 500] [--seconds 60] [--gateways 2] [--clients 32] [--folder FOLDER]
+    python -m benchmarks.fleet_notes [--rate 500] [--seconds 60] [--processes 2] [--clients 32] [--folder FOLDER]
 
-Two real `dreamd gateway` processes, a PostgreSQL of its own on a disk, with fsync. Clients in two other processes,
-each with a connection that is kept, send at moments that were fixed before: who waits for an answer is late with
-the next one, and that delay counts. 1,000 workspaces of 50 tenants, with a token each. What is acknowledged must be
-in the inboxes, once, at the end. Beside it: one note after another through one gateway, and the bare statement.
+Two real `dreamd fleet serve` processes, a PostgreSQL of its own on a disk, with fsync. Clients in two other
+processes, each with a connection that is kept, send at moments that were fixed before: who waits for an answer is
+late with the next one, and that delay counts. 1,000 workspaces of 50 tenants, with a token each. What is acknowledged
+must be in the inboxes, once, at the end. Beside it: one note after another through one process, and the bare
+statement.
 """
 
 import argparse
@@ -44,9 +45,9 @@ def tokens(made: Ground) -> list[str]:
         return [keys.add(one, "agents", {Right.READ, Right.WRITE}) for one in found]
 
 
-def address_of(gateway: Process) -> tuple[str, int]:
-    """Return where the gateway listens."""
-    [event] = gateway.events("started")
+def address_of(one: Process) -> tuple[str, int]:
+    """Return where it listens."""
+    [event] = one.events("started")
     parts = urlsplit(event["entrances"][0])
     return parts.hostname or "127.0.0.1", parts.port or 80
 
@@ -97,7 +98,7 @@ def _answered(connection: socket.socket) -> bool:
 def _received(connection: socket.socket) -> bytes:
     got = connection.recv(65_536)
     if not got:
-        raise ConnectionError("the gateway has closed the connection")
+        raise ConnectionError("the process has closed the connection")
     return got
 
 
@@ -131,7 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", type=float, default=500.0)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--gateways", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--folder", type=Path, help="where PostgreSQL is, on the disk that is meant")
     given = parser.parse_args()
@@ -139,16 +140,13 @@ def main() -> None:
         made = stack.enter_context(ground(stack.enter_context(home(given.folder))))
         made.fill(TENANTS, WORKSPACES)
         bearers = tokens(made)
-        gateways = [
-            stack.enter_context(process(made, "gateway", number, DREAMD_FLEET__GATEWAY_PORT="0"))
-            for number in range(given.gateways)
-        ]
-        addresses = [address_of(one) for one in gateways]
-        print(f"{given.rate:g} notes a second, {given.gateways} gateways, {given.clients} clients; {machine()}")
+        processes = [stack.enter_context(process(made, number)) for number in range(given.processes)]
+        addresses = [address_of(one) for one in processes]
+        print(f"{given.rate:g} notes a second, {given.processes} processes, {given.clients} clients; {machine()}")
         row("the bare statement, ms", milliseconds(bare(made)))
         alone = client(addresses[0], bearers, 9_999, time.time(), 0.0, _SMALL)
         row("one client, one after another", milliseconds([took for _, took, _ in alone]))
-        before, theirs, used = made.counted(), made.processor(), [one.processor() for one in gateways]
+        before, theirs, used = made.counted(), made.processor(), [one.processor() for one in processes]
         numbers = [list(range(first, given.clients, PROCESSES)) for first in range(PROCESSES)]
         every = given.clients / given.rate
         with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
@@ -159,7 +157,7 @@ def main() -> None:
             ]
             sent = [one for some in doing for one in some.result()]
             lasted = time.time() - begin
-        cost, busy = made.counted() - before, sum(one.processor() for one in gateways) - sum(used)
+        cost, busy = made.counted() - before, sum(one.processor() for one in processes) - sum(used)
         planned, taken = [one for one, _, _ in sent], [one for _, one, _ in sent]
         row("acknowledged, ms p50/p95/p99", milliseconds(planned), "p95 < 50", met=percentile(planned, 95) < GOAL)
         row("  from its sending", milliseconds(taken))
@@ -171,7 +169,7 @@ def main() -> None:
             "statements a note",
             f"{cost.statements / len(sent):.2f}, {1000 * cost.seconds / len(sent):.2f} ms of PostgreSQL",
         )
-        row("processor time of gateways", f"{1000 * busy / len(sent):.2f} ms a note, {busy / lasted:.2f} cores")
+        row("processor time of processes", f"{1000 * busy / len(sent):.2f} ms a note, {busy / lasted:.2f} cores")
         theirs = made.processor() - theirs
         row("  of PostgreSQL", f"{1000 * theirs / len(sent):.2f} ms a note, {theirs / lasted:.2f} cores")
         for calls, each, query in made.most_frequent(8):

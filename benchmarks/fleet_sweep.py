@@ -2,13 +2,13 @@
 
     python -m benchmarks.fleet_sweep [--workspaces 100000] [--tenants 1000] [--ticks 300] [--folder FOLDER]
 
-The sweeper of the workers, tick by tick, in this process, on a PostgreSQL of its own on a disk. There are twenty
-workers of twenty slots each in the registry, whose dreams end between two ticks; a week of inbox rows that were
+The sweeper of the processes, tick by tick, in this process, on a PostgreSQL of its own on a disk. There are twenty
+processes of twenty slots each in the registry, whose dreams end between two ticks; a week of inbox rows that were
 taken, and 30 days of what each tenant's workspaces have spent. Ticks do not wait for each other's second.
 
-**Nothing due**: what every worker asks each second. **50 due**: as many workspaces of random tenants got a note and
+**Nothing due**: what every process asks each second. **50 due**: as many workspaces of random tenants got a note and
 the end of a session. **All due at once**: every workspace has both, until each was given a job once; 800 jobs may
-wait or run. **The net**: every twenty seconds each worker looks for inboxes that wait though nothing is foreseen.
+wait or run. **The net**: every twenty seconds each process looks for inboxes that wait though nothing is foreseen.
 """
 
 import argparse
@@ -20,9 +20,8 @@ from uuid import uuid4
 
 from benchmarks.fleet import Ground, database, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.fleet.workers import sweeper as sweeping
-from daemon.fleet.workers.sweeper import Sweeper
-from state.fleet.workspace import Worker
+from daemon.fleet import queue as sweeping
+from daemon.fleet.queue import Sweeper
 from state.stores.fleet import processes
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
@@ -35,7 +34,7 @@ _DAYS = 30
 
 
 def prepare(made: Ground, tenants: int, workspaces: int) -> None:
-    """Make registry, tombstones, spending and workers."""
+    """Make registry, tombstones, spending and processes."""
     made.fill(tenants, workspaces)
     made.execute(
         "INSERT INTO dreamd.inbox (workspace, kind, key, digest, body, at, taken_at)"
@@ -52,16 +51,16 @@ def prepare(made: Ground, tenants: int, workspaces: int) -> None:
 
 
 def living(fleet: FleetDatabase) -> list[Session]:
-    """Return the sessions of workers that live, with 400 slots."""
+    """Return the sessions of processes that live, with 400 slots."""
     vars(processes).update(ALIVE_SECONDS=3_600.0)  # nobody beats
-    sessions = [Session(fleet, "worker", Worker(uuid4(), "", ""), "", "", 20) for _ in range(20)]
+    sessions = [Session(fleet, "serve", uuid4(), slots=20) for _ in range(20)]
     for session in sessions:
         session.beat()
     return sessions
 
 
 def ended(made: Ground) -> None:
-    """End all jobs, as their workers' commits would have it."""
+    """End all jobs, as their processes' commits would have it."""
     made.execute(
         "WITH jobs AS (DELETE FROM dreamd.procrastinate_jobs) UPDATE dreamd.workspaces SET queued_at = NULL,"
         " due_at = NULL WHERE queued_at IS NOT NULL"
@@ -147,7 +146,7 @@ def main() -> None:
         row("50 due a tick", milliseconds(some), "p95 < 50", met=percentile(some, 95) < GOAL)
         row("  looked at", f"{seen / given.ticks:.1f} a tick")
         each = 1000 / given.ticks
-        row("  processor time", f"{each * ours:.0f} ms of the worker, {each * theirs:.0f} ms of PostgreSQL a tick")
+        row("  processor time", f"{each * ours:.0f} ms of the process, {each * theirs:.0f} ms of PostgreSQL a tick")
 
         net_and_all(made, sweeper, inbox, given.workspaces, given.tenants)
         counted = made.counted()

@@ -233,12 +233,10 @@ class FleetSection(_Section):
     objects: Text = ""
     folder: Annotated[Path | None, Field(strict=False)] = None
     host: str = "127.0.0.1"
-    worker_port: int = Field(default=0, ge=0, le=65_535)
-    gateway_port: int = Field(default=7350, ge=0, le=65_535)
+    port: int = Field(default=7350, ge=0, le=65_535)
     address: Text = ""
     dreams_at_once: int = Field(default=4, ge=1, le=64)
-    idle_seconds: float = Field(default=60, ge=1, le=86_400)
-    keep_generations: int = Field(default=5, ge=1, le=100)
+    idle_seconds: float = Field(default=300, ge=1, le=86_400)
     usd_per_day: float = Field(default=0, ge=0)
     tokens_per_day: int = Field(default=0, ge=0)
 

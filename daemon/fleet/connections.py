@@ -3,14 +3,14 @@
 import fcntl
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from daemon.config.paths import make_private_folder, state_folder
 from daemon.config.settings import Config
-from state.errors import BusyError, ConfigError, ConflictError, NotFoundError
+from state.errors import BusyError, ConfigError, NotFoundError
 
 if TYPE_CHECKING:
     from state.stores.fleet.database import FleetDatabase
@@ -114,14 +114,10 @@ def _mark_of(objects: "Objects") -> bytes:
 
 def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str) -> None:
     """Raise ConfigError unless the store has this fleet's mark, which an empty store is given."""
-    from state.stores.generations.objects import probe
-
     row = database.row("SELECT mark::text AS mark FROM fleet")
     mark = str(row["mark"] if row else "").encode()
     if not _mark_of(objects):
-        probe(objects, f"probe-{os.urandom(8).hex()}")
-        with suppress(ConflictError):
-            objects.put_new(MARK, mark)
+        objects.put(MARK, mark)
     if _mark_of(objects) != mark:
         raise ConfigError(
             f"the objects in {url} are another fleet's than the database",
@@ -150,10 +146,8 @@ class OwnFolder:
         os.close(self._lock)
 
 
-def own_folder(
-    config: Config, environment: Mapping[str, str], kind: Literal["worker", "gateway", "upkeep"]
-) -> OwnFolder:
-    """Lock and return the first folder worker-N (gateway-N, upkeep-N) below fleet.folder that is free.
+def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["process", "upkeep"]) -> OwnFolder:
+    """Lock and return the first folder process-N (upkeep-N) below fleet.folder that is free.
 
     What an earlier process left there belongs to this one. Raise BusyError when 64 processes have one each.
     """

@@ -1,6 +1,6 @@
 """Lifetime: the session by which PostgreSQL counts this process as alive; its heartbeat, and its new beginnings.
 
-The process goes by PostgreSQL's clock: what owners stamp and count by days is the same whoever does it.
+The process goes by PostgreSQL's clock: what holders stamp and count by days is the same whoever does it.
 """
 
 import socket
@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from uuid import UUID, uuid4
 
 from daemon.observability import logs
 from daemon.workspace.stores import follow_clock
 from state.errors import DreamdError
-from state.fleet.workspace import Worker
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.processes import HEARTBEAT_SECONDS, Condition, Kind, Session
 
@@ -23,30 +23,30 @@ _RETRY_SECONDS = 1.0
 
 
 class Lifetime:
-    """The life of a process: a worker, a gateway, or a command that owns a workspace for a moment.
+    """The life of a process that serves, or of a command that holds a workspace for a moment.
 
-    `condition` is what it says of itself; `after_each` is called after each heartbeat that PostgreSQL has heard.
+    `condition` is what it says of itself; `address`: where other processes reach it.
     """
 
     def __init__(
         self,
         database: FleetDatabase,
-        me: Worker,
         kind: Kind,
         condition: Callable[[], Condition],
+        address: str = "",
         slots: int = 0,
-        after_each: Callable[[], None] = lambda: None,
-        seconds: float | None = None,
     ) -> None:
-        self.worker = me
-        self._session = Session(database, kind, me, socket.gethostname(), version("dreamd"), slots)
+        self._session = Session(database, kind, uuid4(), address, socket.gethostname(), version("dreamd"), slots)
         self._condition = condition
-        self._after_each = after_each
-        self._seconds = seconds or HEARTBEAT_SECONDS
         self._heard_at = float("-inf")
         self._is_heard = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    @property
+    def id(self) -> UUID:
+        """The process's id."""
+        return self._session.id
 
     @property
     def problem(self) -> str:
@@ -75,14 +75,13 @@ class Lifetime:
             logs.get().warning("not_signed_off", error=error)
 
     def _run(self) -> None:
-        due = time.monotonic() + self._seconds
-        while not self._stopping.wait(min(_LOOK_SECONDS, self._seconds)):
+        due = time.monotonic() + HEARTBEAT_SECONDS
+        while not self._stopping.wait(_LOOK_SECONDS):
             if time.monotonic() < due and not self._session.has_ended:
                 continue
-            due = time.monotonic() + self._seconds
+            due = time.monotonic() + HEARTBEAT_SECONDS
             try:
                 self._beat()
-                self._after_each()
             except DreamdError as error:
                 due = time.monotonic() + _RETRY_SECONDS
                 if self._is_heard:
@@ -98,5 +97,5 @@ class Lifetime:
         if change := follow_clock(now, asked):
             logs.get().warning("clock_corrected", seconds=round(change.total_seconds(), 1))
         if not self._is_heard:
-            logs.get().info("ready", worker=str(self.worker.id))
+            logs.get().info("ready", process=str(self.id))
         self._is_heard = True

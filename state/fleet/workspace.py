@@ -1,4 +1,4 @@
-"""Workspaces of the fleet: where one rests, who owns it, and what waits for it."""
+"""Workspaces of the fleet: where one rests, who holds it, and what waits for it."""
 
 import json
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Place:
 
     @property
     def handle(self) -> str:
-        """Its name among workers."""
+        """Its name among processes."""
         return f"ws-{self.id}"
 
 
@@ -38,7 +38,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write a workspace: its owner, and the generation from which that goes out.
+    """The right to write a workspace: its holder, and the generation from which that goes out.
 
     When it was taken: the workspace was made at `created_at`, committed last at `committed_at`; `erasing_at`: since
     when something is forgotten that older generations may hold; `is_due`: something is foreseen for it.
@@ -55,7 +55,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class InboxRow:
-    """What came while nobody owned the workspace, or beside its owner: acknowledged, and not in a generation yet.
+    """What came while nobody held the workspace, or beside its holder: acknowledged, and not in a generation yet.
 
     `kind` is `note` or `session_end`; `body` is JSON.
     """
@@ -76,17 +76,3 @@ class InboxRow:
         return Note(
             body["text"], at.astimezone(UTC), float(body["importance"]), replaces=str(body.get("replaces", ""))
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A process that owns workspaces: where gateways reach it, and the secret that it wants from them."""
-
-    id: UUID
-    address: str
-    secret: str
-
-    @property
-    def queue(self) -> str:
-        """The queue of the jobs for workspaces that it owns."""
-        return f"w{self.id.hex}"

@@ -159,10 +159,10 @@ def workspace(
 ) -> Iterator[str]:
     """The last generation, brought up: each note once, the history whole, the stores sound."""
     generations = Generations(objects, known.prefix)
-    manifest = generations.manifest(row["key"])
-    if manifest.number != row["generation"]:
-        yield f"generation {row['generation']} is a manifest of {manifest.number}"
-    generations.bring_up(folder, manifest)
+    version = generations.version(row["key"])
+    if version.number != row["generation"]:
+        yield f"generation {row['generation']} is an object of {version.number}"
+    generations.bring_up(folder, row["key"])
     here = contained(folder)
     yield from _notes(here, known, ledger, wanted, seen)
     yield from _document(here)
@@ -281,12 +281,12 @@ def _older(generations: Generations, committed: set[str], here: Workspace) -> It
     """A version that an older generation had is in the last one, unchanged."""
     now = {row["number"]: tuple(row) for row in lived.versions(here)}
     for key in committed.intersection(generations.keys()):
-        older = generations.manifest(key)
-        folder = here.root.with_name(f"{here.root.name}-{older.number}")
-        generations.bring_up(folder, older)
+        number = generations.version(key).number
+        folder = here.root.with_name(f"{here.root.name}-{number}")
+        generations.bring_up(folder, key)
         then = lived.versions(contained(folder)) if contained(folder).database.exists() else []
         if lost := [row["number"] for row in then if now.get(row["number"]) != tuple(row)]:
-            yield f"generation {older.number} ({key}) has the versions {lost}, which the last has not so"
+            yield f"generation {number} ({key}) has the versions {lost}, which the last has not so"
         shutil.rmtree(folder)
 
 

@@ -18,26 +18,20 @@ from tests.fleet.machines import DRAIN_SECONDS, Ending, Fleet, Machine
 from tests.support.partition import Partition
 
 What = Literal[
-    "kill_worker",
-    "kill_gateway",
+    "kill",
     "kill_postgres",
     "kill_store",
-    "stop_worker",
-    "stop_gateway",
-    "end_worker",
-    "end_gateway",
+    "stop",
+    "end",
     "part",
     "clock",
 ]
 _WEIGHTS: dict[What, int] = {
-    "kill_worker": 6,
-    "kill_gateway": 4,
+    "kill": 8,
     "kill_postgres": 3,
     "kill_store": 3,
-    "stop_worker": 3,
-    "stop_gateway": 1,
-    "end_worker": 3,
-    "end_gateway": 2,
+    "stop": 4,
+    "end": 4,
     "part": 8,
     "clock": 3,
 }
@@ -119,12 +113,9 @@ class Storm:
 
     def _deal(self, blow: Blow) -> None:
         deals: dict[What, Callable[[Blow], bool]] = {
-            "kill_worker": self._kill,
-            "kill_gateway": self._kill,
-            "stop_worker": self._stop,
-            "stop_gateway": self._stop,
-            "end_worker": self._end,
-            "end_gateway": self._end,
+            "kill": self._kill,
+            "stop": self._stop,
+            "end": self._end,
             "kill_postgres": self._kill_postgres,
             "kill_store": self._kill_store,
             "part": self._part,
@@ -137,9 +128,7 @@ class Storm:
             self._ledger.found(f"{blow} went wrong: {error!r}")
 
     def _victim(self, blow: Blow) -> Machine:
-        kind = blow.what.rpartition("_")[2]
-        of = [one for one in self._fleet.machines if one.kind == kind] or self._fleet.machines
-        return of[blow.who % len(of)]
+        return self._fleet.machines[blow.who % len(self._fleet.machines)]
 
     def _kill(self, blow: Blow) -> bool:
         machine = self._victim(blow)

@@ -17,27 +17,26 @@ from tests.fleet.machines import Fleet, Known, Machine
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A fleet with one gateway; `database` leads past its doors."""
+    """A fleet whose last machine is asked; `database` leads past its doors."""
 
     fleet: Fleet
     database: FleetDatabase
 
     @property
-    def gateway(self) -> Machine:
-        [found] = self.fleet.of("gateway")
-        return found
+    def door(self) -> Machine:
+        return self.fleet.machines[-1]
 
     def ask(self, known: Known, path: str, body: dict[str, Any] | None = None, key: str = "") -> tuple[int, Any]:
-        """One question about a workspace to the gateway: the status and the reply."""
+        """One question about a workspace to the fleet: the status and the reply."""
         return self.ask_at(f"/v1/workspaces/{known.name}{path}", known.token, body, key)
 
     def ask_at(
         self, path: str, token: str, body: dict[str, Any] | None = None, key: str = "", method: str = ""
     ) -> tuple[int, Any]:
-        """One question to the gateway at any address."""
+        """One question at any address."""
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         headers |= {"Idempotency-Key": key} if key else {}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=90)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.door.port, timeout=90)) as connection:
             text = None if body is None else json.dumps(body)
             connection.request(method or ("GET" if body is None else "POST"), path, text, headers)
             answer = connection.getresponse()
@@ -52,8 +51,7 @@ class House:
     def last(self, known: Known) -> Workspace:
         """The last generation, in a folder of its own."""
         folder = self.fleet.folder / f"look-{uuid4().hex}"
-        generations = Generations(self.fleet.objects(), known.prefix)
-        generations.bring_up(folder, generations.manifest(self.row(known)["key"]))
+        Generations(self.fleet.objects(), known.prefix).bring_up(folder, self.row(known)["key"])
         return contained(folder)
 
 

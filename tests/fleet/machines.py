@@ -1,7 +1,7 @@
 """Machines: a fleet of real processes, each with a folder, an environment and a clock of its own, behind doors.
 
-gateway ──front door──> worker        a door is a `Partition`: it refuses, hangs, cuts, keeps answers back
-   │                      │
+machine ──front door──> machine       a door is a `Partition`: it refuses, hangs, cuts, keeps answers back
+   │
    └──own doors──> PostgreSQL, object store
 
 Everything is of this machine, and everything is gone when the fleet is closed.
@@ -41,7 +41,6 @@ from tests.support.scripted_model import Reply, ScriptedModel
 START_SECONDS = 60.0
 DRAIN_SECONDS = 10.0
 _LEFT_SECONDS = 30.0
-Kind = Literal["worker", "gateway"]
 StoreKind = Literal["folder", "s3"]
 
 # A dream comes a few seconds after its notes; a search goes by words, so that no vectors are computed.
@@ -56,7 +55,7 @@ SETTINGS = {
     "XDG_CACHE_HOME": "/proc/nowhere",
     "PATH": "/usr/bin:/bin",
 }
-# Of the worker that asks a model; what that costs is no matter here.
+# Of the machine that asks a model; what that costs is no matter here.
 MODEL = {
     "DREAMD_MODEL__NAME": "openai/scripted",
     "DREAMD_MODEL__ON_FAILURE": "extractive",
@@ -90,9 +89,9 @@ class Ending:
 class Machine:
     """One process with what is its own. `busy` is held by whoever does something to it."""
 
-    def __init__(self, kind: Kind, number: int, folder: Path, fleet: "Fleet", ahead: float) -> None:
-        self.kind, self.name = kind, f"{kind}-{number}"
-        self.has_model = kind == "worker" and number == 0
+    def __init__(self, number: int, folder: Path, fleet: "Fleet", ahead: float) -> None:
+        self.name = f"machine-{number}"
+        self.has_model = number == 0
         self.folder = folder / self.name
         self.folder.mkdir(mode=0o700)
         self.clock = Clock(self.folder / "clock", ahead)
@@ -102,7 +101,7 @@ class Machine:
         self.process: Forked[bytes] | None = None
         self.database = Partition(fleet.postgres.port)
         self.store = Partition(fleet.s3.port) if fleet.s3 is not None else None
-        self.front = Partition(self.port) if kind == "worker" else None
+        self.front = Partition(self.port)
         self._fleet = fleet
 
     @property
@@ -134,17 +133,9 @@ class Machine:
         }
         if fleet.s3 is not None and self.store is not None:
             more |= fleet.s3.options | {"AWS_ENDPOINT_URL": self.store.through(fleet.s3.endpoint)}
-        if self.front is not None:
-            more |= {"DREAMD_FLEET__WORKER_PORT": str(self.port), "DREAMD_FLEET__ADDRESS": self._front_address}
-            more |= fleet.model_settings if self.has_model else {}
-        else:
-            more |= {"DREAMD_FLEET__GATEWAY_PORT": str(self.port)}
+        more |= {"DREAMD_FLEET__PORT": str(self.port), "DREAMD_FLEET__ADDRESS": f"http://127.0.0.1:{self.front.port}"}
+        more |= fleet.model_settings if self.has_model else {}
         return SETTINGS | more | fleet.settings
-
-    @property
-    def _front_address(self) -> str:
-        assert self.front is not None
-        return f"http://127.0.0.1:{self.front.port}"
 
     def start(self) -> None:
         """Start it; it is ready when it says so, which nobody waits for here."""
@@ -152,7 +143,7 @@ class Machine:
         self.starts += 1
         with self.said.open("ab") as said:
             self.process = Forked(
-                [self.kind],
+                ["fleet", "serve"],
                 before=self.clock.before,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -216,12 +207,11 @@ class Machine:
 class Fleet:
     """PostgreSQL, an object store and machines, from `start` to `close`.
 
-    With `model_seconds` the first worker asks a model that thinks for so long; the others have none.
+    With `model_seconds` the first machine asks a model that thinks for so long; the others have none.
     """
 
     store: StoreKind = "folder"
-    workers: int = 3
-    gateways: int = 2
+    size: int = 4
     clocks: Sequence[float] = (0.0,)
     settings: dict[str, str] = field(default_factory=dict)
     postgres: Postgres = field(default_factory=Postgres)
@@ -245,9 +235,8 @@ class Fleet:
                 model = self._stack.enter_context(ScriptedModel(self._think))
                 self.model_settings = MODEL | {"DREAMD_MODEL__API_BASE": model.url}
             self.database_url = self.postgres.new_database(lambda url: migrate(url, str(uuid4())))
-            kinds: list[Kind] = [*["worker"] * self.workers, *["gateway"] * self.gateways]  # type: ignore[list-item]
-            for number, kind in enumerate(kinds):
-                machine = Machine(kind, number, self.folder, self, self.clocks[number % len(self.clocks)])
+            for number in range(self.size):
+                machine = Machine(number, self.folder, self, self.clocks[number % len(self.clocks)])
                 self._stack.callback(machine.close)
                 self.machines.append(machine)
         except BaseException:
@@ -264,9 +253,6 @@ class Fleet:
 
     def _think(self, request: dict[str, Any], number: int) -> Reply:
         return Reply(content=good(request, number), wait_seconds=self.model_seconds)
-
-    def of(self, kind: Kind) -> list[Machine]:
-        return [one for one in self.machines if one.kind == kind]
 
     def settle(self, workspaces: int, tenants: int) -> None:
         """So many workspaces of so many tenants, each of whom has one token for all of theirs."""

@@ -35,8 +35,7 @@ class Plan:
     store: StoreKind = "folder"
     workspaces: int = 500
     tenants: int = 5
-    workers: int = 3
-    gateways: int = 2
+    machines: int = 4
     agents: int = 24
     per_second: float = 25.0
     every: float = 2.0
@@ -62,11 +61,11 @@ class Ran:
 def run(plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Ran:
     """One run. Nothing of it is left but, when something was found, the logs of the machines."""
     rng = random.Random(f"{plan.seed} fleet")
-    apart = [rng.uniform(-3, 3) * _HOUR for _ in range(plan.workers + plan.gateways)] if plan.every else [0.0]
+    apart = [rng.uniform(-3, 3) * _HOUR for _ in range(plan.machines)] if plan.every else [0.0]
     blows = drawn(rng, plan.seconds, plan.every) if plan.every else []
     with (
         forked.server(),
-        Fleet(plan.store, plan.workers, plan.gateways, apart, model_seconds=plan.model_seconds) as fleet,
+        Fleet(plan.store, plan.machines, apart, model_seconds=plan.model_seconds) as fleet,
         fleet.database() as database,
     ):
         watch(database)
@@ -77,7 +76,7 @@ def run(plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Ran:
         traffic = Traffic(
             ledger,
             fleet.known,
-            fleet.of("gateway"),
+            fleet.machines,
             random.Random(rng.random()),
             agents=plan.agents,
             per_second=plan.per_second,
@@ -165,7 +164,7 @@ def report(ran: Ran) -> str:
     lines = [
         (
             f"seed {plan.seed}, {plan.seconds:.0f} s, store {plan.store}, {plan.workspaces} workspaces,"
-            f" {plan.workers} workers, {plan.gateways} gateways"
+            f" {plan.machines} machines"
         ),
         *(f"  {one}" for one in ran.dealt),
         (
@@ -193,13 +192,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=40.0, help="of each storm")
     parser.add_argument("--store", choices=["folder", "s3"], default=None, help="else each in turn")
     parser.add_argument("--workspaces", type=int, default=500)
-    parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--gateways", type=int, default=2)
+    parser.add_argument("--machines", type=int, default=4)
     parser.add_argument("--agents", type=int, default=24, help="threads that ask")
     parser.add_argument("--rate", type=float, default=25.0, help="so much is asked a second, while all is well")
     parser.add_argument("--every", type=float, default=2.0, help="seconds between blows; 0: none")
     parser.add_argument("--rolling", action="store_true", help="also every process is restarted in turn")
-    parser.add_argument("--model-seconds", type=float, default=2.0, help="of the first worker's model; 0: no model")
+    parser.add_argument("--model-seconds", type=float, default=2.0, help="of the first machine's model; 0: no model")
     options = parser.parse_args(arguments)
     seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
     deadline = time.monotonic() + 60 * (options.minutes or 0)
@@ -212,8 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.store or stores[runs % 2],
             options.workspaces,
             min(5, options.workspaces),
-            options.workers,
-            options.gateways,
+            options.machines,
             options.agents,
             options.rate,
             options.every,

@@ -34,7 +34,7 @@ def offset(day: str) -> float:
 
 
 class OtherDay(House):
-    """A fleet of some workers, of which the first asks a model, and a gateway; all workspaces are one tenant's."""
+    """A fleet of some machines, of which the first asks a model; all workspaces are one tenant's."""
 
     def note(self, known: Known, text: str) -> None:
         status, reply = self.ask(known, "/working_memory_note", {"note": text, "importance": 0.9})
@@ -54,22 +54,25 @@ class OtherDay(House):
 
 
 @contextmanager
-def house(*clocks: float, gateway: float = 0.0) -> Iterator[OtherDay]:
-    """`clocks`: how wrong each worker's goes; `gateway`: its own. Nobody runs yet."""
-    fleet = Fleet("folder", len(clocks), 1, (*clocks, gateway), model_seconds=0.01)
+def house(*clocks: float) -> Iterator[OtherDay]:
+    """`clocks`: how wrong each machine's goes. Nobody runs yet."""
+    fleet = Fleet("folder", len(clocks), clocks, model_seconds=0.01)
     with fleet, fleet.database() as database:
         fleet.settle(2, 1)
         yield OtherDay(fleet, database)
 
 
 @pytest.mark.parametrize("day", ["tomorrow", "yesterday"])
-def test_a_worker_alone_dreams_as_usual_and_no_note_is_of_the_future(day: str) -> None:
+def test_a_machine_alone_dreams_as_usual_and_no_note_is_of_the_future(day: str) -> None:
     with house(offset(day)) as home:
         known = home.fleet.known[0]
         home.fleet.start()
         for text in ("Ada prefers tea", "Grace likes green"):
             home.note(known, text)
             until(lambda text=text: home.is_dreamt(known, text), _USUAL_SECONDS)  # type: ignore[misc]
+        status, reply = home.ask(known, "/memory_state")
+        assert status == 200, reply
+        assert abs(datetime.fromisoformat(reply["read_at"]) - home.database.now()) < timedelta(minutes=5)
         here, now = home.last(known), home.database.now()
         rows = lived.rows(here, "SELECT created_at AS at FROM crystals WHERE origin = 'scratch'")
         times = [datetime.fromisoformat(row["at"]) for row in rows]
@@ -107,19 +110,19 @@ def test_the_ceilings_of_a_tenant_are_those_of_postgresqls_day(day: str) -> None
 
 @pytest.mark.parametrize("day", ["today", "tomorrow", "yesterday"])
 def test_the_ceilings_of_a_workspace_are_those_of_postgresqls_day(day: str) -> None:
-    """What it spent with one worker counts with the next one, whose clock is on another day."""
+    """What it spent with one machine counts with the next one, whose clock is on another day."""
     with house(0.0) as home:
-        known, [worker] = home.fleet.known[0], home.fleet.of("worker")
+        known, [machine] = home.fleet.known[0], home.fleet.machines
         home.fleet.start()
         home.note(known, "Ada prefers tea")
         until(lambda: home.is_dreamt(known, "Ada prefers tea"), _USUAL_SECONDS)
-        worker.end()
+        machine.end()
         [row] = home.database.rows("SELECT sum(tokens) AS tokens FROM spending")
         assert row["tokens"] > 0
         home.fleet.settings["DREAMD_LIMITS__TOKENS_PER_DAY"] = str(row["tokens"] + _LESS_THAN_A_CALL)
-        worker.clock.set(offset(day))
-        worker.start()
-        worker.wait_until_started()
+        machine.clock.set(offset(day))
+        machine.start()
+        machine.wait_until_started()
         home.note(known, "Grace likes green")
         status, reply = home.ask(known, "/dream_now", {"wait": True})
         assert (status, reply["code"]) == (429, "CEILING")
@@ -128,25 +131,13 @@ def test_the_ceilings_of_a_workspace_are_those_of_postgresqls_day(day: str) -> N
 
 
 @pytest.mark.parametrize("day", ["tomorrow", "yesterday"])
-def test_a_gateway_says_postgresqls_time(day: str) -> None:
-    with house(0.0, gateway=offset(day)) as home:
-        known = home.fleet.known[0]
-        home.fleet.start()
-        home.note(known, "Ada prefers tea")
-        until(lambda: home.is_dreamt(known, "Ada prefers tea"), _USUAL_SECONDS)
-        status, reply = home.ask(known, "/memory_state")
-        assert status == 200, reply
-        assert abs(datetime.fromisoformat(reply["read_at"]) - home.database.now()) < timedelta(minutes=5)
-
-
-@pytest.mark.parametrize("day", ["tomorrow", "yesterday"])
 def test_a_token_ends_by_postgresqls_clock(day: str) -> None:
     with house(offset(day)) as home:
-        [worker] = home.fleet.of("worker")
+        [machine] = home.fleet.machines
         words = ["fleet", "token", "add", home.fleet.known[0].tenant, "late", "--days", "0.5"]
         ended = subprocess.run(
             [sys.executable, "-m", "daemon", *words],
-            env=os.environ | worker.environment() | worker.clock.environment,
+            env=os.environ | machine.environment() | machine.clock.environment,
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         token = Tokens(home.database, os.urandom).authenticate(ended.stdout.strip())

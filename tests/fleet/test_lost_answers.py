@@ -5,6 +5,7 @@ Real processes; between each of them and PostgreSQL stands a door that loses the
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -27,11 +28,23 @@ _CALM = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Doubtful(House):
-    """A fleet of two workers and a gateway, with a new workspace for each test."""
+    """A fleet of three machines, with a new workspace for each test, which is asked of one of them."""
 
     def workspace(self) -> Known:
         return self.fleet.known.pop()
+
+    asked: int = 0
+
+    @property
+    def door(self) -> Machine:
+        return self.fleet.machines[self.asked % len(self.fleet.machines)]
+
+    @property
+    def elsewhere(self) -> "Doubtful":
+        """The same fleet, with another machine to be asked."""
+        return Doubtful(self.fleet, self.database, self.asked + 1)
 
     @property
     def lost(self) -> int:
@@ -44,15 +57,17 @@ class Doubtful(House):
         return self.ask(known, "/working_memory_add", item)[0] == 200
 
     def owner(self, known: Known) -> Machine:
-        """The worker that owns it; it takes the workspace if nobody does."""
-        assert self.touch(known)
-        row = self.database.row("SELECT p.address FROM workspaces w JOIN processes p ON p.id = w.owner"
-                                " WHERE w.id = %(id)s", {"id": known.id})  # fmt: skip
-        assert row is not None
-        [found] = [
-            one for one in self.fleet.of("worker") if one.front and row["address"].endswith(f":{one.front.port}")
-        ]
-        return found
+        """The machine that holds it: another than the one that is asked, where nobody does yet."""
+        row = self.row(known)
+        if row["owner"] is None:
+            assert self.elsewhere.touch(known)
+        else:
+            assert self.touch(known)
+        found = self.database.row("SELECT p.address FROM workspaces w JOIN processes p ON p.id = w.owner"
+                                  " WHERE w.id = %(id)s", {"id": known.id})  # fmt: skip
+        assert found is not None
+        [holder] = [one for one in self.fleet.machines if found["address"].endswith(f":{one.front.port}")]
+        return holder
 
     def lose_commit(self, known: Known) -> Partition:
         """The answer to the owner's next commit of a generation of this workspace is lost; the owner's door."""
@@ -73,7 +88,7 @@ class Doubtful(House):
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[Doubtful]:
-    with Fleet("folder", 2, 1, settings=_CALM) as fleet, fleet.database() as database:
+    with Fleet("folder", 3, settings=_CALM) as fleet, fleet.database() as database:
         fleet.settle(12, 1)
         fleet.start()
         yield Doubtful(fleet, database)
@@ -136,7 +151,7 @@ def test_what_was_forgotten_is_gone_though_its_commit_was_not_answered(house: Do
 
 
 def test_who_cannot_learn_of_its_commit_says_that_nobody_knows(house: Doubtful) -> None:
-    """PostgreSQL did it, and cannot be asked by this worker for longer than it asks."""
+    """PostgreSQL did it, and cannot be asked by its holder for longer than it asks."""
     known, before = house.workspace(), house.lost
     assert house.ask(known, "/feel", {"event": "reward", "because": "the first"})[0] == 200
     door = house.lose_commit_and_line(known)
@@ -174,7 +189,8 @@ def test_who_is_displaced_before_it_learns_of_its_commit_says_that_nobody_knows(
     asking = threading.Thread(target=lambda: answers.append(house.ask(known, "/feel", fields)))
     asking.start()
     until(lambda: house.lost == before + 1)
-    until(lambda: house.ask(known, "/feel", {"event": "reward", "because": "of another"})[0] == 200)
+    of_another = {"event": "reward", "because": "of another"}
+    until(lambda: house.elsewhere.ask(known, "/feel", of_another)[0] == 200)
     assert house.row(known)["owner"] != first
     door.heal()
     asking.join(90)
@@ -185,18 +201,18 @@ def test_who_is_displaced_before_it_learns_of_its_commit_says_that_nobody_knows(
 
 def test_a_note_whose_row_was_not_answered_is_taken_once(house: Doubtful) -> None:
     known, before, key = house.workspace(), house.lost, f"key-{uuid4().hex}"
-    house.gateway.database.lose_answer(key.encode())
+    house.door.database.lose_answer(key.encode())
     body = {"note": "Ada prefers tea", "importance": 0.9}
     assert house.ask(known, "/working_memory_note", body, key)[0] == 200
     assert house.lost == before + 1
-    # PostgreSQL has it, and cannot be asked for longer than the gateway asks.
+    # PostgreSQL has it, and cannot be asked for longer than the machine asks.
     other = f"key-{uuid4().hex}"
-    house.gateway.database.lose_answer(other.encode(), house.gateway.database.refuse)
+    house.door.database.lose_answer(other.encode(), house.door.database.refuse)
     second = {"note": "Grace prefers coffee", "importance": 0.9}
     status, reply = house.ask(known, "/working_memory_note", second, other)
     assert house.lost == before + 2
     assert (status, reply["code"]) in {(503, "UNREACHABLE"), _UNKNOWN}
-    house.gateway.database.heal()
+    house.door.database.heal()
     until(lambda: house.ask(known, "/working_memory_note", second, other)[0] == 200)
     for given, same in ((key, body), (other, second)):
         assert house.ask(known, "/working_memory_note", same, given)[0] == 200
@@ -212,11 +228,11 @@ def test_a_workspace_that_is_made_or_removed_without_an_answer(house: Doubtful, 
     token, name, before = house.fleet.known[0].token, f"made-{uuid4().hex[:8]}", house.lost
     if method == "DELETE":
         assert house.ask_at("/v1/workspaces", token, {"name": name})[0] == 200
-        house.gateway.database.lose_answer(b"removed_at = clock_timestamp()")
+        house.door.database.lose_answer(b"removed_at = clock_timestamp()")
         status, reply = house.ask_at(f"/v1/workspaces/{name}", token, method=method)
     else:
         assert house.ask_at("/v1/workspaces", token)[0] == 200
-        house.gateway.database.lose_answer(b"COMMIT")
+        house.door.database.lose_answer(b"COMMIT")
         status, reply = house.ask_at("/v1/workspaces", token, {"name": name})
     assert house.lost == before + 1
     there = name in str(house.ask_at("/v1/workspaces", token)[1])

@@ -1,4 +1,4 @@
-"""Traffic: agents in many threads, each asking whatever gateway answers, again and again with the same key.
+"""Traffic: agents in many threads, each asking whatever machine answers, again and again with the same key.
 
 What an agent was told is done goes into the ledger; what it was told in no other way than these is a finding:
 200; 503 or 429, and it asks again; a connection that is refused, cut or silent, and it asks again.
@@ -39,7 +39,7 @@ _NO_VERSION = frozenset({404, 409, 422})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a gateway said; status 0: nothing, nobody knows whether it is done."""
+    """What a machine said; status 0: nothing, nobody knows whether it is done."""
 
     status: int
     body: bytes = b""
@@ -50,16 +50,16 @@ class Answer:
 
 
 class Client:
-    """Asks gateways, one after the other until one answers; keeps its connections. For one thread."""
+    """Asks machines, one after the other until one answers; keeps its connections. For one thread."""
 
-    def __init__(self, gateways: Sequence[Machine], rng: random.Random) -> None:
-        self._gateways = gateways
+    def __init__(self, machines: Sequence[Machine], rng: random.Random) -> None:
+        self._machines = machines
         self._rng = rng
         self._open: dict[int, http.client.HTTPConnection] = {}
 
     def ask(self, known: Known, path: str, body: dict[str, Any] | None = None, key: str = "") -> Answer:
-        """One question to one gateway."""
-        port = self._rng.choice(self._gateways).port
+        """One question to one machine."""
+        port = self._rng.choice(self._machines).port
         connection = self._open.setdefault(
             port, http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
         )
@@ -176,7 +176,7 @@ class Traffic:
         self,
         ledger: Ledger,
         workspaces: Sequence[Known],
-        gateways: Sequence[Machine],
+        machines: Sequence[Machine],
         rng: random.Random,
         *,
         agents: int,
@@ -189,7 +189,7 @@ class Traffic:
         for number in range(agents):
             own = random.Random(rng.random())
             agent = Agent(
-                own, Client(gateways, own), ledger, workspaces, per_second / agents, until, until + patience
+                own, Client(machines, own), ledger, workspaces, per_second / agents, until, until + patience
             )
             self._threads.append(threading.Thread(target=agent.run, name=f"agent-{number}", daemon=True))
 

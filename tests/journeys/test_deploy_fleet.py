@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from daemon.cli import COMMANDS
+from daemon.cli.fleet import ACTS
 from daemon.config.settings import load
-from daemon.fleet.processes import public_address
+from daemon.fleet.serving import public_address
 from tests.support.running import ROOT
 
 FLEET = ROOT / "deploy" / "fleet"
@@ -33,8 +34,10 @@ def test_kubernetes_takes_each_manifest(manifest: dict[str, Any]) -> None:
 
 def test_every_command_and_every_setting_is_one_that_there_is(tmp_path: Path) -> None:
     containers = [container for pod in pods() for container in pod["containers"]]
-    assert {command for one in containers for command in one["args"]} == {"migrate", "worker", "gateway"}
-    assert {one["command"] for one in OURS.values()} == {"migrate", "worker", "gateway"} <= set(COMMANDS)
+    assert {" ".join(one["args"]) for one in containers} == {"migrate", "fleet serve"}
+    assert {one["command"] for one in OURS.values()} == {"migrate", "fleet serve"}
+    assert {"migrate", "fleet"} <= set(COMMANDS)
+    assert "serve" in ACTS
     [secret] = of_kind("Secret")
     for container in containers:
         own = {one["name"]: one.get("value", "1.2.3.4") for one in container.get("env", [])}
@@ -52,8 +55,7 @@ def test_ports_that_are_probed_are_those_that_are_listened_at(tmp_path: Path) ->
         [container] = manifest["spec"]["template"]["spec"]["containers"]
         own = {one["name"]: one.get("value", "1.2.3.4") for one in container["env"]}
         fleet = load(None, {**own, "HOME": str(tmp_path)}).fleet
-        port = fleet.worker_port if container["args"] == ["worker"] else fleet.gateway_port
-        assert [one["containerPort"] for one in container["ports"]] == [port]
+        assert [one["containerPort"] for one in container["ports"]] == [fleet.port]
         assert container["readinessProbe"]["httpGet"]["port"] == "http"
 
 
@@ -73,7 +75,7 @@ def test_nothing_runs_with_more_rights_than_it_needs() -> None:
         assert all(port.startswith("127.0.0.1:") for port in one.get("ports", []))
 
 
-def test_a_worker_that_listens_everywhere_is_asked_by_its_machines_name() -> None:
+def test_a_process_that_listens_everywhere_is_asked_by_its_machines_name() -> None:
     assert public_address("http://0.0.0.0:7351", "worker-1") == "http://worker-1:7351"
     assert public_address("http://[::]:7351", "worker-1") == "http://worker-1:7351"
     assert public_address("http://10.0.0.7:7351", "worker-1") == "http://10.0.0.7:7351"

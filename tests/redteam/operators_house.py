@@ -1,4 +1,4 @@
-"""Operator's house: a user who has memory, keys and files of their own, and runs a worker and a gateway for tenants.
+"""Operator's house: a user who has memory, keys and files of their own, and runs processes of a fleet for tenants.
 
 Each place holds a canary that stands nowhere else: what a tenant is told of it shows where it came from.
 """
@@ -31,7 +31,6 @@ from state.fleet.tenant import Right
 from state.scratch import Note
 from state.stores.fleet.database import FleetDatabase, migrate
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Processes
 from state.stores.fleet.tenants import Tenants, Tokens
 from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Answer, asked
@@ -141,7 +140,7 @@ def _furnish(folder: Path, model: str) -> dict[str, str]:
 
 @contextmanager
 def operators_house(postgres: Postgres, folder: Path) -> Iterator[OperatorsHouse]:
-    """A worker and a gateway, real processes of the operator's, and one tenant with a token that may do all."""
+    """A real process of the operator's, and one tenant with a token that may do all."""
     broken = error(401, f"the key sk-{canary('key')} of {canary('model')} is locked", code="invalid_api_key")
     with ExitStack() as stack:
         model = stack.enter_context(ScriptedModel(lambda _request, _number: broken))
@@ -154,14 +153,13 @@ def operators_house(postgres: Postgres, folder: Path) -> Iterator[OperatorsHouse
             "DREAMD_FLEET__DATABASE": f"{url}?application_name={canary('database')}",
             "DREAMD_FLEET__OBJECTS": str(objects),
             "DREAMD_FLEET__FOLDER": str(folder / f"own-{canary('home')}"),
-            "DREAMD_FLEET__GATEWAY_PORT": "0",
+            "DREAMD_FLEET__PORT": "0",
         }
         database = FleetDatabase(url, 4)
         stack.callback(database.close)
         token = _settled(database)
         house = OperatorsHouse(folder, url, environment | own, database, token)
-        for kind in ("worker", "gateway"):
-            stack.enter_context(_process(kind, house))
+        stack.enter_context(_process(house))
         _wait(house)
         yield house
 
@@ -177,10 +175,14 @@ def _settled(database: FleetDatabase) -> str:
 
 
 @contextmanager
-def _process(kind: str, house: OperatorsHouse) -> Iterator[None]:
-    with (house.folder / f"{kind}.log").open("wb") as log:
+def _process(house: OperatorsHouse) -> Iterator[None]:
+    with (house.folder / "process.log").open("wb") as log:
         one = subprocess.Popen(
-            [sys.executable, "-P", "-m", "daemon", kind], cwd=ROOT, env=house.environment, stdout=log, stderr=log
+            [sys.executable, "-P", "-m", "daemon", "fleet", "serve"],
+            cwd=ROOT,
+            env=house.environment,
+            stdout=log,
+            stderr=log,
         )
         try:
             yield
@@ -194,20 +196,14 @@ def _process(kind: str, house: OperatorsHouse) -> Iterator[None]:
 
 
 def _wait(house: OperatorsHouse) -> None:
-    """Until both live; then what they are is known, and secret."""
+    """Until it lives; then what it is is known, and secret."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while len(rows := house.database.rows("SELECT kind, address, secret FROM processes")) < 2:
-        logs = "".join(path.read_text("utf-8", "replace")[-800:] for path in house.folder.glob("*.log"))
-        assert time.monotonic() < deadline, logs
+    while not (rows := house.database.rows("SELECT address FROM living")):
+        log = (house.folder / "process.log").read_text("utf-8", "replace")[-800:]
+        assert time.monotonic() < deadline, log
         time.sleep(0.1)
-    assert len(Processes(house.database).workers()) == 1
     parts = urlsplit(house.url)
     assert parts.password
     house.secrets += [parts.password, f":{parts.port}", parts.path, str(house.folder)]
     house.secrets += [host for host in [socket.gethostname()] if len(host) > _SHORTEST_WORD]
-    for row in rows:
-        port = int(row["address"].rpartition(":")[2])
-        if row["kind"] == "gateway":
-            house.port = port
-        else:
-            house.secrets += [f":{port}", row["secret"]]
+    house.port = int(rows[0]["address"].rpartition(":")[2])

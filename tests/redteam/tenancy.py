@@ -1,16 +1,15 @@
 """Tenancy: a fleet of several tenants, each with words of its own, and whatever says one of them to another.
 
-PostgreSQL, a folder of objects, a gateway's whole application at a port, and a worker at another one. Every word of a
+PostgreSQL, a folder of objects, and two processes with their whole applications at ports: one is asked, and the other
+holds what the first one does not. Every word of a
 tenant that nobody else may see holds its canary; so do the operator's.
 """
 
-import asyncio
 import http.client
 import io
 import os
 import re
 import socket
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,19 +17,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from daemon.config.settings import Config
-from daemon.fleet.connections import Connections
-from daemon.fleet.workers.worker import Worker
-from daemon.http.serve import serve
-from daemon.http.sockets import open_port
 from daemon.observability import logs
-from daemon.workspace.vector_index import Embedding
 from state.fleet.tenant import Quotas, Right, Tenant
 from state.fleet.workspace import Place
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.tenants import Tenants, Tokens
-from state.stores.vectors.embedder import Unavailable
-from tests.daemon.fleet.gateways.running import Door, Fleet, fleet
+from tests.daemon.fleet.running import Fleet, Here
 from tests.daemon.http.running import Answer, asked
 
 OPERATOR_CANARY = "0peratorscanary"
@@ -72,12 +64,11 @@ class Occupant:
 
 @dataclass(slots=True)
 class Tenancy:
-    """The fleet, the gateway, the worker, and who lives there. `said` is the log."""
+    """The fleet, the process that is asked, another one, and who lives there. `said` is the log."""
 
     home: Fleet
-    door: Door
-    worker: Worker
-    worker_port: int
+    door: Here
+    other: Here
     folder: Path
     said: io.StringIO
     occupants: list[Occupant] = field(default_factory=list)
@@ -86,10 +77,6 @@ class Tenancy:
     def database(self) -> FleetDatabase:
         return self.home.database
 
-    @property
-    def worker_secret(self) -> str:
-        return self.worker.lifetime.worker.secret
-
     def settle(self, name: str, canary: str, quotas: Quotas = Quotas()) -> Occupant:  # noqa: B008 - a frozen value
         """A tenant that has lived here for a while."""
         tenant = self.home.tenant(name, quotas)
@@ -97,7 +84,9 @@ class Tenancy:
         places = tuple(self.home.places.add(tenant, one) for one in names)
         token = Tokens(self.database, os.urandom).add(tenant, f"t-{canary}", frozenset(Right))
         occupant = Occupant(tenant, canary, names, token, {}, places)
-        for one in names:
+        for one, place in zip(names, places, strict=True):
+            if one != WORKSPACE:  # it is asked of a process that passes it on
+                assert self.other.do(token, place, "mood").status == 200
             self._live(occupant, one)
         self.occupants.append(occupant)
         return occupant
@@ -197,7 +186,7 @@ class Tenancy:
 
 def machine_words(text: str, tenancy: Tenancy) -> list[str]:
     """What of machines, databases and the operator's configuration a text says."""
-    words = [str(tenancy.folder), f":{tenancy.worker_port}", tenancy.home.url, OPERATOR_CANARY, tenancy.worker_secret]
+    words = [str(tenancy.folder), f":{tenancy.other.port}", tenancy.home.url, OPERATOR_CANARY]
     found = [word for word in words if word in text]
     return [*found, *OF_MACHINES.findall(text)]
 
@@ -226,46 +215,11 @@ def asked_at(port: int, method: str, path: str, headers: Mapping[str, str]) -> A
 
 @contextmanager
 def tenancy(url: str, folder: Path, **sections: Mapping[str, Any]) -> Iterator[Tenancy]:
-    """An empty fleet with one gateway and one worker; sections of the configuration are the operator's."""
+    """An empty fleet with two processes; sections of the configuration are the operator's."""
     said = io.StringIO()
-    with fleet(url, folder) as home:
-        given: dict[str, Any] = {
-            "model": {
-                "name": "openai/nobody",
-                "api_base": f"http://127.0.0.1:9/{OPERATOR_CANARY}/v1",
-                "timeout_seconds": 2,
-            },
-            **sections,
-        }
-        home.config = Config.model_validate({**home.config.model_dump(exclude_unset=True), **given})
-        logs.configure("json", "info", said)
-        with working(home, folder / "worker-of-all") as (worker, port), home.door() as door:
-            yield Tenancy(home, door, worker, port, folder, said)
-
-
-@contextmanager
-def working(home: Fleet, folder: Path) -> Iterator[tuple[Worker, int]]:
-    """A worker with a port of its own; it takes no jobs of the schedule."""
-    folder.mkdir()
-    secret = os.urandom(32).hex()
-    listener = open_port("127.0.0.1", 0, secret)
-    port = int(listener.socket.getsockname()[1])
-    connections = Connections(FleetDatabase(home.url, 12), home.connections.objects)
-    worker = Worker(lambda: home.config, connections, folder, f"http://127.0.0.1:{port}", secret)
-    worker._embedding = Embedding.given(Unavailable("no model in this test"))
-    loop, stop = asyncio.new_event_loop(), asyncio.Event()
-
-    def run() -> None:
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(serve(worker, [listener], stop))
-
-    thread = threading.Thread(target=run)
-    worker.start()
-    thread.start()
-    try:
-        yield worker, port
-    finally:
-        worker.stop(10)
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
-        connections.close()
+    model = {"name": "openai/nobody", "api_base": f"http://127.0.0.1:9/{OPERATOR_CANARY}/v1", "timeout_seconds": 2}
+    home = Fleet(url, folder, {"model": model, **sections})
+    logs.configure("json", "info", said)
+    with home.here() as other, home.here() as door:
+        yield Tenancy(home, door, other, folder, said)
+    home.close()

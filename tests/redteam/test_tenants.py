@@ -1,4 +1,4 @@
-"""Nothing of one tenant is seen by another: every operation, every own answer of a gateway, every tool of MCP."""
+"""Nothing of one tenant is seen by another: every operation, every own answer of the fleet, every tool of MCP."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.table import OPERATIONS
-from daemon.fleet.gateways.gateway_access import OF_THE_OPERATOR, right_of
+from daemon.fleet.doors.access import OF_THE_OPERATOR, right_of
 from state.fleet.tenant import Right
 from tests.daemon.http.running import Answer
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, shown, tenancy
@@ -44,7 +44,7 @@ def other(lived: Tenancy) -> Occupant:
 
 
 def asked(lived: Tenancy, token: str, operation: AnyOperation, name: str, fields: dict[str, Any]) -> Answer:
-    """This operation of this workspace, at the gateway's port."""
+    """This operation of this workspace, at the port."""
     from urllib.parse import urlencode
 
     path = f"/v1/workspaces/{name}/{operation.name}"
@@ -196,7 +196,7 @@ def test_a_key_of_another_is_no_key(lived: Tenancy, mine: Occupant, other: Occup
 
 
 def test_figures_and_logs_name_nobody(lived: Tenancy, mine: Occupant, other: Occupant) -> None:
-    from tests.daemon.fleet.gateways.running import OPERATOR
+    from tests.daemon.fleet.running import OPERATOR
 
     figures = lived.door.ask(OPERATOR, "GET", "/metrics").body.decode()
     log = lived.said.getvalue()
@@ -207,7 +207,7 @@ def test_figures_and_logs_name_nobody(lived: Tenancy, mine: Occupant, other: Occ
             assert secret not in log, [line for line in log.splitlines() if secret in line][:3]
 
 
-def test_replicas_and_folders_are_of_one_each(lived: Tenancy, mine: Occupant, other: Occupant) -> None:
+def test_folders_are_of_one_each(lived: Tenancy, mine: Occupant, other: Occupant) -> None:
     for who in (mine, other):
         lived.door.bootstrap(who.token, WORKSPACE)
     prefixes = {who.tenant.id: who.own for who in (mine, other)}
@@ -226,7 +226,7 @@ def test_replicas_and_folders_are_of_one_each(lived: Tenancy, mine: Occupant, ot
             looked += 1
             rest = [canary for tenant, canary in prefixes.items() if str(tenant) != below[1]]
             assert not [canary for canary in rest if canary.encode() in whole], path
-    assert looked > 30
+    assert looked > 20
 
 
 @pytest.mark.full

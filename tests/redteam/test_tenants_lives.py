@@ -7,15 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from daemon.fleet.gateways import bearers
-from daemon.fleet.workers import worker as workers
+from daemon.fleet.doors import bearers
 from state.fleet.tenant import Quotas, Tenant
+from state.stores.fleet.leases import Leases
+from state.stores.fleet.processes import Session
 from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations
-from tests.daemon.fleet.gateways.running import until
+from tests.daemon.fleet.running import until
 from tests.daemon.mcp.agents import run
 from tests.redteam.tenancy import OPERATOR_CANARY, WORKSPACE, Occupant, Tenancy, tenancy
 from tests.support.generation_folders import held_in
@@ -25,8 +27,8 @@ QUICK_SECONDS = 2.0
 
 @pytest.fixture
 def town(fleet_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenancy]:
-    """A fleet in which what was erased goes soon."""
-    monkeypatch.setattr(workers, "_ERASURES_SECONDS", 0.2)
+    """A fleet in which what was removed goes soon."""
+    monkeypatch.setattr("daemon.fleet.process._LOOK_SECONDS", 0.1)
     with tenancy(fleet_url, tmp_path) as one:
         yield one
 
@@ -35,7 +37,7 @@ def remains(town: Tenancy, text: str) -> list[str]:
     """Where this text still is: in files of anybody, or in rows."""
     files = [path for path in town.folder.rglob("*") if path.is_file() and path.stat().st_size]
     found = [str(path) for path in files if path.exists() and text.encode() in held_in(path)]
-    for table in ("inbox", "workspaces", "spending", "erasures", "tenants", "tokens", "procrastinate_jobs"):
+    for table in ("inbox", "workspaces", "spending", "removed", "tenants", "tokens", "procrastinate_jobs"):
         rows = town.database.rows(f"SELECT r::text AS row FROM {table} r")  # noqa: S608 - the names are ours
         found += [table for row in rows if text in row["row"]]
     return found
@@ -44,7 +46,7 @@ def remains(town: Tenancy, text: str) -> list[str]:
 def swept(town: Tenancy) -> None:
     """What a sweep does with closed workspaces: its part is tested elsewhere."""
     for place in town.home.places.closed():
-        Generations(town.home.connections.objects, place.prefix).erase()
+        Generations(town.door.process.objects, place.prefix).erase()
         town.home.places.drop([place])
 
 
@@ -94,11 +96,11 @@ def _is_empty(town: Tenancy, token: str, before: Occupant) -> None:
 
 
 def test_a_note_under_a_name_that_was_given_anew_is_the_new_ones(town: Tenancy) -> None:
-    """A gateway remembers names for a minute; another one gave this name to another workspace meanwhile."""
+    """A process remembers names for a minute; another one gave this name to another workspace meanwhile."""
     tenant = town.home.tenant("acme")
     token = town.home.token(tenant)
     town.home.places.add(tenant, WORKSPACE)
-    with town.home.door() as late:
+    with town.home.here() as late:
         assert late.note(token, WORKSPACE, "first").status == 200
         assert town.door.ask(token, "DELETE", f"/v1/workspaces/{WORKSPACE}").status == 200
         swept(town)
@@ -125,8 +127,8 @@ def test_quotas_are_each_tenants_own(town: Tenancy) -> None:
 
 
 @pytest.mark.full
-def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred requests under way that wait for workers, of many workspaces and tokens; slow bodies; guesses."""
+def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: C901
+    """A hundred requests under way that wait for a holder, of many workspaces and tokens; slow bodies; guesses."""
     flooder, calm = town.home.tenant("flood"), town.home.tenant("calm")
     names = [f"w{number}" for number in range(10)]
     for name in names:
@@ -134,10 +136,12 @@ def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.Monk
     town.home.places.add(calm, WORKSPACE)
     bad, good, new = [town.home.token(flooder) for _ in range(4)], town.home.token(calm), town.home.token(calm)
     assert town.door.note(good, WORKSPACE, "before").status == 200
-    # Nobody takes its workspaces: each of these waits as long as a gateway does.
-    monkeypatch.setattr(town.door.gateway.parts.calls, "_patience", 4.0)
-    town.worker.lifetime.drain()
-    town.worker.stopping.set()
+    # Nobody can be reached who holds its workspaces: each of these waits for long.
+    monkeypatch.setattr("daemon.fleet.doors.access.PATIENCE_SECONDS", 4.0)
+    session = Session(town.database, "serve", uuid4(), "http://127.0.0.1:9")
+    session.beat()
+    for place in town.home.places.all(flooder.id):
+        Leases(town.database).take(place.place.id, session.id)
     slow = _slow_bodies(town, bad[0], names[0], 20)
     stop, sent = threading.Event(), []
 
@@ -173,6 +177,7 @@ def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.Monk
             connection.close()
         for thread in threads:
             thread.join(30)
+        session.drop()
     assert max(waited) < QUICK_SECONDS, waited
     assert 401 in sent
 
@@ -193,14 +198,14 @@ def test_guesses_from_one_address_lock_nobody_out(town: Tenancy, monkeypatch: py
     assert town.door.ask(tokens[0], "GET", "/v1/workspaces").status == 200
     answers = [town.door.ask(f"dreamd_{number:012x}_{'1' * 48}", "GET", "/").status for number in range(200)]
     assert set(answers) == {401}
-    monkeypatch.setattr(town.door.gateway.bearers._shown, "_seconds", 0.0)
+    monkeypatch.setattr(town.door.process.bearers._shown, "_seconds", 0.0)
     assert bearers.SECONDS >= 1
     assert [town.door.ask(one, "GET", "/v1/workspaces").status for one in tokens] == [200] * 3
 
 
 @pytest.mark.full
 def test_no_tool_of_mcp_tells_of_another(town: Tenancy) -> None:
-    from tests.daemon.fleet.gateways.test_mcp import agent
+    from tests.daemon.fleet.test_mcp import agent
     from tests.redteam.tenants_corpus import FILLED
 
     mine, other = town.settle("acme", "amethystcanary"), town.settle("beryl-corp", "berylcanary")
@@ -262,4 +267,4 @@ def test_what_others_spend_is_neither_told_nor_a_ceiling(town: Tenancy, monkeypa
     town.told(token, "POST", WORKSPACE, "feel", {"event": "reward"})  # it has an owner from now on
     spending = town.told(token, "GET", WORKSPACE, "dream_status")["spending"]
     assert (spending["all_tokens"], spending["all_usd"], spending["breaker"]) == (0, 0.0, "")
-    assert town.worker.config.daemon.limits.reached(Spend(77, 9_876_543, 123.75)) == ""
+    assert town.door.process.config.daemon.limits.reached(Spend(77, 9_876_543, 123.75)) == ""

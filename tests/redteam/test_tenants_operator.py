@@ -34,7 +34,7 @@ HOSTILE = (
     "@/proc/self/cmdline",
     "!!python/object/apply:os.getcwd []",
     "global",
-    "'; SELECT secret FROM processes; --",
+    "'; SELECT address FROM processes; --",
     "http://127.0.0.1:9/",
     "x\x00y",
     "\ud83d",
@@ -115,7 +115,7 @@ def test_no_operation_tells_of_the_operator(house: OperatorsHouse, name: str) ->
     assert said > 20
 
 
-def test_nothing_that_a_gateway_answers_itself_tells_of_the_operator(house: OperatorsHouse) -> None:
+def test_nothing_that_the_fleet_answers_itself_tells_of_the_operator(house: OperatorsHouse) -> None:
     paths = [
         "/",
         "/healthz",
@@ -192,7 +192,7 @@ def test_a_dream_whose_model_refuses_tells_nothing_of_the_key(house: OperatorsHo
     for text in texts:
         assert house.leaks(text.decode()) == [], text
     # Their operator is told, and the tenant's objects hold nothing of it.
-    assert canary("model") in (house.folder / "worker.log").read_text("utf-8", "replace")
+    assert canary("model") in (house.folder / "process.log").read_text("utf-8", "replace")
     objects = [path for path in (house.folder / f"objects-{canary('objects')}").rglob("*") if path.is_file()]
     assert objects
     for path in objects:

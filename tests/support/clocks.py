@@ -1,8 +1,8 @@
 """A wrong clock for a process of the tests: its wall clock goes before or after the true one, and may jump.
 
     clock = Clock(tmp_path / "clock", seconds=3600)
-    Forked(["worker"], before=clock.before, ...)                # a forked process
-    Popen([DREAMD, "worker"], env=environment | clock.environment)  # an interpreter of its own
+    Forked(["serve"], before=clock.before, ...)                # a forked process
+    Popen([DREAMD, "serve"], env=environment | clock.environment)  # an interpreter of its own
     clock.set(-3600)                                             # while it runs
 
 What Python calls the time is wrong then: `datetime.now`, `datetime.utcnow`, `datetime.today`, `time.time`,

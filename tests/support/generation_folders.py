@@ -8,25 +8,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-from state.fleet.generation import Manifest
 from state.fleet.workspace import Generation, Lease, Place
-from state.stores.generations.belonging import DATABASES, belongs
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
+from state.stores.generations.versions import DATABASES, belongs
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 PREFIX = "7/42"
 
 
-def make_folder(root: Path, rows: int = 20, records: int = 3) -> Path:
+def make_folder(root: Path, rows: int = 20) -> Path:
     """What a workspace has, as far as a generation sees it."""
-    for name in ("memory", ".dreamd/history", ".dreamd/checkpoints", ".dreamd/index"):
+    for name in ("memory", ".dreamd/checkpoints", ".dreamd/index"):
         (root / name).mkdir(parents=True)
     (root / "MEMORY.md").write_text("# Memory\n\n- tea\n")
     (root / "memory" / "scratch.md").write_text("# Scratch\n\n- a note\n")
     (root / ".dreamd" / "inbox.md").write_text("- a note\n")
-    for number in range(records):
-        (root / ".dreamd" / "history" / f"{number + 1:06d}.json").write_text(f'{{"number": {number + 1}}}')
     for name in DATABASES:
         with closing(sqlite3.connect(root / name)) as made, made:
             made.execute("PRAGMA journal_mode = WAL")
@@ -35,12 +32,10 @@ def make_folder(root: Path, rows: int = 20, records: int = 3) -> Path:
     return root
 
 
-def put(
-    generations: Generations, root: Path, previous: Manifest | None, number: int, *, whole: bool = False
-) -> Manifest:
-    """The folder as it is now, put as this generation."""
+def put(generations: Generations, root: Path, number: int, *, whole: bool = False) -> str:
+    """The folder as it is now, put as this generation; its key."""
     lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), Generation(number - 1), NOW)
-    return generations.put(generations.take(root, previous, whole=whole), lease, NOW)
+    return generations.put(generations.take(root, whole=whole), lease, NOW).key
 
 
 def write_rows(root: Path, texts: list[str]) -> None:

@@ -1,16 +1,16 @@
-"""Keep a fleet: how it stands, its tenants with their tokens and workspaces, moves in and out, recovery."""
+"""Serve and keep a fleet: its processes, how it stands, its tenants with their tokens and workspaces, recovery."""
 
 # Every act has words and options of its own, read by a parser of its own. What is heavy (psycopg, obstore) is
 # imported when an act runs.
 
 import argparse
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 from state.errors import UsageError
 
 ACTS = {
+    "serve": "one process of the fleet, in the foreground: serves tenants' agents, and dreams",
     "status": "how the fleet stands, and what is wrong with it",
     "tenant add": "a new tenant, with its quotas",
     "tenant list": "the tenants, and what today has cost them",
@@ -26,32 +26,24 @@ ACTS = {
     "import": "make a workspace of such a file",
     "recover": "bring the database up to the object store, after it was lost or restored",
 }
-
-
 _LISTED = "'dreamd fleet --help' lists the acts; one comes first, its options behind it"
 
 
 def plain(words: Sequence[str]) -> argparse.Namespace | None:
     """Return the arguments of the act that these words begin with; None if they begin with none."""
-    for act in ACTS:
-        parts = act.split()
-        if list(words[: len(parts)]) == parts:
-            return _arguments(act, words[len(parts) :])
-    return None
-
-
-def _arguments(act: str, words: Sequence[str]) -> argparse.Namespace:
+    act = next((act for act in ACTS if list(words[: len(act.split())]) == act.split()), None)
+    if act is None:
+        return None
+    from daemon.cli.fleet.acts import ACTIONS
     from daemon.cli.parsing import parser_of, takes_json
 
-    room, _, name = act.partition(" ")
-    module = import_module(f"daemon.cli.fleet.{ {'export': 'archives', 'import': 'archives'}.get(room, room) }")
-    add, run = module.ACTS[name or room]
-    parser = parser_of(f"dreamd fleet {act}", f"{ACTS[act][:1].upper()}{ACTS[act][1:]}.")
-    add(parser)
+    parser, action = parser_of(f"dreamd fleet {act}", f"{ACTS[act][:1].upper()}{ACTS[act][1:]}."), ACTIONS[act]
+    for name, options in action.arguments:
+        parser.add_argument(name, **options)
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
     takes_json(parser)
-    arguments = parser.parse_intermixed_args(words)
-    arguments.act = run
+    arguments = parser.parse_intermixed_args(words[len(act.split()) :])
+    arguments.act = action
     return arguments
 
 
@@ -68,16 +60,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it. Raise UsageError for what is no act."""
-    if callable(arguments.act):
-        return int(arguments.act(arguments))
     words = arguments.act
+    if not isinstance(words, list):
+        return int(words(arguments))
     if not words:
         raise UsageError("'dreamd fleet' needs to know what to do, as in 'dreamd fleet status'", _LISTED)
     if acts := [act for act in ACTS if act.split()[0] == words[0]]:
-        given = (
-            f"'dreamd fleet {words[0]}' has no {words[1]!r}"
-            if words[1:]
-            else f"'dreamd fleet {words[0]}' lacks a word"
-        )
-        raise UsageError(given, f"it is one of: {', '.join(f'dreamd fleet {act}' for act in acts)}")
+        lacks = f"has no {words[1]!r}" if words[1:] else "lacks a word"
+        known = ", ".join(f"dreamd fleet {act}" for act in acts)
+        raise UsageError(f"'dreamd fleet {words[0]}' {lacks}", f"it is one of: {known}")
     raise UsageError(f"there is no 'dreamd fleet {' '.join(words)}'", _LISTED)

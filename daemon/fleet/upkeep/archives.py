@@ -1,9 +1,9 @@
 """Archives of a fleet's workspaces: those of `dreamd export` and `dreamd import`, from and to a fleet.
 
 Export reads what is acknowledged at one moment: the generation that the registry names, and the inbox. Neither ever
-changes, so nobody has to stop: no lease is taken, and an owner at work goes on.
+changes, so nobody has to stop: no lease is taken, and a holder at work goes on.
 
-Import makes the workspace, owns it as a worker does, and commits its first generation.
+Import makes the workspace, holds it as a process does, and commits its first generation.
 """
 
 import os
@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, own_folder
@@ -24,12 +23,12 @@ from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
 from state.fleet.tenant import Tenant
-from state.fleet.workspace import Generation, Place, Worker
+from state.fleet.workspace import Place
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
+from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.moments import Moment, Moments
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
 from state.stores.generations.generations import Generations
@@ -70,37 +69,31 @@ def export_place(connections: Connections, config: Config, place: Place, target:
     Raise UsageError when the file is there, NotFoundError, StorageError and UnreachableError; no file is left then.
     """
     require_new(target)
-    moments = Moments(connections.database)
+    inbox = Inbox(connections.database)
     for number in range(_ROUNDS):
-        moment = moments.of(place.id)
-        root = own / f"export-{number}"
+        generation, rows = inbox.moment(place.id)
+        root, notes = own / f"export-{number}", [row.note() for row in rows if row.kind == "note"]
+        generations = Generations(connections.objects, place.prefix)
         try:
-            done = _archive(connections, config, place, moment, root)
+            if generation.key:
+                generations.bring_up(root, generation.key)
+            workspace = init_workspace(contained(root))
+            for note in notes:
+                NoteInbox(workspace).append(note, config.secrets.redaction)
+            with open_exclusive(workspace, config, "dreamd fleet export") as store:
+                done = export(store, utc_now())
+            if inbox.moment(place.id)[0] != generation:
+                generations.version(generation.key)  # gone with what was forgotten, if something was meanwhile
         except StorageError:
             # Its objects may have gone while they were read: by newer commits, or by a forgetting.
-            if moments.of(place.id).generation == moment.generation:
+            if inbox.moment(place.id)[0] == generation:
                 raise
+            shutil.rmtree(root, ignore_errors=True)
             continue
-        if moments.of(place.id).erasure == moment.erasure:  # nothing of it was forgotten meanwhile
-            _publish(Path(done.path), target)
-            notes = sum(row.kind == "note" for row in moment.inbox)
-            archive = replace(done, path=str(target))
-            return ExportedPlace(place.tenant_name, place.name, moment.generation.number, notes, archive)
-        shutil.rmtree(root)
+        _publish(Path(done.path), target)
+        archive = replace(done, path=str(target))
+        return ExportedPlace(place.tenant_name, place.name, generation.number, len(notes), archive)
     raise BusyError(f"workspace {place.name} changes faster than it can be read", "try again")
-
-
-def _archive(connections: Connections, config: Config, place: Place, moment: Moment, root: Path) -> Exported:
-    """Bring up the generation with its inbox in this folder, and export it."""
-    if moment.generation.key:
-        generations = Generations(connections.objects, place.prefix)
-        generations.bring_up(root, generations.manifest(moment.generation.key))
-    workspace = init_workspace(contained(root))
-    for row in moment.inbox:
-        if row.kind == "note":
-            NoteInbox(workspace).append(row.note(), config.secrets.redaction)
-    with open_exclusive(workspace, config, "dreamd fleet export") as store:
-        return export(store, utc_now())
 
 
 def require_new(target: Path) -> None:
@@ -135,7 +128,7 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
     except DreamdError:
         if is_new:
             with suppress(DreamdError):
-                places.close(place)  # a worker deletes what is left
+                places.close(place)  # a process deletes what is left
         raise
     return ImportedPlace(tenant.name, name, place.handle, number, size, replace(done, workspace=""))
 
@@ -154,29 +147,21 @@ def _empty_place(places: Places, tenant: Tenant, name: str) -> tuple[Place, bool
 def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
     """Commit the folder as the workspace's first generation; return its number and its size.
 
-    As its owner for this moment, with a heartbeat of its own: a large one takes long.
+    As its holder for this moment, with a heartbeat of its own: a large one takes long.
     """
-    lifetime = Lifetime(connections.database, Worker(uuid4(), "", ""), "upkeep", lambda: Condition(1))
+    lifetime, leases = Lifetime(connections.database, "upkeep", lambda: Condition(1)), Leases(connections.database)
     lifetime.start()
     try:
-        return _committed(connections, place, root, lifetime)
+        lease = leases.take(place.id, lifetime.id)
+        if lease.generation.number:
+            raise ConflictError(f"workspace {place.name} holds something by now", "choose another name")
+        generations = Generations(connections.objects, place.prefix)
+        taken = generations.take(root)
+        generation = generations.put(taken, lease, utc_now())
+        leases.commit(lease, Commit(generation, taken.bytes, due_in=timedelta(0)))
+        return generation.number, taken.bytes
     finally:
         lifetime.stop()
-
-
-def _committed(connections: Connections, place: Place, root: Path, lifetime: Lifetime) -> tuple[int, int]:
-    leases = Leases(connections.database)
-    lease = leases.take(place.id, lifetime.worker.id)
-    if lease is None:
-        raise BusyError(f"workspace {place.name} has an owner already", "choose another name")
-    if lease.generation.number:
-        raise ConflictError(f"workspace {place.name} holds something by now", "choose another name")
-    now = utc_now()
-    generations = Generations(connections.objects, place.prefix)
-    manifest = generations.put(generations.take(root, None), lease, now)
-    leases.commit(lease, Commit(Generation(1, manifest.key), manifest.bytes, due_in=timedelta(0)))
-    leases.release(lease)
-    return 1, manifest.bytes
 
 
 @contextmanager

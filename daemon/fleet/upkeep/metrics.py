@@ -72,24 +72,19 @@ _UP = ("up", "Whether the database of the fleet could be asked.")
 
 
 def _families(read: _Read) -> Iterator[tuple[str, str, Samples]]:
-    counts, alive = read.counts, [one for one in read.processes if one.alive]
-
-    def by_kind(processes: Iterable[Process]) -> Samples:
-        kinds: list[str] = [one.kind for one in processes]
-        return [({"kind": kind}, kinds.count(kind)) for kind in ("worker", "gateway")]
-
+    counts, alive = read.counts, [one for one in read.processes if one.alive and one.kind == "serve"]
     yield from (
         (*_UP, [({}, 1)]),
-        ("processes_alive", "Processes that spoke in the last 15 s.", by_kind(alive)),
-        ("processes_draining", "Of them, those that end.", by_kind(one for one in alive if one.draining)),
-        ("slots", "Dreams that living workers run at once.", [({}, sum(one.slots for one in alive))]),
+        ("processes_alive", "Processes that spoke in the last 15 s.", [({}, len(alive))]),
+        ("processes_draining", "Of them, those that end.", [({}, sum(one.draining for one in alive))]),
+        ("slots", "Dreams that living processes run at once.", [({}, sum(one.slots for one in alive))]),
         ("dreaming", "Dreams that run.", [({}, sum(one.dreaming for one in alive))]),
         ("workspaces", "Workspaces.", [({}, counts.workspaces)]),
         ("bytes", "What their last generations hold.", [({}, counts.bytes)]),
-        ("owned", "Workspaces that a living worker owns.", [({}, counts.owned)]),
+        ("owned", "Workspaces that a living process holds.", [({}, counts.owned)]),
         ("due", "Workspaces that are due and whose job nobody has queued yet.", [({}, counts.due)]),
-        ("queued", "Jobs that wait for a worker.", [({}, counts.queued)]),
-        ("running", "Jobs that a living worker has.", [({}, counts.running)]),
+        ("queued", "Jobs that wait for a process.", [({}, counts.queued)]),
+        ("running", "Jobs that a living process has.", [({}, counts.running)]),
         ("failing", "Workspaces whose last job failed.", [({}, counts.failing)]),
         ("sweep_lag_seconds", "For how long the oldest is due and not queued.", [({}, counts.lag_seconds)]),
         ("queue_wait_seconds", "For how long the oldest job waits.", [({}, counts.queued_seconds)]),

@@ -1,17 +1,17 @@
 """Recovery: the registry brought up to the object store, after PostgreSQL was lost or restored from an older backup.
 
 Of each workspace the newest generation in the store that is whole counts: the one with the highest number, and of
-those the one that was made last. It was committed, or its owner died before it could be: then it is the child of the
-last one that was. What an inbox still has of it is not taken in again, as far as the log of the generation has it.
+those the one that was made last. It was committed, or its holder died before it could be: then it is the child of the
+last one that was. What an inbox still has of it is not taken in again, as far as the notes of the generation have it.
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,15 +22,14 @@ from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.recovery import Newer, Recovery, Row
 from state.stores.generations.generations import Generations
-from state.stores.generations.manifests import made_by
+from state.stores.generations.versions import Version, made_by
 from state.stores.history.notes import notes_of
 
 if TYPE_CHECKING:
-    from state.fleet.generation import Manifest
-    from state.stores.generations.objects import Objects, StoredObject
+    from state.stores.generations.objects import StoredObject
 
 _AT_ONCE = 8
-_AHEAD = 64
+_LOST = "the object store has nothing of it; restore the bucket, or remove the workspace"
 
 
 class Finding(StrEnum):
@@ -70,69 +69,165 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """What the store has under one prefix."""
-
-    tenant: int
-    workspace: int
-    sizes: dict[str, int]
-
-    @property
-    def prefix(self) -> str:
-        return f"{self.tenant}/{self.workspace}"
-
-    @property
-    def keys(self) -> list[str]:
-        """The manifests, the newest first."""
-        found = [
-            key
-            for key in self.sizes
-            if key.startswith(f"{self.prefix}/generations/")
-            and not key.rpartition("/")[2].startswith(".")
-            and made_by(key)
-        ]
-        return sorted(found, reverse=True)
-
-
-@dataclass(frozen=True, slots=True)
 class _Judged:
     """What was found, and what the row may be brought up to."""
 
     found: Found
     place: Place | None = None
     newer: Newer | None = None
-    manifest: "Manifest | None" = None
 
 
 def require_stopped(connections: Connections) -> None:
     """Raise BusyError if a process of the fleet lives."""
     if living := Recovery(connections.database).living():
         what = "a process of the fleet lives" if living == 1 else f"{living} processes of the fleet live"
-        raise BusyError(what, "stop workers and gateways first; they are dead 15 s after their last word")
+        raise BusyError(what, "stop them first; they are dead 15 s after their last word")
 
 
-def survey(connections: Connections, tenant: str) -> Iterator[Found]:
-    """Yield how each workspace stands, changing nothing. `tenant`: only this one's, unless it is empty."""
-    for judged in _judged(connections, tenant, _Judge(connections.objects, insistent=False, older=False)):
-        yield judged.found
-
-
-def recover(
-    connections: Connections, tenant: str, own: Path, *, older: bool = False, insistent: bool = False
-) -> Iterator[Found]:
-    """Bring each row up to the store, make those that are missing, and yield what was done, one by one.
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The registry against the store. `tenant`: only this one's, unless it is empty.
 
     `older`: where a row's generation is not whole, take the newest older one that is; the row's number stays. No
-    number ever becomes lower. `insistent`: take a newer number whose time is older, as well. Raise UnreachableError;
-    doing it again goes on.
+    number ever becomes lower. `insistent`: take a newer number whose time is older, as well.
     """
-    recovery = Recovery(connections.database)
-    seen = list[tuple[int, int]]()
-    judge = _Judge(connections.objects, insistent=insistent, older=older)
-    for judged in _judged(connections, tenant, judge):
-        seen.append(_numbers(judged.found.prefix))
-        yield _done(connections, recovery, judged, own)
-    recovery.pass_numbers([one for one, _ in seen], [one for _, one in seen])
+
+    connections: Connections
+    tenant: str = ""
+    older: bool = False
+    insistent: bool = False
+
+    def found(self) -> Iterator[Found]:
+        """Yield how each workspace stands, changing nothing."""
+        return (one.found for one in self._judged())
+
+    def recover(self, own: Path) -> Iterator[Found]:
+        """Bring each row up to the store, make those that are missing, and yield what was done, one by one.
+
+        `own`: an empty folder of ours. Raise UnreachableError; doing it again goes on.
+        """
+        recovery, seen = Recovery(self.connections.database), list[tuple[int, int]]()
+        for judged in self._judged():
+            seen.append(_numbers(judged.found.prefix))
+            yield self._done(recovery, judged, own)
+        recovery.pass_numbers((one for one, _ in seen), (one for _, one in seen))
+
+    def _done(self, recovery: Recovery, judged: _Judged, own: Path) -> Found:
+        found, place, newer = judged.found, judged.place, judged.newer
+        if place is None or newer is None:
+            return found
+        try:
+            if found.finding is Finding.MISSING:
+                recovery.make(place, newer)
+                return replace(found, done=True)
+            taken = self._taken(place, newer, own)
+            done = recovery.bring_up(place, replace(newer, taken=taken))
+            return replace(found, done=done, inbox=len(taken) if done else 0)
+        except (ConflictError, StorageError) as error:
+            return replace(found, problem=str(error))
+
+    def _taken(self, place: Place, newer: Newer, own: Path) -> tuple[int, ...]:
+        """Return the inbox rows whose notes this generation has: they were taken in before."""
+        rows = [row for row in Inbox(self.connections.database).waiting(place.id) if row.kind == "note"]
+        if not rows:
+            return ()
+        root = own / place.handle
+        try:
+            Generations(self.connections.objects, place.prefix).bring_up(root, newer.generation.key)
+            with notes_of(contained(root)) as notes:
+                return tuple(row.id for row in rows if notes.has(row.note()))
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+    def _judged(self) -> Iterator[_Judged]:
+        """Yield each workspace of the registry or the store, judged; the store's first, some at once."""
+        rows, seen = Recovery(self.connections.database).rows(), set[int]()
+        number = next((row.place.tenant for row in rows.values() if row.place.tenant_name == self.tenant), None)
+
+        def judged(stored: tuple[str, dict[str, int]]) -> _Judged:
+            return self._judge(*stored, rows.get(_numbers(stored[0])[1]))
+
+        groups = self._stored(str(number) if number is not None else "")
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            while some := [*islice(groups, _AT_ONCE)]:
+                for one in pool.map(judged, some):
+                    seen.add(_numbers(one.found.prefix)[1])
+                    if not self.tenant or one.found.tenant == self.tenant:
+                        yield one
+        for row in rows.values():
+            is_asked = not self.tenant or row.place.tenant_name == self.tenant
+            if is_asked and row.place.id not in seen and not row.closed and row.generation.number:
+                yield _as(row.place.prefix, row.place, Finding.LOST, row.generation.number, 0, _LOST)
+
+    def _stored(self, prefix: str) -> Iterator[tuple[str, dict[str, int]]]:
+        """Yield the prefix of each workspace in the store, with its objects and their sizes."""
+
+        def owner(one: "StoredObject") -> str:
+            tenant, _, rest = one.key.partition("/")
+            workspace, slash, _ = rest.partition("/")
+            return f"{tenant}/{workspace}" if slash and tenant.isdecimal() and workspace.isdecimal() else ""
+
+        for name, group in groupby(self.connections.objects.list(prefix), key=owner):
+            if name:
+                yield name, {one.key: one.size for one in group}
+
+    def _judge(self, prefix: str, sizes: dict[str, int], row: Row | None) -> _Judged:
+        at = row.generation if row is not None else Generation()
+        if row is not None and row.closed:
+            return _as(prefix, row.place, Finding.CURRENT, at.number, 0)
+        whole = self._newest_whole(prefix, sizes, at)
+        number, (tenant, workspace) = whole.number if whole is not None else 0, _numbers(prefix)
+        named = Place(workspace, tenant, whole.tenant, whole.workspace) if whole is not None else None
+        place = row.place if row is not None else named
+        if place is None:
+            return _as(prefix, None, Finding.UNNAMED, 0, 0, "no generation says whose it is")
+        if named not in (None, place) or place.tenant != tenant:
+            what = f"the database has {place.tenant_name}/{place.name} under this number"
+            return _as(prefix, named, Finding.FOREIGN, at.number, number, what)
+        if whole is None:
+            finding, problem = (Finding.LOST, _LOST) if at.number else (Finding.CURRENT, "")
+            return _as(prefix, place, finding, at.number, 0, problem)
+        newer = Newer(Generation(max(number, at.number), whole.key), whole.bytes, whole.at)
+        finding, problem = Finding.MISSING, ""
+        if row is not None:
+            finding = Finding.BEHIND if number > at.number else Finding.DAMAGED
+            finding = Finding.CURRENT if whole.key == at.key else finding
+            problem = self._objection(prefix, at, whole)
+        judged = _as(prefix, place, finding, at.number, number, problem)
+        is_right = problem or finding is Finding.CURRENT
+        return judged if is_right else replace(judged, place=place, newer=newer)
+
+    def _objection(self, prefix: str, at: Generation, whole: Version) -> str:
+        """Return why the row is not brought up to this generation unless somebody insists."""
+        if whole.key == at.key:
+            return ""
+        if whole.number <= at.number:
+            asks = f"generation {at.number} is not whole; '--older' takes {whole.number}"
+            return "" if self.older else asks
+        if self.insistent or not at.key:
+            return ""
+        with suppress(StorageError):  # it was swept, as older ones are
+            if Generations(self.connections.objects, prefix).version(at.key).at > whole.at:
+                why = (
+                    "it is older than the row's by its time: processes went on after a restore, or clocks were apart"
+                )
+                return f"{why}; '--force' takes it"
+        return ""
+
+    def _newest_whole(self, prefix: str, sizes: dict[str, int], at: Generation) -> Version | None:
+        """Return the newest generation with all its objects; of the row's number the row's own first."""
+        generations = Generations(self.connections.objects, prefix)
+        keys = (key for key in sizes if made_by(key) and not key.rpartition("/")[2].startswith("."))
+        for _, same in groupby(sorted(keys, reverse=True), key=made_by):
+            whole = list[Version]()
+            for key in same:
+                with suppress(StorageError):
+                    version = generations.version(key)
+                    if all(sizes.get(name) == size for name, size in version.before):
+                        whole.append(version)
+            if whole:
+                return max(whole, key=lambda one: (one.key == at.key, one.at))
+        return None
 
 
 def _numbers(prefix: str) -> tuple[int, int]:
@@ -140,163 +235,6 @@ def _numbers(prefix: str) -> tuple[int, int]:
     return int(tenant), int(workspace)
 
 
-def _done(connections: Connections, recovery: Recovery, judged: _Judged, own: Path) -> Found:
-    found, place, newer = judged.found, judged.place, judged.newer
-    if place is None or newer is None or judged.manifest is None:
-        return found
-    try:
-        if found.finding is Finding.MISSING:
-            recovery.make(place, newer)
-            return replace(found, done=True)
-        taken = _taken(connections, place, judged.manifest, own)
-        done = recovery.bring_up(place, replace(newer, taken=taken))
-        return replace(found, done=done, inbox=len(taken) if done else 0)
-    except (ConflictError, StorageError) as error:
-        return replace(found, problem=str(error))
-
-
-def _taken(connections: Connections, place: Place, manifest: "Manifest", own: Path) -> tuple[int, ...]:
-    """Return the inbox rows whose notes are in this generation's log: they were taken in before."""
-    rows = [row for row in Inbox(connections.database).waiting(place.id) if row.kind == "note"]
-    if not rows:
-        return ()
-    root = own / place.handle
-    try:
-        Generations(connections.objects, place.prefix).bring_up(root, manifest)
-        workspace = contained(root)
-        with notes_of(workspace) as notes:
-            return tuple(row.id for row in rows if notes.has(row.note()))
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-
-
-def _judged(connections: Connections, tenant: str, judge: "_Judge") -> Iterator[_Judged]:
-    """Yield each workspace of the registry or the store, judged; the store's first."""
-    rows = Recovery(connections.database).rows()
-    seen = set[int]()
-    number = next((row.place.tenant for row in rows.values() if row.place.tenant_name == tenant), None)
-    prefix = str(number) if tenant and number is not None else ""
-
-    def judged_one(one: _Stored) -> _Judged:
-        return judge(one, rows.get(one.workspace))
-
-    for judged in _in_threads(judged_one, _stored(connections.objects, prefix)):
-        seen.add(_numbers(judged.found.prefix)[1])
-        if not tenant or judged.found.tenant == tenant:
-            yield judged
-    for row in rows.values():
-        place = row.place
-        if place.id in seen or row.closed or (tenant and place.tenant_name != tenant) or not row.generation.number:
-            continue
-        generation = row.generation.number
-        yield _Judged(Found(place.prefix, place.tenant_name, place.name, Finding.LOST, generation, 0, problem=_LOST))
-
-
-_LOST = "the object store has nothing of it; restore the bucket, or remove the workspace"
-
-
-def _in_threads(judge: Callable[[_Stored], _Judged], stored: Iterable[_Stored]) -> Iterator[_Judged]:
-    """Judge all in their order, some at once: each asks the store for a manifest."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        waiting = list[Future[_Judged]]()
-        for one in stored:
-            waiting.append(pool.submit(judge, one))
-            if len(waiting) >= _AHEAD:
-                yield waiting.pop(0).result()
-        for last in waiting:
-            yield last.result()
-
-
-def _stored(objects: "Objects", prefix: str) -> Iterator[_Stored]:
-    def owner(one: "StoredObject") -> tuple[int, int] | None:
-        parts = one.key.split("/")
-        if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal():
-            return int(parts[0]), int(parts[1])
-        return None
-
-    for numbers, group in groupby(objects.list(prefix), key=owner):
-        if numbers is not None:
-            yield _Stored(*numbers, {one.key: one.size for one in group})
-
-
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """What the store has of a workspace, against its row; `insistent`: also what looks like a fork."""
-
-    objects: "Objects"
-    insistent: bool
-    older: bool
-
-    def __call__(self, stored: _Stored, row: Row | None) -> _Judged:
-        """Judge one."""
-        at = row.generation if row is not None else Generation()
-        if row is not None and row.closed:
-            return _Judged(_found(stored, row.place, Finding.CURRENT, at.number, 0))
-        whole = self._newest_whole(stored, at)
-        number = whole[1].number if whole is not None else 0
-        if row is not None and whole is not None and whole[0] == at.key and row.place.tenant == stored.tenant:
-            return _Judged(_found(stored, row.place, Finding.CURRENT, at.number, number))
-        named = None
-        if whole is not None:
-            named = Place(stored.workspace, stored.tenant, whole[1].tenant, whole[1].workspace)
-        place = row.place if row is not None else named
-        if place is None:
-            return _Judged(_found(stored, None, Finding.UNNAMED, 0, number, "no generation says whose it is"))
-        if named not in (None, place) or place.tenant != stored.tenant:
-            what = f"the database has {place.tenant_name}/{place.name} under this number"
-            return _Judged(_found(stored, named, Finding.FOREIGN, at.number, number, what))
-        if whole is None:
-            return _Judged(_found(stored, place, Finding.LOST if at.number else Finding.CURRENT, at.number, 0))
-        return self._behind(stored, row, place, whole)
-
-    def _behind(self, stored: _Stored, row: Row | None, place: Place, whole: "tuple[str, Manifest]") -> _Judged:
-        """Judge a workspace whose row is not at the newest generation that is whole."""
-        (key, manifest), at = whole, row.generation if row is not None else Generation()
-        newer = Newer(
-            Generation(max(manifest.number, at.number), key),
-            manifest.bytes,
-            manifest.at,
-        )
-        if row is None:
-            return _Judged(_found(stored, place, Finding.MISSING, 0, manifest.number), place, newer, manifest)
-        finding, problem = Finding.BEHIND, ""
-        if manifest.number <= at.number:
-            finding = Finding.DAMAGED
-            if not self.older:
-                problem = f"generation {at.number} is not whole; '--older' takes {manifest.number}"
-        elif not self.insistent and self._is_fork(stored, at, manifest):
-            problem = (
-                "it is older than the row's by its time: workers went on after a restore, or clocks were apart; "
-            )
-            problem += "'--force' takes it"
-        found = _found(stored, place, finding, at.number, manifest.number, problem)
-        return _Judged(found) if problem else _Judged(found, place, newer, manifest)
-
-    def _is_fork(self, stored: _Stored, at: Generation, manifest: "Manifest") -> bool:
-        if not at.key:
-            return False
-        try:
-            return Generations(self.objects, stored.prefix).manifest(at.key).at > manifest.at
-        except StorageError:  # it was swept, as older ones are
-            return False
-
-    def _newest_whole(self, stored: _Stored, at: Generation) -> "tuple[str, Manifest] | None":
-        """Return the newest generation with all its objects; of the row's number the row's own first."""
-        generations = Generations(self.objects, stored.prefix)
-        for _, keys in groupby(stored.keys, key=made_by):
-            whole: list[tuple[str, Manifest]] = []
-            for key in keys:
-                with suppress(StorageError):
-                    manifest = generations.manifest(key)
-                    if all(stored.sizes.get(part.key) == part.size for part in manifest.parts):
-                        whole.append((key, manifest))
-            if whole:
-                return max(whole, key=lambda one: (one[0] == at.key, one[1].at))
-        return None
-
-
-def _found(stored: _Stored, place: Place | None, finding: Finding, row: int, store: int, problem: str = "") -> Found:
+def _as(prefix: str, place: Place | None, finding: Finding, row: int, store: int, problem: str = "") -> _Judged:
     names = (place.tenant_name, place.name) if place is not None else ("", "")
-    return Found(
-        stored.prefix, *names, finding, row, store, problem=problem or (_LOST if finding is Finding.LOST else "")
-    )
+    return _Judged(Found(prefix, *names, finding, row, store, problem=problem))

@@ -1,8 +1,8 @@
 """Removal of tenants and workspaces: closed at once, then every object and every row deleted, and looked for.
 
-    close (nothing is given out, owners are fenced) ─> delete objects ─> list: none ─> delete rows ─> count: none
+    close (nothing is given out, holders are fenced) ─> delete objects ─> list: none ─> delete rows ─> count: none
 
-What is cut off anywhere goes on from there: by the command, or by any worker. A row goes last, so it is found.
+What is cut off anywhere goes on from there: by the command, or by any process. A row goes last, so it is found.
 """
 
 import threading
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from state.stores.generations.objects import Objects
 
 _DELETED_AT_ONCE = 1_000
-# A fenced owner may put what it had begun while we delete.
+# A fenced holder may put what it had begun while we delete.
 _ROUNDS = 5
 _MOST_STRAGGLERS = 1_000
 _FIRST_LOOK_SECONDS, _EVERY_SECONDS = 15.0, 300.0
@@ -97,7 +97,7 @@ def finish_removals(database: "FleetDatabase", objects: "Objects") -> list[Recei
 
 
 def remover(database: "FleetDatabase", objects: "Objects", stopping: threading.Event) -> threading.Thread:
-    """Make a worker's thread that goes on with removals now and then, until the worker stops."""
+    """Make a thread that goes on with removals now and then, until the process stops."""
 
     def run() -> None:
         wait = _FIRST_LOOK_SECONDS
@@ -113,7 +113,7 @@ def _logged(finish: Callable[[], list[Receipt]]) -> None:
         for one in finish():
             logs.get().info("removal_finished", workspaces=one.workspaces, objects=one.objects, rows=one.rows.all)
     except UnreachableError:
-        pass  # the worker's lifetime says so
+        pass  # the lifetime says so
     except DreamdError as error:
         logs.get().error("removal_failed", error=error)
     except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes

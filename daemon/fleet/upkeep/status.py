@@ -17,7 +17,7 @@ _MOST_FAILING = 20
 _MOST_TENANTS = 5
 # The sweep looks every second, and takes five hundred at a time.
 _LAG_SECONDS = 60.0
-# A worker fetches within seconds; with every slot taken a job waits for a dream to end, for minutes.
+# A process fetches within seconds; with every slot taken a job waits for a dream to end, for minutes.
 _QUEUED_SECONDS = 1_800.0
 _REMOVAL_SECONDS = 3_600.0
 # An inbox is taken in by the next pass.
@@ -92,25 +92,25 @@ def fleet_status(database: "FleetDatabase", config: Config, oldest_minutes: floa
 
 
 def _of_processes(processes: tuple[Process, ...]) -> Iterator[Problem]:
-    if not any(one.alive and one.kind == "worker" and not one.draining for one in processes):
-        yield Problem("no worker lives: nothing is dreamt, and notes stay in the inbox", "start 'dreamd worker'")
-    if not any(one.alive and one.kind == "gateway" for one in processes):
-        yield Problem("no gateway lives: no agent reaches its memory", "start 'dreamd gateway'")
+    if not any(one.alive and one.kind == "serve" and not one.draining for one in processes):
+        yield Problem(
+            "no process lives: no agent reaches its memory, and nothing is dreamt", "start 'dreamd fleet serve'"
+        )
     for one in processes:
         if one.alive and one.problem:
-            yield Problem(f"the {one.kind} at {one.address} says: {one.problem}", f"its log on {one.host} says more")
+            yield Problem(f"the process at {one.address} says: {one.problem}", f"its log on {one.host} says more")
 
 
 def _of_the_queue(counts: Counts) -> Iterator[Problem]:
     if counts.lag_seconds > _LAG_SECONDS:
         yield Problem(
             f"the sweep does not keep up: a workspace is due for {counts.lag_seconds / 60:.0f} minutes, not queued",
-            "the logs of workers say why ('sweep_failed')",
+            "the logs of processes say why ('sweep_failed')",
         )
     if counts.queued_seconds > _QUEUED_SECONDS:
         yield Problem(
             f"the queue does not move: a job waits for {counts.queued_seconds / 60:.0f} minutes",
-            "start more workers, or raise fleet.dreams_at_once",
+            "start more processes, or raise fleet.dreams_at_once",
         )
 
 
@@ -127,7 +127,7 @@ def _of_work(
     if inbox.oldest_seconds > 60 * oldest_minutes:
         yield Problem(
             f"what was acknowledged {inbox.oldest_seconds / 60:.0f} minutes ago still waits in an inbox",
-            f"{oldest_minutes:.0f} are usual; workers that fail or are too few leave it there",
+            f"{oldest_minutes:.0f} are usual; processes that fail or are too few leave it there",
         )
 
 
@@ -148,5 +148,5 @@ def _of_removals(removing: Removing) -> Iterator[Problem]:
     if removing.oldest_seconds > _REMOVAL_SECONDS:
         yield Problem(
             f"what was removed {removing.oldest_seconds / 3600:.0f} hours ago is not deleted yet",
-            "run 'dreamd fleet tenant remove' again; the logs of workers say why ('removal_failed')",
+            "run 'dreamd fleet tenant remove' again; the logs of processes say why ('removal_failed')",
         )

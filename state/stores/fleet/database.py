@@ -31,8 +31,6 @@ _REASON_SECONDS = 2
 _PORTS = re.compile(r"[0-9,]*")
 # Of everybody who migrates at once, one does.
 _MIGRATION_LOCK = 0x647265616D64
-ERASURE_LOCK = 0x6572617365
-"""Of everybody who adds an erasure each waits for the one before."""
 
 Row = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ class Counts:
     """The workspaces by how they stand at `at`, PostgreSQL's time.
 
     `due`: nobody has queued their job yet, the oldest of them since `lag_seconds`. `queued`: their job waits
-    for a worker, the oldest since `queued_seconds`. `running`: a living worker has it. `failing`: it failed last.
+    for a process, the oldest since `queued_seconds`. `running`: a living process has it. `failing`: it failed last.
     """
 
     at: datetime
@@ -91,7 +91,7 @@ SELECT count(*) AS waiting, count(DISTINCT i.workspace) AS workspaces,
     greatest(0, coalesce(extract(epoch FROM clock_timestamp()
         - min(i.at) FILTER (WHERE i.kind = 'note')), 0))::float8 AS oldest_seconds
 FROM inbox i JOIN workspaces w ON w.id = i.workspace AND w.removed_at IS NULL
-WHERE i.taken_at IS NULL AND i.kind <> 'receipt'
+WHERE i.taken_at IS NULL
 """
 
 _SPENT = """

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from state.errors import UsageError
-from state.fleet.workspace import InboxRow
+from state.errors import NotFoundError, UsageError
+from state.fleet.workspace import Generation, InboxRow
 from state.stores.fleet.database import FleetDatabase, storable
 
 KEPT_DAYS = 7
@@ -14,8 +14,7 @@ KEPT_DAYS = 7
 KEY_CHARACTERS = 255
 """An index takes no more."""
 _SWEPT_AT_ONCE = 10_000
-_MOST_RECEIPTS = 200
-"""Of a workspace that is only read nobody takes the receipts in; it keeps no more of them either."""
+_ROW = ("id", "kind", "key", "body", "at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,10 @@ class Arrived:
 
 
 # What is put makes the workspace due: the end of a session now, a note after a while, in which others may come; where
-# jobs have failed the next one waits. A receipt wakes nobody. A job that is queued takes the moment away, its end
-# brings it nearer alone: what comes meanwhile is looked at after it. The workspaces' rows are locked in the order of
-# their ids, and the tenants' counts in that of theirs: of two batches one waits for the other.
-# Of receipts that wait the last ones stay.
-_PUT = f"""
+# jobs have failed the next one waits. A job that is queued takes the moment away, its end brings it nearer alone:
+# what comes meanwhile is looked at after it. The workspaces' rows are locked in the order of their ids, and the
+# tenants' counts in that of theirs: of two batches one waits for the other.
+_PUT = """
 WITH given AS (
     SELECT * FROM unnest(%(workspaces)s::bigint[], %(kinds)s::text[], %(keys)s::text[], %(digests)s::bytea[],
                          %(bodies)s::text[]) WITH ORDINALITY AS g (workspace, kind, key, digest, body, place)),
@@ -78,13 +76,8 @@ woken AS (
     UPDATE workspaces w SET due_at = n.at
     FROM (SELECT workspace, clock_timestamp() + CASE WHEN bool_or(kind = 'session_end') THEN interval '0'
               ELSE %(wait)s::interval END AS at
-          FROM put WHERE kind <> 'receipt' GROUP BY workspace) n
+          FROM put GROUP BY workspace) n
     WHERE w.id = n.workspace AND (w.due_at IS NULL OR (w.due_at > n.at AND w.failures = 0))),
-trimmed AS (
-    DELETE FROM inbox i USING (SELECT DISTINCT workspace FROM put WHERE kind = 'receipt') r
-    WHERE i.workspace = r.workspace AND i.kind = 'receipt' AND i.taken_at IS NULL AND i.id <= (
-        SELECT o.id FROM inbox o WHERE o.workspace = r.workspace AND o.kind = 'receipt' AND o.taken_at IS NULL
-        ORDER BY o.id DESC OFFSET {_MOST_RECEIPTS - 1} LIMIT 1)),
 counted AS (
     INSERT INTO arrivals AS a (tenant, minute, notes)
     SELECT kept.tenant, date_trunc('minute', statement_timestamp()), count(*)
@@ -135,16 +128,23 @@ class Inbox:
                 answers[place] = answer
         return answers
 
+    def moment(self, workspace: int) -> tuple[Generation, list[InboxRow]]:
+        """Return the workspace's generation now, and what waits and is not in it. Raise NotFoundError."""
+        # One statement sees one moment.
+        rows = self._database.rows(
+            "SELECT w.generation, w.key AS made, i.id, i.kind, i.key, i.body, i.at FROM workspaces w"
+            " LEFT JOIN inbox i ON i.workspace = w.id AND i.taken_at IS NULL"
+            " WHERE w.id = %(id)s AND w.removed_at IS NULL ORDER BY i.id",
+            {"id": workspace},
+        )
+        if not rows:
+            raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")
+        waiting = [InboxRow(*(row[name] for name in _ROW)) for row in rows if row["id"] is not None]
+        return Generation(rows[0]["generation"], rows[0]["made"]), waiting
+
     def waiting(self, workspace: int) -> list[InboxRow]:
         """Return what waits for the workspace, by id; a lower id may still come after a higher one."""
-        return [
-            InboxRow(row["id"], row["kind"], row["key"], row["body"], row["at"])
-            for row in self._database.rows(
-                "SELECT id, kind, key, body, at FROM inbox WHERE workspace = %(workspace)s AND taken_at IS NULL"
-                " ORDER BY id",
-                {"workspace": workspace},
-            )
-        ]
+        return self.moment(workspace)[1]
 
     def notes_this_minute(self, tenant: int) -> int:
         """Count the notes of a tenant since the minute began."""

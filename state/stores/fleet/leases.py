@@ -1,47 +1,47 @@
-"""Leases: who owns a workspace, and the one statement by which an owner commits a generation.
+"""Leases: who holds a workspace, and the one statement by which a holder commits a generation.
 
-A lease is the owner's name in the row, for as long as that process lives. The fence is the generation: a commit
+A lease is the holder's name in the row, for as long as that process lives. The fence is the generation: a commit
 stands if the workspace still has the one from which it went out. Who was displaced may commit as long as nobody else
-has, which harms nobody: what the new owner made of the same generation is then refused.
+has, which harms nobody: what the new holder made of the same generation is then refused.
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from state.budget import Spend
 from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
-from state.fleet.workspace import Generation, InboxRow, Lease, Place, Worker
-from state.stores.fleet.database import ERASURE_LOCK, FleetDatabase, storable
+from state.fleet.workspace import Generation, InboxRow, Lease, Place
+from state.stores.fleet.database import FleetDatabase, storable
 
 _ASKED_AGAIN_SECONDS = 20.0
 _PAUSE_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What models cost since the last commit."""
+class HeldElsewhereError(NotKeptError):
+    """Another process holds the workspace, at this address; without one, it is about to change hands."""
 
-    dreams: int = 0
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
+    def __init__(self, handle: str, address: str) -> None:
+        super().__init__(f"{handle} is held by another process", "ask that one")
+        self.address = address
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What an owner commits: the next generation, the inbox rows that are in it, and what the schedule is to know.
+    """What a holder commits: the next generation, the inbox rows that are in it, and what the schedule is to know.
 
     `due_in`: after how long it wants a job; None: when something comes. `settled`: a job of this workspace has ended.
-    `answered`: so has a dream that somebody asked for. `erased`: something was forgotten, so copies of older
-    generations are to be dropped. `erasing_at`: since when something is forgotten that older generations may hold.
+    `answered`: so has a dream that somebody asked for. `erased`: something was forgotten; `erasing_at`: since when
+    older generations may hold what was forgotten.
     """
 
     generation: Generation
     size: int
     taken: tuple[int, ...] = ()
-    spent: Spent = Spent()
+    dreams: int = 0
+    spent: Spend = field(default_factory=Spend)
     due_in: timedelta | None = None
     settled: bool = False
     answered: bool = False
@@ -62,9 +62,14 @@ SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.generati
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
 
+_HOLDER = """
+SELECT p.id, coalesce(p.address, '') AS address FROM workspaces w LEFT JOIN living p ON p.id = w.owner
+WHERE w.id = %(id)s AND w.removed_at IS NULL
+"""
+
 # What comes while a job is queued makes the workspace due: that is kept, though this statement may not see what came.
 # A problem may quote what is forgotten, and what was set aside may hold it.
-_COMMIT = f"""
+_COMMIT = """
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
         committed_at = clock_timestamp(), erasing_at = %(erasing_at)s,
@@ -89,13 +94,9 @@ spent AS (
         %(dreams)s, %(calls)s, %(tokens)s, %(usd)s
     FROM held WHERE %(dreams)s + %(calls)s + %(tokens)s > 0 OR %(usd)s > 0
     ON CONFLICT (day, tenant, workspace) DO UPDATE SET dreams = s.dreams + excluded.dreams,
-        calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd),
-erased AS (
-    INSERT INTO erasures (tenant, workspace) SELECT held.tenant, held.id FROM held
-    WHERE %(erased)s AND pg_advisory_xact_lock({ERASURE_LOCK}) IS NOT NULL)
+        calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd)
 SELECT count(*) AS done FROM held
 """
-
 
 _CHARGE = """
 WITH charged AS (
@@ -120,39 +121,35 @@ class Leases:
     def __init__(self, database: FleetDatabase) -> None:
         self._database = database
 
-    def take(self, workspace: int, owner: UUID) -> Lease | None:
-        """Own the workspace from now on; None when another living process does, or `owner` is dead.
+    def take(self, workspace: int, owner: UUID) -> Lease:
+        """Hold the workspace from now on.
 
-        Raise NotFoundError when it is gone.
+        Raise HeldElsewhereError when another living process does, or `owner` is dead; NotFoundError when it is gone.
         """
         row = self._database.row(_TAKE, {"id": workspace, "owner": owner})
         if row is not None:
             return _lease(row, owner)
-        if self._database.row("SELECT 1 FROM workspaces WHERE id = %(id)s AND removed_at IS NULL", {"id": workspace}):
-            return None
-        raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")
+        handle, holder = f"ws-{workspace}", self._database.row(_HOLDER, {"id": workspace})
+        if holder is None:
+            raise NotFoundError(f"there is no workspace {handle}", "it was removed")
+        raise HeldElsewhereError(handle, holder["address"] if holder["id"] != owner else "")
 
-    def holds(self, lease: Lease) -> bool:
-        """Tell whether the workspace is there, and nobody else has taken it."""
-        found = self._database.row(
-            "SELECT 1 FROM workspaces WHERE id = %(id)s AND owner = %(owner)s AND removed_at IS NULL",
-            {"id": lease.place.id, "owner": lease.owner},
+    def held(self, owner: UUID) -> set[int]:
+        """Return the workspaces that are there and that this process holds."""
+        rows = self._database.rows(
+            "SELECT id FROM workspaces WHERE owner = %(owner)s AND removed_at IS NULL", {"owner": owner}
         )
-        return found is not None
+        return {row["id"] for row in rows}
 
     def waiting(self, lease: Lease) -> list[InboxRow]:
         """Return what waits in the workspace's inbox, by id; a lower id may still come after a higher one.
 
-        Raise NotKeptError when somebody else has taken the workspace: what this owner has of it is old.
+        Raise HeldElsewhereError when somebody else has taken the workspace: what this holder has of it is old.
         """
         rows = self._database.rows(_WAITING, {"id": lease.place.id, "owner": lease.owner})
         if not rows:
-            raise NotKeptError(f"{lease.place.handle} is another worker's", "ask that one")
-        return [
-            InboxRow(row["id"], row["kind"], row["key"], row["body"], row["at"])
-            for row in rows
-            if row["id"] is not None
-        ]
+            raise HeldElsewhereError(lease.place.handle, "")
+        return [InboxRow(**row) for row in rows if row["id"] is not None]
 
     def commit(self, lease: Lease, commit: Commit) -> Lease:
         """Make this the workspace's generation, and return the lease with it.
@@ -175,18 +172,18 @@ class Leases:
         if not stands and unanswered and self._is_later(lease, commit):
             raise UnreachableError(
                 f"whether generation {commit.generation.number} of ws-{lease.place.id} was committed is not known:"
-                " the answer was lost, and another owner has committed since",
+                " the answer was lost, and another holder has committed since",
                 "look whether it is there before you try again",
             )
         if not stands:
             raise FencedError(
-                f"ws-{lease.place.id} was committed by another owner since, or removed",
-                "nothing of what was under way is written; it is done again by its owner",
+                f"ws-{lease.place.id} was committed by another holder since, or removed",
+                "nothing of what was under way is written; it is done again by its holder",
             )
         return replace(lease, generation=commit.generation)
 
-    def charge(self, lease: Lease, spent: Spent) -> bool:
-        """Count what a dream cost before it is committed, whoever owns the workspace: it is spent.
+    def charge(self, lease: Lease, spent: Spend) -> bool:
+        """Count what a dream cost before it is committed, whoever holds the workspace: it is spent.
 
         Return whether nobody else has taken the workspace.
         """
@@ -194,19 +191,11 @@ class Leases:
         return bool(self._database.rows(_CHARGE, {"id": lease.place.id, "owner": lease.owner, **values}))
 
     def release(self, lease: Lease) -> None:
-        """Own the workspace no more."""
+        """Hold the workspace no more."""
         self._database.rows(
             "UPDATE workspaces SET owner = NULL, dreaming_at = NULL WHERE id = %(id)s AND owner = %(owner)s",
             {"id": lease.place.id, "owner": lease.owner},
         )
-
-    def owner_of(self, workspace: int) -> Worker | None:
-        """Return the living owner of a workspace; None without one."""
-        row = self._database.row(
-            "SELECT p.id, p.address, p.secret FROM workspaces w JOIN living p ON p.id = w.owner WHERE w.id = %(id)s",
-            {"id": workspace},
-        )
-        return Worker(row["id"], row["address"], row["secret"]) if row else None
 
     def settle(self, workspace: int, due_in: timedelta | None) -> None:
         """Note that a job of the workspace found nothing to do; it wants another one after `due_in`."""
@@ -251,33 +240,21 @@ class Leases:
 
 def _lease(row: dict[str, Any], owner: UUID) -> Lease:
     place = Place(row["id"], row["tenant"], row["tenant_name"], row["name"])
-    return Lease(
-        place,
-        owner,
-        Generation(row["generation"], row["key"]),
-        row["created_at"],
-        row["committed_at"],
-        row["erasing_at"],
-        row["is_due"],
-    )
+    generation = Generation(row["generation"], row["key"])
+    return Lease(place, owner, generation, row["created_at"], row["committed_at"], row["erasing_at"], row["is_due"])
 
 
 def _values(lease: Lease, commit: Commit) -> dict[str, Any]:
-    return {
+    own = {name: getattr(commit, name) for name in
+           ("size", "dreams", "due_in", "settled", "answered", "erased", "erasing_at")}  # fmt: skip
+    return own | {
         "id": lease.place.id,
         "before": lease.generation.number,
         "before_key": lease.generation.key,
         "number": commit.generation.number,
         "key": commit.generation.key,
-        "size": commit.size,
         "taken": list(commit.taken),
-        "dreams": commit.spent.dreams,
         "calls": commit.spent.calls,
         "tokens": commit.spent.tokens,
         "usd": commit.spent.usd,
-        "due_in": commit.due_in,
-        "settled": commit.settled,
-        "answered": commit.answered,
-        "erased": commit.erased,
-        "erasing_at": commit.erasing_at,
     }

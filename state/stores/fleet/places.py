@@ -8,10 +8,8 @@ from typing import Any
 from state.errors import ConflictError, NotFoundError, QuotaError
 from state.fleet.tenant import Tenant, require_name
 from state.fleet.workspace import Generation, Place
-from state.stores.fleet.database import ERASURE_LOCK, FleetDatabase, storable
+from state.stores.fleet.database import FleetDatabase, storable
 
-ERASURES_KEPT_DAYS = 30
-"""Whoever has a copy that it has not looked at for so long drops it unasked."""
 _SPENDING_KEPT_DAYS = 400
 _SWEPT_AT_ONCE = 10_000
 
@@ -32,12 +30,33 @@ class PlaceFacts:
     waiting: int
 
 
+@dataclass(frozen=True, slots=True)
+class TenantUse:
+    """What a tenant has, and what it has used today and in this minute."""
+
+    workspaces: int
+    bytes: int
+    dreams: int
+    tokens: int
+    usd: float
+    notes_this_minute: int
+
+
 _FACTS = """
 SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key, w.bytes, w.committed_at, w.due_at,
     w.queued_at IS NOT NULL AS queued, w.failures, w.problem,
     EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner) AS owned,
-    (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL AND i.kind <> 'receipt') AS waiting
+    (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL) AS waiting
 FROM workspaces w JOIN tenants t ON t.id = w.tenant
+"""
+
+_USE = """
+SELECT count(*) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,
+    coalesce((SELECT notes FROM arrivals a WHERE a.tenant = %(tenant)s
+              AND a.minute = date_trunc('minute', clock_timestamp())), 0) AS notes,
+    (SELECT ARRAY[coalesce(sum(s.dreams), 0), coalesce(sum(s.tokens), 0), coalesce(sum(s.usd), 0)]::float8[]
+     FROM spending s WHERE s.tenant = %(tenant)s AND s.day = (clock_timestamp() AT TIME ZONE 'UTC')::date) AS spent
+FROM workspaces w WHERE w.tenant = %(tenant)s AND w.removed_at IS NULL
 """
 
 
@@ -99,14 +118,19 @@ class Places:
             )
         ]
 
+    def use(self, tenant: int) -> TenantUse:
+        """Return what the tenant has and uses."""
+        [row] = self._database.rows(_USE, {"tenant": tenant})
+        dreams, tokens, usd = row["spent"]
+        return TenantUse(int(row["workspaces"]), int(row["bytes"]), int(dreams), int(tokens), usd, int(row["notes"]))
+
     def close(self, place: Place) -> None:
-        """Give out nothing of the workspace from now on; its owner is fenced."""
+        """Give out nothing of the workspace from now on; its holder is fenced."""
         self._database.rows(
             "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL,"
             " due_at = NULL, queued_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
-            " INSERT INTO erasures (tenant, workspace) SELECT tenant, id FROM gone"
-            " WHERE pg_advisory_xact_lock(%(lock)s) IS NOT NULL",
-            {"id": place.id, "lock": ERASURE_LOCK},
+            " INSERT INTO removed (tenant, workspace) SELECT tenant, id FROM gone",
+            {"id": place.id},
         )
 
     def closed(self, tenant: int | None = None) -> list[Place]:
@@ -130,31 +154,14 @@ class Places:
             {"ids": ids, "locks": [one.handle for one in places]},
         )
 
-    def erasures(self, after: int) -> list[tuple[int, int]]:
-        """Return the erasures after this one, each with its number and its workspace's."""
-        return [
-            (row["id"], row["workspace"])
-            for row in self._database.rows(
-                "SELECT id, workspace FROM erasures WHERE id > %(after)s ORDER BY id", {"after": after}
-            )
-        ]
-
-    def sweep(self) -> int:
-        """Delete erasures after a month and spending after a year; return how many rows."""
-        gone = self._database.rows(
-            "WITH old AS (DELETE FROM spending WHERE (day, tenant, workspace) IN (SELECT day, tenant, workspace"
-            " FROM spending WHERE day < current_date - %(spending)s::int LIMIT %(most)s) RETURNING 1),"
-            " known AS (DELETE FROM erasures WHERE id IN (SELECT id FROM erasures WHERE at < statement_timestamp()"
-            " - make_interval(days => %(erasures)s) LIMIT %(most)s) RETURNING 1)"
-            " SELECT 1 FROM old UNION ALL SELECT 1 FROM known",
-            {"spending": _SPENDING_KEPT_DAYS, "erasures": ERASURES_KEPT_DAYS, "most": _SWEPT_AT_ONCE},
+    def sweep(self) -> None:
+        """Delete what was spent more than a year ago, and what is known of removals after two days."""
+        self._database.rows(
+            "WITH old AS (DELETE FROM removed WHERE at < statement_timestamp() - interval '2 days')"
+            " DELETE FROM spending WHERE (day, tenant, workspace) IN (SELECT day, tenant, workspace"
+            " FROM spending WHERE day < current_date - %(days)s::int LIMIT %(most)s)",
+            {"days": _SPENDING_KEPT_DAYS, "most": _SWEPT_AT_ONCE},
         )
-        return len(gone)
-
-    def last_erasure(self) -> int:
-        """Return the number of the last erasure; 0 without one."""
-        row = self._database.row("SELECT coalesce(max(id), 0) AS id FROM erasures")
-        return int(row["id"]) if row else 0
 
 
 def _facts(row: dict[str, Any]) -> PlaceFacts:

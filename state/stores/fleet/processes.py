@@ -1,7 +1,7 @@
-"""Processes: the workers and gateways of the fleet. Each lives as long as its session with PostgreSQL.
+"""Processes of the fleet. Each lives as long as its session with PostgreSQL.
 
 PostgreSQL ends the session when the process dies, and when it says nothing for fifteen seconds: because it hangs, or
-the line is cut. What a process owned is free from then on; which of two that believe to own a workspace may commit,
+the line is cut. What a process held is free from then on; which of two that believe to hold a workspace may commit,
 the number of its generation tells.
 """
 
@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
-from state.fleet.workspace import Worker
 from state.stores.fleet.database import FleetDatabase, explained_errors, open_session
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
     from state.stores.fleet.connection import BoundedConnection
 
-Kind = Literal["worker", "gateway", "upkeep"]
-"""`upkeep`: a command that owns a workspace for a moment."""
+Kind = Literal["serve", "upkeep"]
+"""`upkeep`: a command that holds a workspace for a moment."""
 ALIVE_SECONDS = 15.0
 """After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
 HEARTBEAT_SECONDS = 5.0
@@ -29,7 +28,7 @@ HEARTBEAT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a process says of itself: what it owns and dreams; `problem`: why it can do nothing now."""
+    """What a process says of itself: what it holds and dreams; `problem`: why it can do nothing now."""
 
     owned: int = 0
     dreaming: int = 0
@@ -56,24 +55,28 @@ class Process:
 
 
 _BEAT = """
-INSERT INTO processes (id, kind, address, secret, host, version, slots, owned, dreaming, problem)
-VALUES (%(id)s, %(kind)s, %(address)s, %(secret)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s,
-    %(problem)s)
+INSERT INTO processes (id, kind, address, host, version, slots, owned, dreaming, problem)
+VALUES (%(id)s, %(kind)s, %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
 ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), owned = excluded.owned, dreaming = excluded.dreaming,
     problem = excluded.problem
 RETURNING clock_timestamp() AS now
 """
 
 
+@dataclass
 class Session:
-    """The session by which one process lives. Any thread may call."""
+    """The session by which one process lives; `address`: where others reach it. Any thread may call."""
 
-    def __init__(
-        self, database: FleetDatabase, kind: Kind, one: Worker, host: str, version: str, slots: int = 0
-    ) -> None:
-        self.worker = one
-        self._database = database
-        self._row = {**asdict(one), "kind": kind, "host": host, "version": version, "slots": slots}
+    database: FleetDatabase
+    kind: Kind
+    id: UUID
+    address: str = ""
+    host: str = ""
+    version: str = ""
+    slots: int = 0
+
+    def __post_init__(self) -> None:
+        self._row = {name: getattr(self, name) for name in ("id", "kind", "address", "host", "version", "slots")}
         self._lock = threading.Lock()
         self._connection: BoundedConnection[DictRow] | None = None
 
@@ -98,9 +101,8 @@ class Session:
                 if self.has_ended:
                     self.drop()
                 if self._connection is None:
-                    name = f"dreamd {self.worker.id}"
-                    self._connection = open_session(self._database.url, name, ALIVE_SECONDS)
-                with explained_errors(self._database.url):
+                    self._connection = open_session(self.database.url, f"dreamd {self.id}", ALIVE_SECONDS)
+                with explained_errors(self.database.url):
                     row = self._connection.execute(_BEAT, {**self._row, **asdict(condition)}).fetchone()
             except BaseException:
                 self.drop()
@@ -111,16 +113,16 @@ class Session:
 
     def drain(self) -> None:
         """Have nothing more given to the process. Raise UnreachableError."""
-        self._database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.worker.id})
+        self.database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.id})
 
     def end(self) -> None:
-        """End in order: the row goes, and what the process owned is free at once. Raise UnreachableError."""
+        """End in order: the row goes, and what the process held is free at once. Raise UnreachableError."""
         try:
-            self._database.rows(
+            self.database.rows(
                 "WITH gone AS (DELETE FROM processes WHERE id = %(id)s), owned AS MATERIALIZED ("
                 " SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)"
                 " UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owner = %(id)s",
-                {"id": self.worker.id},
+                {"id": self.id},
             )
         finally:
             self.drop()
@@ -133,19 +135,10 @@ class Session:
 
 
 class Processes:
-    """The rows of workers and gateways."""
+    """The rows of processes."""
 
     def __init__(self, database: FleetDatabase) -> None:
         self._database = database
-
-    def workers(self) -> list[Worker]:
-        """Return the workers that live and take work, the least busy first."""
-        return [
-            Worker(row["id"], row["address"], row["secret"])
-            for row in self._database.rows(
-                "SELECT id, address, secret FROM living WHERE kind = 'worker' AND NOT draining ORDER BY owned, id"
-            )
-        ]
 
     def all(self) -> list[Process]:
         """Return every process that is known, also those that died in the last hour."""
@@ -155,13 +148,10 @@ class Processes:
                 "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"
                 " id IN (SELECT id FROM living) AS alive,"
                 " greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8 AS silent_seconds"
-                " FROM processes ORDER BY kind DESC, started_at"
+                " FROM processes ORDER BY kind, started_at"
             )
         ]
 
-    def sweep(self) -> int:
-        """Forget processes that have been dead for an hour; return how many."""
-        gone = self._database.rows(
-            "DELETE FROM processes WHERE seen_at < clock_timestamp() - interval '1 hour' RETURNING id"
-        )
-        return len(gone)
+    def sweep(self) -> None:
+        """Forget processes that have been dead for an hour."""
+        self._database.rows("DELETE FROM processes WHERE seen_at < clock_timestamp() - interval '1 hour'")

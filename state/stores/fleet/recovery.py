@@ -3,46 +3,34 @@
 No row is ever given a lower generation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from state.errors import ConflictError
 from state.fleet.workspace import Generation, Place
 from state.stores.fleet.database import FleetDatabase
 
-if TYPE_CHECKING:
-    from psycopg import Cursor
-    from psycopg.rows import DictRow
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A workspace as the registry knows it. `closed`: it, or its tenant, is being removed; `waiting` in its inbox."""
+    """A workspace as the registry knows it. `closed`: it, or its tenant, is being removed."""
 
     place: Place
     generation: Generation
     closed: bool
-    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """What a row is to be brought up to. `taken`: rows that it holds."""
+    """What a row is to be brought up to. `taken`: inbox rows that it holds."""
 
     generation: Generation
     size: int
     at: datetime
     taken: tuple[int, ...] = ()
 
-
-_ROWS = """
-SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key,
-    w.removed_at IS NOT NULL OR t.removed_at IS NOT NULL AS closed,
-    (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL) AS waiting
-FROM workspaces w JOIN tenants t ON t.id = w.tenant
-"""
 
 _RAISE = """
 WITH raised AS (
@@ -56,7 +44,7 @@ taken AS (
 jobs AS (
     DELETE FROM procrastinate_jobs WHERE lock = 'ws-' || %(id)s::bigint AND EXISTS (SELECT 1 FROM raised)
     AND status IN ('todo', 'doing'))
-SELECT count(*) AS done FROM raised
+SELECT 1 FROM raised
 """
 
 _MAKE = """
@@ -65,6 +53,10 @@ OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)
     clock_timestamp())
 ON CONFLICT DO NOTHING RETURNING id
 """
+_TENANT = (
+    "INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(tenant)s, %(whose)s) ON CONFLICT DO NOTHING"
+)
+_SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(whose)s AND removed_at IS NULL"
 
 
 class Recovery:
@@ -75,47 +67,46 @@ class Recovery:
 
     def living(self) -> int:
         """Count the processes of the fleet that live."""
-        row = self._database.row("SELECT count(*) AS count FROM living")
-        return int(row["count"]) if row else 0
+        [row] = self._database.rows("SELECT count(*) AS count FROM living")
+        return int(row["count"])
 
     def rows(self) -> dict[int, Row]:
         """Return every workspace, by its number."""
+        found = self._database.rows(
+            "SELECT w.id, w.tenant, t.name AS whose, w.name, w.generation, w.key,"
+            " w.removed_at IS NOT NULL OR t.removed_at IS NOT NULL AS closed"
+            " FROM workspaces w JOIN tenants t ON t.id = w.tenant"
+        )
         return {
             row["id"]: Row(
-                Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
+                Place(row["id"], row["tenant"], row["whose"], row["name"]),
                 Generation(row["generation"], row["key"]),
                 row["closed"],
-                int(row["waiting"]),
             )
-            for row in self._database.rows(_ROWS)
+            for row in found
         }
 
     def bring_up(self, place: Place, newer: Newer) -> bool:
         """Bring the row up to this generation; False when it has a higher one, or is gone."""
-        row = self._database.row(_RAISE, _values(place, newer))
-        return row is not None and row["done"] == 1
+        return self._database.row(_RAISE, _values(place, newer)) is not None
 
     def make(self, place: Place, newer: Newer) -> None:
         """Make the row, and its tenant's if that is lost too.
 
         Raise ConflictError when another workspace or tenant has the number or the name.
         """
+        values = _values(place, newer)
         with self._database.transaction() as cursor:
-            tenant = {"id": place.tenant, "name": place.tenant_name}
-            cursor.execute(
-                "INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(name)s)"
-                " ON CONFLICT DO NOTHING",
-                tenant,
-            )
-            _require(
-                cursor,
-                "SELECT 1 FROM tenants WHERE id = %(id)s AND name = %(name)s AND removed_at IS NULL",
-                tenant,
-                f"tenant {place.tenant_name}, number {place.tenant}, is another one in the database",
-            )
-            _require(cursor, _MAKE, _values(place, newer), f"there is another workspace {place.name}")
+            cursor.execute(_TENANT, values)
+            for statement, otherwise in (
+                (_SAME, f"tenant {place.tenant_name}, number {place.tenant}, is another one in the database"),
+                (_MAKE, f"there is another workspace {place.name}"),
+            ):
+                cursor.execute(statement, values)
+                if cursor.fetchone() is None:
+                    raise ConflictError(otherwise, "its objects stay as they are")
 
-    def pass_numbers(self, tenants: Sequence[int], workspaces: Sequence[int]) -> None:
+    def pass_numbers(self, tenants: Iterable[int], workspaces: Iterable[int]) -> None:
         """Give new tenants and workspaces numbers above these: the store has objects under them."""
         for table, numbers in (("tenants", tenants), ("workspaces", workspaces)):
             self._database.rows(
@@ -133,16 +124,11 @@ class Recovery:
         self._database.rows("UPDATE fleet SET mark = %(mark)s::uuid", {"mark": mark})
 
 
-def _require(cursor: "Cursor[DictRow]", statement: str, values: dict[str, Any], otherwise: str) -> None:
-    cursor.execute(statement, values)
-    if cursor.fetchone() is None:
-        raise ConflictError(otherwise, "its objects stay as they are")
-
-
 def _values(place: Place, newer: Newer) -> dict[str, Any]:
     return {
         "id": place.id,
         "tenant": place.tenant,
+        "whose": place.tenant_name,
         "name": place.name,
         "number": newer.generation.number,
         "key": newer.generation.key,

@@ -53,9 +53,9 @@ SELECT (SELECT count(*) FROM workspaces WHERE id = %(workspace)s) AS workspaces,
 
 # What was removed so long ago nobody writes any more.
 _STRAGGLERS = """
-SELECT DISTINCT e.tenant, CASE WHEN t.id IS NULL THEN 0 ELSE e.workspace END AS workspace
-FROM erasures e LEFT JOIN tenants t ON t.id = e.tenant
-WHERE e.at > clock_timestamp() - interval '1 day' AND NOT EXISTS (SELECT 1 FROM workspaces w WHERE w.id = e.workspace)
+SELECT DISTINCT r.tenant, r.workspace FROM removed r
+WHERE r.at > clock_timestamp() - interval '1 day' AND NOT EXISTS (
+    SELECT 1 FROM workspaces w WHERE w.id = r.workspace OR r.workspace = 0 AND w.tenant = r.tenant)
 LIMIT %(most)s
 """
 
@@ -86,6 +86,6 @@ class Removals:
         return RowCounts(**row)
 
     def lately(self, most: int) -> list[str]:
-        """Return the prefixes of what was removed in the last day: a worker may have put objects there since."""
+        """Return the prefixes of what was removed in the last day: whoever held it may have put objects since."""
         rows = self._database.rows(_STRAGGLERS, {"most": most})
         return [f"{row['tenant']}/{row['workspace']}" if row["workspace"] else str(row["tenant"]) for row in rows]

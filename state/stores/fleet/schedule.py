@@ -17,9 +17,9 @@ from state.stores.fleet.tenants import quotas_of
 ANYBODYS_QUEUE = "fleet"
 WORK = "work"
 _LOCK = 0x6472656172
-# So many jobs wait for each slot: a worker that ends one finds the next, and what waits longer waits in the registry,
-# where it can be chosen again. Never many more: Procrastinate's fetch compares the locks of waiting jobs without an
-# index, and with 100,000 of them takes 33 to 71 ms.
+# So many jobs wait for each slot: a process that ends one finds the next, and what waits longer waits in the
+# registry, where it can be chosen again. Never many more: Procrastinate's fetch compares the locks of waiting jobs
+# without an index, and with 100,000 of them takes 33 to 71 ms.
 _WAITING_FOR_A_SLOT = 2
 # Of jobs in one slot, at most.
 _ENDED_A_SECOND = 4
@@ -27,10 +27,10 @@ _ENDED_A_SECOND = 4
 _BEGIN_SECONDS = 20.0
 # So is one whose worker of Procrastinate's, which speaks every ten seconds, was silent for so long.
 _SILENT_SECONDS = 45.0
-# A worker may die of anything; of the same workspace again and again it dies of that. Where others were lost with it,
-# one of them may be what it died of.
+# A process may die of anything; of the same workspace again and again it dies of that. Where others were lost with
+# it, one of them may be what it died of.
 _LOST_BEFORE_A_PAUSE, _LOST_WITH_OTHERS = 2, 5
-# A dream of a worker that died is counted for so long, or until the workspace has a new owner.
+# A dream of a process that died is counted for so long, or until the workspace has a new owner.
 _DREAMING = "w.dreaming_at > statement_timestamp() - interval '1 hour'"
 
 
@@ -58,7 +58,7 @@ WITH due AS MATERIALIZED (
     ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED),
 busy AS MATERIALIZED (SELECT tenant, count(*) AS jobs FROM workspaces WHERE queued_at IS NOT NULL GROUP BY tenant),
 slots AS MATERIALIZED (
-    SELECT coalesce(sum(slots), 0) AS all FROM living WHERE kind = 'worker' AND NOT draining),
+    SELECT coalesce(sum(slots), 0) AS all FROM living WHERE NOT draining),
 turns AS (
     SELECT d.id, d.due_at, coalesce(b.jobs, 0) + row_number() OVER (PARTITION BY d.tenant ORDER BY d.due_at, d.id)
         AS turn FROM due d LEFT JOIN busy b ON b.tenant = d.tenant),
@@ -92,7 +92,7 @@ FROM marked m WHERE NOT EXISTS (
 """
 
 # A job waits where somebody fetches it, or a worker of Procrastinate's that lives does it, while its workspace has an
-# owner or the job has just begun. Any other one is lost: its worker can die while another process owns the workspace.
+# owner or the job has just begun. Any other one is lost: its process can die while another one owns the workspace.
 # Dead jobs are taken away: their locks hold up later ones.
 _CLEAR_LOST = f"""
 WITH lost AS MATERIALIZED (
@@ -117,7 +117,7 @@ dead AS (
         OR (j.status = 'doing' AND j.lock = 'ws-' || lost.id))
 UPDATE workspaces w SET queued_at = NULL, dreaming_at = NULL, failures = failures + (NOT lost.outage)::int,
     problem = CASE WHEN lost.outage THEN problem
-        ELSE 'its worker went away, or lost PostgreSQL, before the job was done' END,
+        ELSE 'its process went away, or lost PostgreSQL, before the job was done' END,
     due_at = clock_timestamp() + CASE WHEN NOT lost.outage AND failures >= CASE
             WHEN (SELECT count(*) FROM lost) = 1 THEN {_LOST_BEFORE_A_PAUSE} ELSE {_LOST_WITH_OTHERS} END
         THEN interval '1 minute' * power(2, least(failures, 8)) ELSE interval '0' END
@@ -220,7 +220,7 @@ class Schedule:
     def clear_dead(self, ended: Collection[int] = ()) -> int:
         """Take away jobs that nobody does any more, and return how many. The lock of each holds up its workspace.
 
-        Their worker died after its commit, so that no mark of a queued job tells of them; or it lives, and could not
+        Their process died after its commit, so that no mark of a queued job tells of them; or it lives, and could not
         say that they have ended: of `ended_jobs` those that it had some time ago.
         """
         return len(

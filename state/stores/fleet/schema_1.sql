@@ -23,12 +23,11 @@ CREATE TABLE tokens (
     UNIQUE (tenant, name)
 );
 
--- Workers, gateways, and commands that own a workspace for a moment. `seen_at`: the last word of each.
+-- Processes that serve, and commands that hold a workspace for a moment. `seen_at`: the last word of each.
 CREATE TABLE processes (
     id uuid PRIMARY KEY,
-    kind text NOT NULL CHECK (kind IN ('worker', 'gateway', 'upkeep')),
+    kind text NOT NULL CHECK (kind IN ('serve', 'upkeep')),
     address text NOT NULL,
-    secret text NOT NULL,
     host text NOT NULL,
     version text NOT NULL,
     slots integer NOT NULL DEFAULT 0,
@@ -85,7 +84,7 @@ CREATE INDEX workspaces_owner ON workspaces (owner) WHERE owner IS NOT NULL;
 CREATE TABLE inbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     workspace bigint NOT NULL REFERENCES workspaces ON DELETE CASCADE,
-    kind text NOT NULL CHECK (kind IN ('note', 'session_end', 'receipt')),
+    kind text NOT NULL CHECK (kind IN ('note', 'session_end')),
     key text NOT NULL,
     digest bytea NOT NULL,
     body text NOT NULL,
@@ -117,10 +116,8 @@ CREATE TABLE arrivals (
     PRIMARY KEY (tenant, minute)
 );
 
--- Who has a copy of what was forgotten there drops it. Its readers ask for what is after the last that they know:
--- whoever adds a row holds ERASURE_LOCK until it is committed, so that no lower number is seen after a higher one.
-CREATE TABLE erasures (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+-- What was removed of late, whole tenants as workspace 0: whoever held it may put an object yet, which is deleted.
+CREATE TABLE removed (
     tenant bigint NOT NULL,
     workspace bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()

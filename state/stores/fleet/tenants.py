@@ -11,7 +11,7 @@ from typing import Any
 
 from state.errors import ConflictError, NotFoundError, UsageError
 from state.fleet.tenant import Quotas, Right, Tenant, Token, require_name
-from state.stores.fleet.database import ERASURE_LOCK, FleetDatabase, storable
+from state.stores.fleet.database import FleetDatabase, storable
 
 _TOKEN = re.compile(r"dreamd_([0-9a-f]{12})_([0-9a-f]{48})")
 _ID_BYTES, _SECRET_BYTES = 6, 24
@@ -109,7 +109,7 @@ class Tenants:
         ]
 
     def close(self, tenant: Tenant) -> None:
-        """Give out nothing of the tenant from now on; its workspaces have no owner any more."""
+        """Give out nothing of the tenant from now on; nobody holds its workspaces any more."""
         with self._database.transaction() as cursor:
             values = {"id": tenant.id}
             cursor.execute("UPDATE tenants SET removed_at = clock_timestamp() WHERE id = %(id)s", values)
@@ -122,11 +122,7 @@ class Tenants:
                 " owner = NULL, due_at = NULL, queued_at = NULL FROM kept WHERE w.id = kept.id",
                 values,
             )
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (ERASURE_LOCK,))
-            cursor.execute(
-                "INSERT INTO erasures (tenant, workspace) SELECT tenant, id FROM workspaces WHERE tenant = %(id)s",
-                values,
-            )
+            cursor.execute("INSERT INTO removed (tenant, workspace) VALUES (%(id)s, 0)", values)
 
     def drop(self, tenant: int) -> int:
         """Delete every row of a tenant that was closed; return how many workspaces it had."""
@@ -225,7 +221,7 @@ class Tokens:
         ]
 
     def revoke(self, tenant: Tenant, name: str) -> None:
-        """Revoke the token; a gateway that remembers it refuses it within ten seconds. Raise NotFoundError."""
+        """Revoke the token; a process that remembers it refuses it within ten seconds. Raise NotFoundError."""
         row = self._database.row(
             "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())"
             " WHERE tenant = %(tenant)s AND name = %(name)s RETURNING id",

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from state.errors import ConfigError, ConflictError, NotFoundError, UnreachableError, UsageError
+from state.errors import ConfigError, NotFoundError, UnreachableError, UsageError
 from state.stores.disk.disk import Disk, below, opened
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.generations.objects import StoredObject
@@ -28,15 +28,13 @@ class FolderObjects:
         self._root = Path(os.path.realpath(root))
         self._disk = Disk(self._root, system)
 
-    def put_new(self, key: str, content: bytes) -> None:
+    def put(self, key: str, content: bytes) -> None:
         path = self._path(key)
         self._require_root()
         for folder in reversed(path.relative_to(self._root).parents[:-1]):
             self._disk.make_folder(self._root / folder)
-        try:
+        with suppress(FileExistsError):  # the same: keys are bound to contents
             self._disk.write_new(path, content)
-        except FileExistsError:
-            raise ConflictError(f"the object {key} exists", "it stays as it is") from None
 
     def get(self, key: str) -> bytes:
         path = self._path(key)

@@ -1,130 +1,142 @@
-"""Generations: the committed states of one workspace in the object store.
+"""Generations: the committed states of one workspace in the object store, each one object.
 
-Each is one object with the blocks that changed since the one before, and the names of the objects before it that hold
-the rest; where that becomes long, the next holds everything. Objects are written once and never changed; one is
-nothing until the fleet's database names it. So whatever cuts a `put` off leaves objects that nobody refers to, for
-`sweep`.
+An object holds what changed since the one before; where that becomes long, the next holds everything. Objects are
+written once and never changed; one is nothing until the fleet's database names it. Whatever cuts a `put` off leaves
+an object that nobody refers to, and that goes with the next sweep.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+import shutil
+import sqlite3
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO
 
-from state.errors import ConflictError, NotFoundError, StorageError
-from state.fleet.generation import Manifest, Part
-from state.fleet.workspace import Lease
-from state.stores.generations import snapshot
-from state.stores.generations.blocks import Batch, Blocks, Reading
-from state.stores.generations.manifests import (
-    decoded_batch,
-    decoded_manifest,
-    encoded,
-    made_by,
-    manifest_key,
-    part_key,
-)
+from state.errors import BusyError, NotFoundError, StorageError
+from state.fleet.workspace import Generation, Lease
+from state.stores.backup.log import take_log
+from state.stores.database.connection import explained, open_unmigrated
+from state.stores.disk.disk import below, opened
+from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.workspace import contained
 from state.stores.generations.objects import Objects
-from state.stores.generations.placing import place
+from state.stores.generations.versions import (
+    DATABASES,
+    StoredFile,
+    Version,
+    belongs,
+    compared,
+    damaged,
+    decoded,
+    encoded,
+    key_of,
+    made_by,
+)
 
 # Objects beyond the last whole generation, after which the next is whole.
 _MOST_CHANGES = 16
-# Blocks that lie in the generation's own object. Who recovers reads one of each workspace.
-_INLINE_BYTES = 1024**2
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A workspace as it was at one moment, to be put: its files, and what of them no object before holds."""
+    """A workspace as it was at one moment, to be put: its files, and the objects that hold what did not change."""
 
-    folder: Path
-    readings: dict[str, Reading]
-    batches: list[Batch]
-    before: tuple[Part, ...]
+    files: Mapping[str, tuple[StoredFile, bytes]]
+    before: tuple[tuple[str, int], ...]
+
+    @property
+    def bytes(self) -> int:
+        """How much its files hold."""
+        return sum(file.size for file, _ in self.files.values())
 
 
 class Generations:
     """The generations of one workspace under its prefix. For one thread at a time.
 
-    It remembers the files that it has put or brought up last, and of the next generation writes what has changed.
+    It remembers the digests of what it has put or brought up last, and writes what has changed of the next one.
     """
 
     def __init__(self, objects: Objects, prefix: str) -> None:
         self._objects = objects
         self._prefix = prefix.strip("/")
-        self._last: tuple[Path, str, dict[str, Reading]] | None = None
-        self._known: dict[str, Manifest] = {}
-        self._read = ("", b"")  # the object that was read last: who asks for a generation brings it up
+        self._digests: dict[str, bytes] = {}
+        self._chain: tuple[tuple[str, int], ...] = ()  # the objects of the last one, the whole one first
 
-    def take(self, folder: Path, previous: Manifest | None, *, whole: bool = False) -> Taken:
-        """Read the folder as it is now; nothing is written.
+    def take(self, folder: Path, *, whole: bool = False) -> Taken:
+        """Read the workspace in this folder as a crash at this moment would leave it; nothing is written.
 
-        What `previous` holds is referred to, if that is what was put from here or brought up here last, unless
-        `whole`. Never inside the commit of a dream. Raise BusyError if one came meanwhile.
+        Others may append notes and write rows meanwhile, but make no version: never inside the commit of a dream.
+        Raise BusyError if MEMORY.md was written all the same.
         """
-        folder = Path(os.path.realpath(folder))
-        blocks, parts = Blocks({}), tuple[Part, ...]()
-        if previous is not None and self._last is not None and not whole and not _is_long(previous):
-            root, key, readings = self._last
-            if (root, key) == (folder, previous.key):
-                blocks, parts = Blocks(readings), previous.parts
-        snapshot.take(folder, blocks)
-        return Taken(folder, blocks.readings, blocks.batches, parts)
+        known = {} if whole or _is_long(self._chain) else self._digests
+        files = {}
+        for name, (content, mtime_ns) in _read(folder).items():
+            files[name] = compared(content, mtime_ns, known.get(name, b"")), content
+        return Taken(files, self._chain if known else ())
 
-    def put(self, taken: Taken, lease: Lease, now: datetime) -> Manifest:
+    def put(self, taken: Taken, lease: Lease, now: datetime) -> Generation:
         """Write what was taken as the generation after the lease's, durably."""
-        number = lease.generation.number + 1
-        *batches, last = taken.batches
-        if len(last.content) > _INLINE_BYTES:
-            batches, last = taken.batches, Batch()
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            parts = [*pool.map(lambda batch: self._put_part(batch, number), batches)]
-        files = tuple(reading.file for _, reading in sorted(taken.readings.items()))
-        names = lease.place.tenant_name, lease.place.name
-        manifest = Manifest(*names, number, now, files, (*taken.before, *parts))
-        content = encoded(last, manifest)
-        own = self._put_new(manifest_key(self._prefix, number, content), content)
-        manifest = replace(manifest, parts=(*manifest.parts, own))
-        self._last = taken.folder, own.key, taken.readings
-        self._known[own.key] = manifest
-        return manifest
+        number, place = lease.generation.number + 1, lease.place
+        content = encoded((place.tenant_name, place.name), number, now, taken.before, taken.files)
+        key = key_of(self._prefix, number, content)
+        self._objects.put(key, content)
+        self._digests = {name: file.digests for name, (file, _) in taken.files.items()}
+        self._chain = (*taken.before, (key, len(content)))
+        return Generation(number, key)
 
-    def manifest(self, key: str) -> Manifest:
+    def version(self, key: str) -> Version:
         """Return the generation with this key. Raise StorageError if it is missing or not what was written."""
-        if key not in self._known:
-            self._read = key, self._get(key)
-            self._known[key] = decoded_manifest(self._read[1], key, self._prefix)
-        return self._known[key]
+        return decoded(self._get(key), key, self._prefix)
 
-    def bring_up(self, folder: Path, manifest: Manifest) -> None:
-        """Make the folder be this generation, as `place` says. Raise StorageError, which names the object."""
-        readings = place(folder, manifest, self._batches(manifest))
-        self._read = ("", b"")
-        self._last = Path(os.path.realpath(folder)), manifest.key, readings
+    def bring_up(self, folder: Path, key: str) -> None:
+        """Make the folder be this generation, and nothing else. Raise StorageError, which names the object."""
+        last = self.version(key)
+        contents = dict[str, bytearray]()
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for start in range(0, len(last.before), _AT_ONCE):
+                keys = [name for name, _ in last.before[start : start + _AT_ONCE]]
+                for one in pool.map(self.version, keys):
+                    one.apply(contents)
+        last.apply(contents)
+        self._digests = {}
+        for name, (_, digest) in last.files.items():
+            file = compared(bytes(contents[name]), 0, b"")
+            if file.digest != digest:
+                raise damaged(key, f"{name} does not come out as it was put")
+            self._digests[name] = file.digests
+        self._chain = last.chain
+        _write(folder, {name: (contents[name], file.mtime_ns) for name, (file, _) in last.files.items()})
 
     def keys(self) -> tuple[str, ...]:
         """Return the keys of all generations in the store, the oldest first; some may never have been committed."""
         found = (one.key for one in self._objects.list(f"{self._prefix}/generations"))
         return tuple(sorted(key for key in found if made_by(key) and not key.rpartition("/")[2].startswith(".")))
 
-    def sweep(self, keep: Iterable[Manifest], number: int) -> int:
-        """Delete each object that none of these is made of; return how many.
+    def sweep(self, *, forgotten: bool = False) -> int:
+        """Delete what is so old that nobody goes back to it; never what was put for a later one. Return how many.
 
-        `number` is that of the generation that is committed: what was put for a later one stays, whoever sweeps.
+        `forgotten`: leave nothing but what the last generation itself is made of.
         """
-        needed = {part.key for one in keep for part in one.parts}
-        doomed = [
-            one.key
-            for one in self._objects.list(self._prefix)
-            if (made := made_by(one.key)) is not None and made <= number and one.key not in needed
-        ]
+        if not self._chain:
+            return 0
+        needed = {key for key, _ in self._chain}
+        first, last = made_by(self._chain[0][0]) or 0, made_by(self._chain[-1][0]) or 0
+        # The chain before this one stays until the next whole generation, for whoever has to go back.
+        oldest = last + 1 if forgotten else first - _MOST_CHANGES
+        listed = ((one.key, made_by(one.key)) for one in self._objects.list(self._prefix))
+        doomed = [key for key, made in listed if made is not None and made < oldest and key not in needed]
         self._objects.delete(doomed)
-        self._known = {key: one for key, one in self._known.items() if key in needed}
         return len(doomed)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the last generation stands by itself."""
+        return len(self._chain) == 1
 
     def erase(self) -> int:
         """Delete everything under the prefix; return how many objects."""
@@ -132,37 +144,89 @@ class Generations:
         self._objects.delete(keys)
         return len(keys)
 
-    def _batches(self, manifest: Manifest) -> Iterator[Batch]:
-        """Fetch the blocks in their order, some objects at once."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for start in range(0, len(manifest.parts), _AT_ONCE):
-                keys = [part.key for part in manifest.parts[start : start + _AT_ONCE]]
-                for key, content in zip(keys, pool.map(self._get, keys), strict=True):
-                    yield decoded_batch(content, key, self._prefix)
-
     def _get(self, key: str) -> bytes:
-        if key == self._read[0]:
-            return self._read[1]
         try:
             return self._objects.get(key)
         except NotFoundError:
-            raise StorageError(
-                f"the object {key} is missing", "bring up an older generation ('dreamd fleet recover')"
-            ) from None
-
-    def _put_part(self, batch: Batch, number: int) -> Part:
-        content = encoded(batch)
-        return self._put_new(part_key(self._prefix, number, content), content)
-
-    def _put_new(self, key: str, content: bytes) -> Part:
-        # The key is bound to the content: what is there already is this very object, whose answer was lost.
-        with suppress(ConflictError):
-            self._objects.put_new(key, content)
-        return Part(key, len(content))
+            raise damaged(key, "it is missing") from None
 
 
-def _is_long(manifest: Manifest) -> bool:
+def _is_long(chain: tuple[tuple[str, int], ...]) -> bool:
     """Return whether the next generation is to be whole: the changes since the last are many, or larger than it."""
-    first = made_by(manifest.parts[0].key)
-    changes = [part.size for part in manifest.parts if made_by(part.key) != first]
-    return len(changes) >= _MOST_CHANGES or 2 * sum(changes) > sum(part.size for part in manifest.parts)
+    changes = [size for _, size in chain[1:]]
+    return len(changes) >= _MOST_CHANGES or 2 * sum(changes) > sum(size for _, size in chain)
+
+
+class _Files:
+    """The files of a snapshot, by name; a member of `take_log`."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, tuple[bytes, int]] = {}
+
+    def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
+        content = source.read(size)
+        if len(content) < size:
+            raise StorageError(f"{name} became shorter while it was read", "put it again")
+        self.found[name] = content, mtime_ns
+
+
+def _read(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Return the files of a workspace, with their times.
+
+    The checkpoints of a dream come first: they know less than state.db then, never more. Notes that were appended
+    before are here, and of those that come meanwhile each wholly or not at all.
+    """
+    workspace, files = contained(folder), _Files()
+    root, document = workspace.root, _time(workspace.document)
+    checkpoints, database = DATABASES
+    with suppress(sqlite3.DatabaseError):  # a damaged one is begun anew: an answer is paid for again
+        _read_database(root, checkpoints, files)
+    try:
+        _read_database(root, database, files)
+    except sqlite3.Error as error:
+        raise explained(error, workspace.database) from error
+    take_log(files, workspace, workspace.disk())
+    with storage_errors(root):
+        names = [str(path.relative_to(root)) for path in below(root) if path.is_file() and not path.is_symlink()]
+    for name in names:
+        if belongs(name) and name not in DATABASES and name not in files.found:
+            with suppress(NotFoundError), storage_errors(root / name), opened(root / name) as file:
+                status = os.fstat(file.fileno())
+                files.found[name] = file.read(), status.st_mtime_ns
+    # Every commit writes MEMORY.md after state.db: the file must not be newer than the copy of that.
+    if _time(workspace.document) != document:
+        raise BusyError(f"{root}: MEMORY.md was written while it was read", "put it again")
+    return files.found
+
+
+def _read_database(root: Path, name: str, files: _Files) -> None:
+    """Read a database as one transaction sees it; others may write."""
+    path = root / name
+    if not path.exists() or not path.stat().st_size:
+        return
+    with open_unmigrated(path) as connection:
+        files.found[name] = connection.serialize(), path.stat().st_mtime_ns
+
+
+def _time(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return ()
+    return (status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def _write(folder: Path, files: Mapping[str, tuple[bytearray, int]]) -> None:
+    """Make a new folder with these files; what was there goes, links with it."""
+    with storage_errors(folder):
+        if folder.is_symlink():
+            folder.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700, parents=True)
+        for name, (content, mtime_ns) in files.items():
+            path = folder / name
+            for above in reversed(path.relative_to(folder).parents):
+                (folder / above).mkdir(mode=0o700, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(0o600)
+            os.utime(path, ns=(mtime_ns, mtime_ns))

@@ -1,4 +1,7 @@
-"""Objects: a store of whole objects, each written once under its key; a folder, or a bucket that speaks S3."""
+"""Objects: a store of whole objects; a folder, or a bucket that speaks S3.
+
+What lies under a key never changes: keys are bound to contents, so to write an object twice is to write it once.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,9 +10,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from state.errors import ConfigError, ConflictError, StorageError
-
-_PROBES = "probes"
+from state.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class Objects(Protocol):
     refuses.
     """
 
-    def put_new(self, key: str, content: bytes) -> None:
-        """Write the object, durable when this returns. Raise ConflictError, changing nothing, if there is one."""
+    def put(self, key: str, content: bytes) -> None:
+        """Write the object, durable when this returns."""
 
     def get(self, key: str) -> bytes:
         """Return the whole object. Raise NotFoundError."""
@@ -69,25 +70,3 @@ def _folder(path: Path) -> Objects:
     from state.stores.generations.folder_objects import FolderObjects
 
     return FolderObjects(path)
-
-
-def probe(objects: Objects, name: str) -> None:
-    """Raise StorageError unless the store keeps what it is given, and refuses to write it a second time.
-
-    With any other, two owners could write one generation. `name` is any new one.
-    """
-    key = f"{_PROBES}/{name}"
-    objects.put_new(key, b"1")
-    try:
-        if objects.get(key) != b"1":
-            raise StorageError("the object store does not give back what it was given", "use another one")
-        try:
-            objects.put_new(key, b"2")
-        except ConflictError:
-            return
-        raise StorageError(
-            "the object store overwrites an object that was to be new (it ignores 'If-None-Match: *')",
-            "use one that knows conditional writes",
-        )
-    finally:
-        objects.delete([key])

@@ -1,7 +1,7 @@
 """Objects in a bucket that speaks S3, through obstore.
 
-An object is new by `If-None-Match: *`, which the store itself decides. A request is tried again for 20 seconds, and
-each try has nine. Without keys nothing is asked: a machine of a cloud would give out its own rights to who asks it.
+A request is tried again for 20 seconds, and each try has nine. Without keys nothing is asked: a machine of a cloud
+would give out its own rights to who asks it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from state.errors import ConfigError, ConflictError, NotFoundError, StorageError, UnreachableError
+from state.errors import ConfigError, NotFoundError, StorageError, UnreachableError
 from state.stores.generations.objects import StoredObject
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ class S3Objects:
         self._name = f"s3://{bucket}/{prefix}".rstrip("/")
         self._store = _opened(bucket, prefix, options)
 
-    def put_new(self, key: str, content: bytes) -> None:
+    def put(self, key: str, content: bytes) -> None:
         import obstore
 
         with self._errors(key):
-            obstore.put(self._store, key, content, mode="create")
+            obstore.put(self._store, key, content)
 
     def get(self, key: str) -> bytes:
         import obstore
@@ -71,8 +71,6 @@ class S3Objects:
 
         try:
             yield
-        except exceptions.AlreadyExistsError:
-            raise ConflictError(f"the object {key} exists", "it stays as it is") from None
         except FileNotFoundError as error:
             if "NoSuchBucket" in str(error):
                 raise StorageError(f"{self._name}: there is no such bucket", "make it, or name another") from None

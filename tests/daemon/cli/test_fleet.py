@@ -62,9 +62,9 @@ def test_without_a_database_the_key_is_named(dreamd: Caller, monkeypatch: pytest
 def test_the_status_of_an_empty_fleet_tells_what_is_missing(dreamd: Caller) -> None:
     ended = dreamd("fleet", "status")
     assert ended.status == 1
-    assert re.findall("^problem +(.*?):", ended.out, re.MULTILINE) == ["no worker lives", "no gateway lives"]
+    assert re.findall("^problem +(.*?):", ended.out, re.MULTILINE) == ["no process lives"]
     shown = dreamd("fleet", "status", "--json")
-    assert (shown.status, shown.json["counts"]["workspaces"], len(shown.json["problems"])) == (1, 0, 2)
+    assert (shown.status, shown.json["counts"]["workspaces"], len(shown.json["problems"])) == (1, 0, 1)
     assert "postgresql://" not in ended.out + shown.out  # nor its password
 
 

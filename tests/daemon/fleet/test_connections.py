@@ -13,7 +13,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import connect, connect_to_recover, isolate, open_database, own_folder
-from daemon.fleet.processes import patiently, public_address
+from daemon.fleet.serving import patiently, public_address
 from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
 from state.stores.fleet.places import Places
@@ -87,16 +87,16 @@ def test_folders_that_cannot_be_are_told(postgres: Postgres) -> None:
     with pytest.raises(ConfigError, match=r"/proc/nope/objects: no folder can be made there; set fleet\.objects"):
         connect(configured(database=migrated(postgres.new_database()), objects="/proc/nope/objects"), {})
     with pytest.raises(StorageError, match="/proc/nope: no folder can be made there; name another one"):
-        own_folder(configured(folder="/proc/nope/own"), {}, "worker")
+        own_folder(configured(folder="/proc/nope/own"), {}, "process")
 
 
 def test_processes_of_one_machine_have_folders_of_their_own(tmp_path: Path) -> None:
     config = configured(folder=tmp_path / "own")
-    one, two, door = (own_folder(config, {}, kind) for kind in ("worker", "worker", "gateway"))
-    assert [folder.path.name for folder in (one, two, door)] == ["worker-1", "worker-2", "gateway-1"]
+    one, two, door = (own_folder(config, {}, kind) for kind in ("process", "process", "upkeep"))
+    assert [folder.path.name for folder in (one, two, door)] == ["process-1", "process-2", "upkeep-1"]
     one.close()
-    again = own_folder(config, {}, "worker")
-    assert again.path.name == "worker-1"
+    again = own_folder(config, {}, "process")
+    assert again.path.name == "process-1"
     for folder in (again, two, door):
         folder.close()
 
@@ -110,10 +110,10 @@ def test_nothing_of_the_operators_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setenv(name, str(operator / name.lower()))
     theirs = init_global_workspace(os.environ)
     assert theirs.root.exists()
-    isolate(tmp_path / "worker-1", os.environ)
+    isolate(tmp_path / "process-1", os.environ)
     assert not global_root(os.environ).exists()
-    assert global_root(os.environ).is_relative_to(tmp_path / "worker-1")
-    assert os.environ["HOME"] == str(tmp_path / "worker-1" / "home")
+    assert global_root(os.environ).is_relative_to(tmp_path / "process-1")
+    assert os.environ["HOME"] == str(tmp_path / "process-1" / "home")
 
 
 def test_an_address_that_is_everywhere_names_the_machine() -> None:
@@ -125,24 +125,24 @@ def test_the_commands_say_what_is_missing(
     dreamd: Caller, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))  # a worker sets them for its process, which is this one
+        monkeypatch.setenv(name, os.environ.get(name, ""))  # a process sets them for itself, which is this one
     monkeypatch.setenv("DREAMD_FLEET__FOLDER", str(tmp_path / "own"))
-    for command, said in (("worker", "fleet.objects is not set"), ("migrate", "no database is named")):
-        ended = dreamd(command)
+    for command, said in (("fleet serve", "fleet.objects is not set"), ("migrate", "no database is named")):
+        ended = dreamd(*command.split())
         assert ended.status != 0
         assert said in ended.err
     url = postgres.new_database()
     monkeypatch.setenv("DREAMD_FLEET__DATABASE", url)
     monkeypatch.setenv("DREAMD_FLEET__OBJECTS", str(tmp_path / "objects"))
-    assert "dreamd migrate" in dreamd("worker").err
+    assert "dreamd migrate" in dreamd("fleet", "serve").err
     for _ in range(2):
         ended = dreamd("migrate")
         assert ended.status == 0, ended.err
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setenv("DREAMD_FLEET__WORKER_PORT", str(taken.getsockname()[1]))
-        ended = dreamd("worker")
+        monkeypatch.setenv("DREAMD_FLEET__PORT", str(taken.getsockname()[1]))
+        ended = dreamd("fleet", "serve")
     assert ended.status != 0
     assert "Traceback" not in ended.err
     assert "dreamd: " in ended.err

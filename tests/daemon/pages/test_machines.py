@@ -8,8 +8,9 @@ import pytest
 from daemon.fleet.upkeep.window import StatusWindow
 from daemon.http.logins import Logins
 from daemon.pages.window import PageWindow
+from state.budget import Spend
 from state.fleet.workspace import Place
-from state.stores.fleet.leases import Leases, Spent
+from state.stores.fleet.leases import Leases
 from tests.daemon.fleet.upkeep.conftest import fleet  # noqa: F401 - a fixture
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.daemon.http.house import OwnHouse
@@ -42,7 +43,7 @@ def logged_in(server: Running) -> Browser:
 
 def failing(fleet: Kept) -> Place:  # noqa: F811
     place = fleet.place(fleet.tenant("acme"), "notes")
-    fleet.commit(place, "a secret of a tenant", spent=Spent(1, 1, 1_234, 0.25))
+    fleet.commit(place, "a secret of a tenant", spent=Spend(1, 1_234, 0.25))
     fleet.arrive(place, "another secret")
     Leases(fleet.database).settle_failed(place.id, HOSTILE)
     return place
@@ -56,7 +57,7 @@ def test_it_shows_the_status_and_no_word_of_a_tenant(fleet: Kept, server: Runnin
     text = text_of(page)
     for shown in (
         "Fleet",
-        "no gateway lives",
+        "1 workspace fails",
         "alive",
         "acme/notes",
         "1,234",

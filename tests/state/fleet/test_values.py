@@ -1,7 +1,6 @@
 """Names and values of the fleet: what may be a name, what a token reaches, where a workspace lies."""
 
 import re
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from state.errors import UsageError
 from state.fleet.tenant import Quotas, Tenant, Token, require_name
-from state.fleet.workspace import Place, Worker
+from state.fleet.workspace import Place
 
 
 @pytest.mark.parametrize("name", ["a", "0", "a-", "a" * 48, "acme-2"])
@@ -46,11 +45,6 @@ def test_a_token_reaches_the_workspaces_that_it_names_and_without_any_all() -> N
 def test_a_workspace_lies_below_its_tenant() -> None:
     place = Place(7, 3, "acme", "notes")
     assert (place.prefix, place.handle) == ("3/7", "ws-7")
-
-
-def test_a_workers_queue_is_of_its_id() -> None:
-    one = UUID(int=5)
-    assert Worker(one, "http://127.0.0.1:1", "s").queue == f"w{one.hex}"
 
 
 def test_no_quota_is_no_limit() -> None:

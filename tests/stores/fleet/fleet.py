@@ -1,4 +1,4 @@
-"""What tests do with a fleet's tables: workers, workspaces, arrivals, commits, jobs, sessions that hold locks."""
+"""What tests do with a fleet's tables: processes, workspaces, arrivals, commits, jobs, sessions that hold locks."""
 
 import itertools
 import threading
@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from state.fleet.tenant import Tenant
-from state.fleet.workspace import Generation, Lease, Place, Worker
+from state.fleet.workspace import Generation, Lease, Place
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases
@@ -43,26 +43,32 @@ class Fleet:
         number = next(self._numbers)
         return self.places.add(tenant or self.tenant(f"tenant-{number}"), f"workspace-{number}")
 
-    def worker(self) -> UUID:
-        one = Worker(uuid4(), "http://127.0.0.1:1", "secret")
-        self.sessions[one.id] = Session(self.database, "worker", one, "host", "1", slots=4)
-        self.sessions[one.id].beat()
-        return one.id
+    def process(self) -> UUID:
+        one = uuid4()
+        self.sessions[one] = Session(self.database, "serve", one, "http://127.0.0.1:1", "host", "1", 4)
+        self.sessions[one].beat()
+        return one
 
-    def dead(self, worker: UUID) -> None:
-        """From now on the worker's session is over."""
-        self.sessions[worker].drop()
-        wait_for(lambda: worker not in [one.id for one in self.processes.workers()])
+    def dead(self, process: UUID) -> None:
+        """From now on the process's session is over."""
+        self.sessions[process].drop()
+        wait_for(lambda: process not in self.living())
+
+    def living(self) -> list[UUID]:
+        return [one.id for one in self.processes.all() if one.alive]
+
+    def holder(self, place: Place) -> UUID | None:
+        """Who holds it now, and lives."""
+        owner: UUID | None = self.row(place)["owner"]
+        return owner if owner in self.living() else None
 
     def close(self) -> None:
         for session in self.sessions.values():
             session.drop()
         self.database.close()
 
-    def lease(self, place: Place, worker: UUID | None = None) -> Lease:
-        lease = self.leases.take(place.id, worker or self.worker())
-        assert lease is not None
-        return lease
+    def lease(self, place: Place, process: UUID | None = None) -> Lease:
+        return self.leases.take(place.id, process or self.process())
 
     def put(self, place: Place, key: str | None = None, kind: str = "note") -> int:
         key = key or f"key-{next(self._numbers)}"

@@ -10,10 +10,8 @@ import pytest
 
 from state.errors import ConfigError, UnreachableError
 from state.stores.fleet.database import FleetDatabase, conninfo, migrate, storable
-from state.stores.fleet.inbox import Arrival, Inbox
-from tests.stores.fleet.fleet import Fleet, session, together
+from tests.stores.fleet.fleet import Fleet, together
 from tests.support.fleet_tables import made
-from tests.support.partition import Partition
 from tests.support.postgres import Postgres
 
 PASSWORD = "s3cret-of-nobody"
@@ -82,17 +80,6 @@ def test_tables_of_somebody_else_are_left_alone(database_url: str, theirs: str) 
         assert found.fetchone() == (1,), "nothing was added"
 
 
-def test_a_fleet_lies_beside_anothers_tables_of_the_same_names(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("CREATE SCHEMA other")
-        connection.execute("CREATE TABLE other.tenants (x int)")
-        connection.execute("CREATE TABLE other.procrastinate_jobs (x int)")
-    made(database_url)
-    database = opened(database_url)
-    database.require_schema()
-    database.close()
-
-
 # ------------------------------------------------------------------- away, and back
 
 
@@ -127,38 +114,6 @@ def test_after_the_server_was_killed_and_started_the_next_call_works() -> None:
         server.start()
         assert answers_within(database, 15.0) <= 1
         database.close()
-
-
-@pytest.mark.full
-def test_a_network_that_hangs_is_told_within_twenty_seconds(fleet_url: str, postgres: Postgres) -> None:
-    with Partition(postgres.port) as partition:
-        database = opened(partition.through(fleet_url))
-        database.rows("SELECT 1")
-        partition.hang()
-        for _ in range(2):  # on a connection that was there, and on none
-            began = time.monotonic()
-            with pytest.raises(UnreachableError):
-                database.rows("SELECT 1")
-            assert time.monotonic() - began < 20
-        partition.heal()
-        assert answers_within(database, 15.0) <= 1
-        database.close()
-
-
-def test_whoever_waits_for_a_lock_for_too_long_may_try_again(fleet: Fleet, fleet_url: str) -> None:
-    place = fleet.place()
-    with session(fleet_url) as holder, fleet.database.transaction() as cursor:
-        holder.execute("SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE", [place.id])
-        cursor.execute("SET LOCAL lock_timeout = '50ms'")
-        with pytest.raises(psycopg.OperationalError, match="lock timeout"):
-            cursor.execute("SELECT 1 FROM workspaces FOR UPDATE")
-
-
-def test_an_error_leaves_the_pool_usable(fleet: Fleet) -> None:
-    for _ in range(10):
-        with pytest.raises(psycopg.Error):
-            fleet.database.rows("SELECT 1 / 0")
-    assert fleet.database.row("SELECT 1 AS one") == {"one": 1}
 
 
 # ------------------------------------------------------------------- what is told
@@ -208,10 +163,3 @@ def test_a_wrong_password_and_a_missing_database_are_told_as_such(
 def test_what_is_not_storable_is_replaced() -> None:
     assert storable("a\0b\ud800c\udfff") == "a\ufffdb\ufffdc\ufffd"
     assert storable("\ufeffé\U0001f600\r\n") == "\ufeffé\U0001f600\r\n"
-
-
-def test_what_belongs_to_a_workspace_that_is_gone_is_no_error_of_ours(fleet: Fleet) -> None:
-    place = fleet.place()
-    fleet.places.close(place)
-    fleet.places.drop([place])
-    assert Inbox(fleet.database).put([Arrival(place.id, place.tenant, "note", "k", "{}")]) == [None]

@@ -31,27 +31,6 @@ def test_the_same_key_from_twenty_at_once_is_one_row_and_all_are_told_it(fleet: 
     assert fleet.inbox.notes_this_minute(place.tenant) in (0, 1), "0 when the minute has just passed"
 
 
-def test_another_text_under_the_key_is_told(fleet: Fleet) -> None:
-    place = fleet.place()
-    first, again = put(fleet, note(place, "k", '"a"'), note(place, "k", '"b"'))
-    [later] = put(fleet, note(place, "k", '"b"'))
-    assert (first.known, first.same) == (False, True)
-    assert (again.known, again.same) == (True, False)
-    assert (later.known, later.same) == (True, False)
-    assert first.id == again.id == later.id
-
-
-def test_a_taken_row_is_known_and_its_text_is_gone(fleet: Fleet) -> None:
-    place = fleet.place()
-    number = fleet.put(place, "k")
-    lease = fleet.lease(place)
-    fleet.leases.commit(lease, commit_of(lease, taken=(number,)))
-    [again] = put(fleet, note(place, "k"))
-    assert (again.id, again.known, again.same) == (number, True, True)
-    assert fleet.inbox.waiting(place.id) == []
-    assert fleet.database.row("SELECT body FROM inbox") == {"body": ""}
-
-
 def test_batches_in_opposite_order_hold_nobody_up(fleet: Fleet) -> None:
     places = [fleet.place() for _ in range(20)]
     both = places, list(reversed(places))
@@ -82,14 +61,6 @@ def test_a_batch_is_one_statement_however_big(fleet: Fleet) -> None:
     assert fleet.inbox.put([]) == []
 
 
-def test_what_is_for_a_workspace_that_is_gone_is_put_nowhere(fleet: Fleet) -> None:
-    here, gone = fleet.place(), fleet.place()
-    fleet.places.close(gone)
-    first, second, third = fleet.inbox.put([note(gone, "k"), note(here, "k"), note(Place(9**9, 1, "t", "w"), "k")])
-    assert (first, third) == (None, None)
-    assert second is not None
-
-
 @pytest.mark.parametrize("key", ["", "a\0b", "\ud800", "k" * (KEY_CHARACTERS + 1)])
 def test_a_key_that_no_row_can_hold_is_refused_before_its_batch(key: str) -> None:
     with pytest.raises(UsageError, match="is no key"):
@@ -100,15 +71,6 @@ def test_a_key_that_no_row_can_hold_is_refused_before_its_batch(key: str) -> Non
 def test_a_text_that_no_row_can_hold_is_refused_before_its_batch(body: str) -> None:
     with pytest.raises(UsageError, match="NUL or half a character"):
         Arrival(1, 1, "note", "k", body)
-
-
-def test_the_longest_key_and_what_json_escapes_are_held(fleet: Fleet) -> None:
-    place = fleet.place()
-    key, body = "\U0001f600" * KEY_CHARACTERS, '"\\u0000\\ud800 \U0001f600"'
-    fleet.inbox.put([note(place, key, body)])
-    [row] = fleet.inbox.waiting(place.id)
-    assert (row.key, row.body) == (key, body)
-    assert row.at.utcoffset() is not None
 
 
 def test_the_net_wakes_what_waits_and_holds_nobody_up(fleet: Fleet) -> None:
@@ -130,14 +92,3 @@ def test_keys_are_forgotten_after_a_week_and_what_waits_never(fleet: Fleet) -> N
     fleet.database.rows("UPDATE inbox SET at = at - interval '9 days', taken_at = taken_at - interval '8 days'")
     assert fleet.inbox.sweep() == 1
     assert len(fleet.inbox.waiting(place.id)) == 1
-
-
-@pytest.mark.full
-def test_receipts_that_nobody_takes_in_do_not_pile_up(fleet: Fleet) -> None:
-    place, other = fleet.place(), fleet.place()
-    kept = [fleet.put(place), fleet.put(other, kind="receipt")]
-    receipts = [fleet.put(place, kind="receipt") for _ in range(230)]
-    assert [row.id for row in fleet.inbox.waiting(place.id)] == [kept[0], *receipts[-200:]]
-    assert [row.id for row in fleet.inbox.waiting(other.id)] == [kept[1]]
-    together(*[lambda: fleet.put(place, kind="receipt")] * 8)
-    assert len(fleet.inbox.waiting(place.id)) <= 201 + 8

@@ -1,24 +1,18 @@
-"""One owner at a time, and a commit that says the truth: whoever dies, stops, goes on, or loses an answer."""
+"""One holder at a time, and a commit that says the truth: whoever dies, stops, goes on, or loses an answer."""
 
 import threading
-import time
 from collections.abc import Callable
-from datetime import timedelta
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
-from state.fleet.workspace import Generation, Lease
+from state.budget import Spend
+from state.errors import FencedError, NotFoundError
+from state.fleet.workspace import Lease
 from state.stores.fleet import processes
-from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.leases import Spent
+from state.stores.fleet.leases import HeldElsewhereError
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for, waits
-from tests.support.fleet_tables import made
-from tests.support.partition import Partition
-from tests.support.postgres import Postgres
 
 LOCK = "SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE"
 
@@ -44,13 +38,11 @@ class Later:
 
 
 def test_of_many_who_take_at_once_one_owns_it(fleet: Fleet) -> None:
-    place, workers = fleet.place(), [fleet.worker() for _ in range(12)]
+    place, workers = fleet.place(), [fleet.process() for _ in range(12)]
     leases = together(*[lambda one=one: fleet.leases.take(place.id, one) for one in workers])
-    [lease] = [lease for lease in leases if lease is not None]
-    assert fleet.row(place)["owner"] == lease.owner
-    owner = fleet.leases.owner_of(place.id)
-    assert owner is not None
-    assert owner.id == lease.owner
+    [lease] = [lease for lease in leases if isinstance(lease, Lease)]
+    assert fleet.holder(place) == lease.owner
+    assert {one.address for one in leases if isinstance(one, HeldElsewhereError)} == {"http://127.0.0.1:1"}
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -66,27 +58,28 @@ def test_of_two_that_believe_to_own_it_one_commits(fleet: Fleet, first: int) -> 
 
 
 def test_who_is_dead_takes_nothing_and_has_what_nobody_took_when_it_is_heard_again(fleet: Fleet) -> None:
-    place, other, worker = fleet.place(), fleet.place(), fleet.worker()
+    place, other, worker = fleet.place(), fleet.place(), fleet.process()
     left, taken = fleet.lease(place, worker), fleet.lease(other, worker)
     fleet.dead(worker)
-    assert fleet.leases.take(fleet.place().id, worker) is None
-    assert fleet.leases.take(place.id, uuid4()) is None
+    for one, process in ((fleet.place(), worker), (place, uuid4())):
+        with pytest.raises(HeldElsewhereError):
+            fleet.leases.take(one.id, process)
     fleet.lease(other)
     fleet.sessions[worker].beat()
     assert fleet.leases.waiting(left) == []
-    with pytest.raises(NotKeptError):
+    with pytest.raises(HeldElsewhereError):
         fleet.leases.waiting(taken)
-    assert fleet.leases.take(other.id, worker) is None
-    owner = fleet.leases.owner_of(place.id)
-    assert owner is not None
-    assert owner.id == worker
+    with pytest.raises(HeldElsewhereError):
+        fleet.leases.take(other.id, worker)
+    assert fleet.holder(place) == worker
+    assert fleet.leases.held(worker) == {place.id}
 
 
 def test_a_session_that_is_silent_for_too_long_ends_by_itself(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "ALIVE_SECONDS", 0.5)
-    place, worker = fleet.place(), fleet.worker()
+    place, worker = fleet.place(), fleet.process()
     fleet.lease(place, worker)
-    wait_for(lambda: fleet.leases.owner_of(place.id) is None)
+    wait_for(lambda: fleet.holder(place) is None)
     assert fleet.sessions[worker].has_ended
     fleet.sessions[worker].beat()
     assert not fleet.sessions[worker].has_ended
@@ -100,9 +93,11 @@ def test_a_process_that_was_stopped_and_goes_on_commits_over_nobody(fleet: Fleet
     other = fleet.lease(place)
     assert fleet.leases.commit(other, commit_of(other)).generation.number == 1
     with pytest.raises(FencedError):
-        fleet.leases.commit(stopped, commit_of(stopped, taken=(number,), spent=Spent(1, 1, 1, 1.0), erased=True))
+        fleet.leases.commit(
+            stopped, commit_of(stopped, taken=(number,), dreams=1, spent=Spend(1, 1, 1.0), erased=True)
+        )
     assert [row.id for row in fleet.inbox.waiting(place.id)] == [number]
-    assert fleet.database.rows("SELECT 1 FROM spending UNION ALL SELECT 1 FROM erasures") == []
+    assert fleet.database.rows("SELECT 1 FROM spending") == []
     fleet.leases.release(stopped)
     assert fleet.row(place)["owner"] == other.owner
 
@@ -110,7 +105,7 @@ def test_a_process_that_was_stopped_and_goes_on_commits_over_nobody(fleet: Fleet
 @pytest.mark.parametrize("commit_first", [True, False])
 def test_a_commit_and_a_taking_over_at_once(fleet: Fleet, fleet_url: str, *, commit_first: bool) -> None:
     """The owner dies while its commit waits: whichever comes first, the new owner has what stands, or is refused."""
-    place, other = fleet.place(), fleet.worker()
+    place, other = fleet.place(), fleet.process()
     lease = fleet.lease(place)
     calls = [lambda: fleet.leases.commit(lease, commit_of(lease)), lambda: fleet.leases.take(place.id, other)]
     with session(fleet_url) as holder:
@@ -136,12 +131,12 @@ def test_a_commit_and_a_taking_over_at_once(fleet: Fleet, fleet_url: str, *, com
 
 
 def test_a_commit_and_a_taking_are_one_statement_each(fleet: Fleet) -> None:
-    place, worker = fleet.place(), fleet.worker()
+    place, worker = fleet.place(), fleet.process()
     numbers = tuple(fleet.put(place) for _ in range(50))
     before = fleet.database.statements
     lease = fleet.lease(place, worker)
     assert fleet.database.statements == before + 1
-    spent = Spent(1, 2, 3, 0.5)
+    spent = Spend(2, 3, 0.5)
     fleet.leases.commit(lease, commit_of(lease, taken=numbers, spent=spent, settled=True, erased=True))
     assert fleet.database.statements == before + 2
     assert fleet.inbox.waiting(place.id) == []
@@ -173,96 +168,10 @@ def test_a_removed_workspace_is_neither_taken_nor_committed(fleet: Fleet) -> Non
 
 
 def test_an_end_in_order_frees_all_at_once(fleet: Fleet) -> None:
-    places, worker = [fleet.place() for _ in range(3)], fleet.worker()
+    places, worker = [fleet.place() for _ in range(3)], fleet.process()
     leases = [fleet.lease(place, worker) for place in places]
     fleet.sessions[worker].end()
-    other = fleet.worker()
+    other = fleet.process()
     assert all(fleet.leases.take(place.id, other) for place in places)
-    with pytest.raises(NotKeptError):
+    with pytest.raises(HeldElsewhereError):
         fleet.leases.waiting(leases[0])
-
-
-# ------------------------------------------------------------------- answers that are lost
-
-
-def test_the_connection_dies_while_a_commit_waits_and_it_is_done_once(fleet: Fleet, fleet_url: str) -> None:
-    place = fleet.place()
-    number = fleet.put(place)
-    lease = fleet.lease(place)
-    with session(fleet_url) as holder:
-        holder.execute(LOCK, [place.id])
-        commit = Later(
-            lambda: fleet.leases.commit(lease, commit_of(lease, taken=(number,), spent=Spent(1, 1, 1, 1.0)))
-        )
-        waits(fleet)
-        holder.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-            " AND datname = current_database()"
-        )
-        waits(fleet)  # it asks again
-    assert isinstance(commit.answer(), Lease)
-    assert fleet.row(place)["generation"] == 1
-    assert fleet.database.row("SELECT sum(dreams) AS dreams FROM spending") == {"dreams": 1}
-
-
-def through(partition: Partition, url: str) -> Fleet:
-    return Fleet(FleetDatabase(partition.through(url), size=2))
-
-
-def committed(fleet: Fleet, lease: Lease) -> None:
-    wait_for(lambda: fleet.row(lease.place)["generation"] == lease.generation.number + 1)
-
-
-@pytest.mark.parametrize("after", ["nothing", "dead", "taken", "committed"])
-def test_a_commit_whose_answer_is_lost_says_the_truth(
-    fleet: Fleet, fleet_url: str, postgres: Postgres, after: str
-) -> None:
-    place = fleet.place()
-    lease = fleet.lease(place)
-    with Partition(postgres.port) as partition:
-        far = through(partition, fleet_url)
-        far.row(place)
-        partition.hold_answers()
-        commit = Later(lambda: far.leases.commit(lease, commit_of(lease, spent=Spent(1, 1, 1, 1.0))))
-        committed(fleet, lease)
-        if after != "nothing":
-            fleet.dead(lease.owner)
-        if after in {"taken", "committed"}:
-            other = fleet.lease(place)
-        if after == "committed":
-            fleet.leases.commit(other, commit_of(other))
-        partition.cut()
-        partition.heal()
-        said = commit.answer()
-        far.database.close()
-    if after == "committed":
-        assert isinstance(said, UnreachableError)
-        assert "is not known" in str(said)
-    else:
-        assert isinstance(said, Lease), said
-        assert said.generation == Generation(1, fleet.row(place)["key"])
-    assert fleet.database.row("SELECT sum(dreams) AS dreams FROM spending") == {"dreams": 1}
-
-
-@pytest.mark.full
-def test_a_server_killed_under_commits_and_started_again_has_what_was_said() -> None:
-    with Postgres() as server:
-        fleet = Fleet(FleetDatabase(server.new_database(made), size=8))
-        leases = [fleet.lease(fleet.place()) for _ in range(6)]
-        over = threading.Event()
-
-        def work(lease: Lease) -> int:
-            while not over.is_set():
-                lease = fleet.leases.commit(lease, commit_of(lease, due_in=timedelta(hours=1)))
-            return lease.generation.number
-
-        works = [Later(partial(work, lease)) for lease in leases]
-        for _ in range(3):
-            time.sleep(0.5)
-            server.kill()
-            server.start()
-        time.sleep(2)
-        over.set()
-        said = [one.answer() for one in works]
-        assert said == [fleet.row(lease.place)["generation"] for lease in leases]
-        fleet.close()

@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
+from state.budget import Spend
 from state.fleet.tenant import Quotas
 from state.fleet.workspace import Place
 from state.stores.fleet import schedule
-from state.stores.fleet.leases import Spent
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, Use
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for
 
@@ -74,13 +74,8 @@ def queue_of(worker: UUID) -> str:
 # ------------------------------------------------------------------- jobs that live, and others
 
 
-def test_a_job_that_waits_for_anybody_lives(fleet: Fleet, place: Place) -> None:
-    fleet.schedule.queue(place.id)
-    assert not is_lost(fleet, place)
-
-
 def test_a_job_that_waits_for_a_living_worker_lives_and_is_lost_with_it(fleet: Fleet, place: Place) -> None:
-    worker = fleet.worker()
+    worker = fleet.process()
     fleet.schedule.queue(place.id, "", queue_of(worker))
     assert not is_lost(fleet, place)
     fleet.dead(worker)
@@ -123,22 +118,6 @@ def test_a_dead_workers_job_is_lost_though_another_process_owns_the_workspace(
     assert is_lost(fleet, place)
 
 
-@pytest.mark.parametrize("status", ["succeeded", "failed", "aborted"])
-def test_a_job_that_has_ended_is_lost_when_nobody_said_so(
-    fleet: Fleet, place: Place, procrastinating: Procrastinating, status: str
-) -> None:
-    fleet.schedule.queue(place.id)
-    procrastinating.finish(procrastinating.fetch(), status)
-    fleet.lease(place)
-    assert is_lost(fleet, place)
-
-
-def test_a_job_that_somebody_deleted_is_lost(fleet: Fleet, place: Place) -> None:
-    fleet.schedule.queue(place.id)
-    fleet.database.rows("DELETE FROM procrastinate_jobs")
-    assert is_lost(fleet, place)
-
-
 def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
     fleet: Fleet, place: Place, procrastinating: Procrastinating
 ) -> None:
@@ -147,7 +126,7 @@ def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
     begun_long_ago(fleet)
     assert is_lost(fleet, place)
     assert fleet.schedule.clear_lost() == [place.id]
-    fleet.worker()
+    fleet.process()
     assert fleet.queued() == [place.id]
     assert procrastinating.fetch() != first
     assert not is_lost(fleet, place)
@@ -191,7 +170,7 @@ def test_who_is_lost_again_and_again_rests_and_with_others_later(fleet: Fleet, p
 def test_a_workspace_with_a_waiting_job_does_not_spoil_the_others(fleet: Fleet, place: Place) -> None:
     """As when a process that was stopped goes on and ends a job that was given to another since."""
     other = fleet.place()
-    fleet.worker()
+    fleet.process()
     fleet.schedule.queue(place.id)
     fleet.leases.settle(place.id, timedelta(0))
     fleet.put(other)
@@ -204,23 +183,12 @@ def test_a_workspace_with_a_waiting_job_does_not_spoil_the_others(fleet: Fleet, 
 
 def test_of_two_that_queue_at_once_each_job_is_queued_once(fleet: Fleet) -> None:
     places = [fleet.place() for _ in range(6)]
-    fleet.worker()
+    fleet.process()
     for place in places:
         fleet.put(place)
     together(*[lambda: fleet.schedule.queue_due(3)] * 4)
     wait_for(lambda: len(fleet.queued()) == len(places))
     assert sorted(fleet.queued()) == [place.id for place in places]
-
-
-def test_a_row_that_somebody_holds_is_looked_at_later_and_holds_up_nothing(fleet: Fleet, fleet_url: str) -> None:
-    held, free = fleet.place(), fleet.place()
-    fleet.worker()
-    fleet.put(held)
-    fleet.put(free)
-    with session(fleet_url) as holder:
-        holder.execute("SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE", [held.id])
-        assert fleet.queued() == [free.id]
-    assert fleet.queued() == [free.id, held.id]
 
 
 def test_the_owners_queue_gets_the_job_while_it_lives(fleet: Fleet, place: Place) -> None:
@@ -239,7 +207,7 @@ def test_the_one_of_a_tenant_comes_before_the_many_of_another(fleet: Fleet) -> N
     last = fleet.place(alone)
     for place in (*many, last):
         fleet.put(place)
-    fleet.worker()
+    fleet.process()
     queued = fleet.queued()
     assert len(queued) == 8, "two for each slot"
     assert last.id in queued[:2]
@@ -270,7 +238,7 @@ def test_ceilings_are_of_the_day_in_utc(fleet: Fleet) -> None:
     place = fleet.places.add(tenant, "w")
     lease = fleet.lease(place)
     before = datetime.now(UTC).date()
-    fleet.leases.commit(lease, commit_of(lease, spent=Spent(1, 2, 30, 0.25)))
+    fleet.leases.commit(lease, commit_of(lease, dreams=1, spent=Spend(2, 30, 0.25)))
     [today] = [row["day"] for row in fleet.database.rows("SELECT day FROM spending")]
     assert today in {before, datetime.now(UTC).date()}
     spend(fleet, place, today - timedelta(days=1), 100)
@@ -299,27 +267,3 @@ def spend(fleet: Fleet, place: Place, day: date, tokens: int) -> None:
         " VALUES (%(day)s, %(tenant)s, %(workspace)s, %(tokens)s)",
         {"day": day, "tenant": place.tenant, "workspace": place.id, "tokens": tokens},
     )
-
-
-def test_slots_are_those_of_living_workers(fleet: Fleet) -> None:
-    one, other, draining = fleet.worker(), fleet.worker(), fleet.worker()
-    for _ in range(12):
-        fleet.put(fleet.place())
-    fleet.dead(other)
-    fleet.sessions[draining].drain()
-    assert len(fleet.queued()) == 8
-    assert [worker.id for worker in fleet.processes.workers()] == [one]
-
-
-def test_a_job_that_is_given_up_in_order_is_due_at_once_and_no_failure(fleet: Fleet) -> None:
-    place, gone = fleet.place(), fleet.place()
-    for one in (place, gone):
-        fleet.put(one)
-        fleet.schedule.queue(one.id)
-    fleet.places.close(gone)
-    fleet.schedule.abandon([place.id, gone.id])
-    row = fleet.row(place)
-    assert (row["queued_at"], row["failures"]) == (None, 0)
-    assert fleet.due(place)
-    assert fleet.row(gone)["due_at"] is None
-    assert fleet.database.rows("SELECT 1 FROM procrastinate_jobs") == []

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from state.errors import FencedError
+from state.errors import FencedError, NotKeptError
 from state.fleet.workspace import Place
 from state.stores.fleet.inbox import Arrival, Inbox
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, waits
@@ -27,19 +27,6 @@ def ordered(fleet: Fleet, url: str, place: int, *calls: Callable[[], object]) ->
             waits(fleet, number)
     for thread in threads:
         thread.join()
-
-
-def test_an_arrival_wakes_the_workspace(fleet: Fleet) -> None:
-    place = fleet.place()
-    assert not fleet.due(place)
-    fleet.put(place)
-    assert fleet.due(place)
-
-
-def test_a_receipt_wakes_nobody(fleet: Fleet) -> None:
-    place = fleet.place()
-    fleet.put(place, kind="receipt")
-    assert not fleet.due(place)
 
 
 def test_the_same_key_again_wakes_nobody(fleet: Fleet) -> None:
@@ -89,14 +76,6 @@ def test_a_note_wakes_after_a_while_and_the_end_of_a_session_at_once(fleet: Flee
     assert fleet.due(place)
 
 
-def test_what_came_while_a_job_ran_is_looked_at_when_it_ends(fleet: Fleet) -> None:
-    place = fleet.place()
-    fleet.schedule.queue(place.id)
-    fleet.put(place)
-    fleet.leases.settle(place.id, timedelta(days=1))
-    assert fleet.due(place)
-
-
 def test_what_was_there_when_the_job_was_queued_wakes_nobody_at_its_end(fleet: Fleet) -> None:
     place = fleet.place()
     fleet.put(place)
@@ -113,15 +92,6 @@ def test_a_failure_is_tried_again_when_it_is_time_whatever_came(fleet: Fleet) ->
     fleet.put(place, kind="session_end")
     assert not fleet.due(place)
     assert (fleet.row(place)["failures"], fleet.row(place)["problem"]) == (1, "the model\ufffd is \ufffd away")
-
-
-def test_the_end_of_a_workspace_that_was_removed_makes_nothing_due(fleet: Fleet) -> None:
-    place = fleet.place()
-    fleet.schedule.queue(place.id)
-    fleet.places.close(place)
-    fleet.leases.settle(place.id, timedelta(0))
-    assert fleet.row(place)["due_at"] is None
-    assert fleet.row(place)["queued_at"] is None
 
 
 class Storm:
@@ -142,7 +112,7 @@ class Storm:
             self._fleet.database.rows("DELETE FROM procrastinate_jobs")  # they are found by their marks
 
     def work(self) -> None:
-        worker = self._fleet.worker()
+        worker = self._fleet.process()
         while not self._over.is_set():
             for place in self._places:
                 if self._fleet.row(place)["queued_at"] is not None:
@@ -163,8 +133,9 @@ class Storm:
         return row["left"], row["came"]
 
     def _dream(self, place: Place, worker: UUID) -> None:
-        lease = self._fleet.leases.take(place.id, worker)
-        if lease is None:
+        try:
+            lease = self._fleet.leases.take(place.id, worker)
+        except NotKeptError:
             return
         rows = self._fleet.inbox.waiting(place.id)
         if rows:

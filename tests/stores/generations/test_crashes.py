@@ -27,7 +27,7 @@ _FAULTS = (Fault.ERROR, Fault.ERROR_ONWARDS, Fault.CRASH, Fault.TORN_CRASH)
 def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_is_whole(tmp_path: Path) -> None:
     here = make_folder(tmp_path / "here")
     first_store = FolderObjects(tmp_path / "first", Unsynced())
-    first = put(Generations(first_store, PREFIX), here, None, 1)
+    first = put(Generations(first_store, PREFIX), here, 1)
     old = contents(here)
     write_rows(here, ["one more"])
 
@@ -36,18 +36,17 @@ def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_i
         system = FaultySystem(store, fail_at, fault)
         key = None
         with suppress(DreamdError, PowerCut):
-            key = put(Generations(FolderObjects(store, system), PREFIX), here, first, 2).key
+            key = put(Generations(FolderObjects(store, system), PREFIX), here, 2)
         image = system.image(tmp_path / "image", Names.SYNCED, Bytes.SYNCED)  # the power goes now
         generations = Generations(FolderObjects(image, Unsynced()), PREFIX)
         if key is not None:  # it was acknowledged
-            assert generations.manifest(key).number == 2
-            generations.bring_up(tmp_path / "there", generations.manifest(key))
+            generations.bring_up(tmp_path / "there", key)
             assert contents(tmp_path / "there") == contents(here)
         generations.bring_up(tmp_path / "there", first)
         assert contents(tmp_path / "there") == old
-        second = put(generations, here, first, 2)
-        generations.sweep([second], 2)
-        assert len(files(image)) == len(second.parts)
+        second = put(generations, here, 2, whole=True)
+        generations.sweep(forgotten=True)
+        assert len(files(image)) == 1
         generations.bring_up(tmp_path / "there", second)
         assert contents(tmp_path / "there") == contents(here)
         for folder in (store, image, tmp_path / "there"):
@@ -65,13 +64,14 @@ _CHILD = """
     from tests.support.generation_folders import PREFIX, put, write_rows
     store, here, there, key = sys.argv[1:]
     generations = Generations(FolderObjects(Path(store)), PREFIX)
-    previous = generations.manifest(key)
+    number = generations.version(key).number
     print("begun", flush=True)
     while True:
         write_rows(Path(here), ["one more"])
-        previous = put(generations, Path(here), previous, previous.number + 1)
-        print(previous.key, flush=True)
-        Generations(FolderObjects(Path(store)), PREFIX).bring_up(Path(there), previous)
+        number += 1
+        key = put(generations, Path(here), number)
+        print(key, flush=True)
+        Generations(FolderObjects(Path(store)), PREFIX).bring_up(Path(there), key)
 """
 
 
@@ -79,8 +79,7 @@ _CHILD = """
 def test_a_process_that_is_killed_loses_nothing_that_it_was_told_is_written(tmp_path: Path) -> None:
     here, store = make_folder(tmp_path / "here"), FolderObjects(tmp_path / "store")
     grow(here, 1)
-    manifest = put(Generations(store, PREFIX), here, None, 1)
-    key = manifest.key
+    key = put(Generations(store, PREFIX), here, 1)
     for turn in range(20):
         child = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(_CHILD), tmp_path / "store", here, tmp_path / "there", key],
@@ -96,13 +95,12 @@ def test_a_process_that_is_killed_loses_nothing_that_it_was_told_is_written(tmp_
             said = [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
         key = said[-1].strip() if said else key
         generations = Generations(store, PREFIX)
-        manifest = generations.manifest(key)
-        generations.bring_up(tmp_path / "there", manifest)
-        assert contents(tmp_path / "there").keys() == {file.name for file in manifest.files}
+        generations.bring_up(tmp_path / "there", key)
+        assert contents(tmp_path / "there").keys() == set(generations.version(key).files)
         fresh = tmp_path / f"fresh{turn}"
-        generations.bring_up(fresh, manifest)
+        generations.bring_up(fresh, key)
         assert contents(tmp_path / "there") == contents(fresh)
-    assert manifest.number > 5
+    assert generations.version(key).number > 5
 
 
 @pytest.mark.full
@@ -116,8 +114,8 @@ def test_a_commit_that_was_cut_off_is_finished_by_whoever_brings_it_up(tmp_path:
         with suppress(PowerCut, StorageError), opened(workspace, system) as held:
             held.memory.commit(ready.dream)
         prefix = f"1/{fail_at}{fault.value}"
-        manifest = put(Generations(store, prefix), workspace.root, None, 1)
-        Generations(store, prefix).bring_up(tmp_path / "there", manifest)
+        key = put(Generations(store, prefix), workspace.root, 1)
+        Generations(store, prefix).bring_up(tmp_path / "there", key)
         # One transaction is the commit; what is done to files is done after it.
         assert assert_recovers_and_goes_on(contained(tmp_path / "there"), ready)
         shutil.rmtree(workspace.root)

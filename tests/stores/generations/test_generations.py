@@ -1,15 +1,41 @@
-"""Generations: any of them comes up as it was put, on any machine, over whatever an older one has left there."""
+"""Generations: whatever was changed, put, forgotten and swept, what comes up anywhere is what was put."""
 
 import os
-import shutil
+import tempfile
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from state.errors import BusyError, StorageError
+from state.scratch import Note
+from state.stores.disk.workspace import contained, init_workspace
+from state.stores.generations import generations as module
+from state.stores.generations.folder_objects import FolderObjects
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
-from state.stores.generations.placing import clear
-from tests.support.generation_folders import PREFIX, contents, everything, files, grow, make_folder, put, write_rows
+from state.stores.history.inbox import NoteInbox
+from tests.support.folders import PLACE
+from tests.support.generation_folders import (
+    NOW,
+    PREFIX,
+    contents,
+    everything,
+    files,
+    grow,
+    make_folder,
+    put,
+    rows,
+    write_rows,
+)
+from tests.support.lived import pending
+from tests.support.long_variants import examples
+
+STATE = ".dreamd/state.db"
+_NAMES = ["MEMORY.md", "memory/scratch.md", "GENOME.md", ".dreamd/inbox.000009.md", ".dreamd/bootstraps.jsonl"]
 
 
 @pytest.fixture
@@ -18,20 +44,25 @@ def here(tmp_path: Path) -> Path:
 
 
 def test_a_generation_comes_up_elsewhere_as_it_was_put(objects: Objects, here: Path, tmp_path: Path) -> None:
-    (here / "transcripts").mkdir()
-    (here / "transcripts" / "one.jsonl").write_bytes(os.urandom(100_000))
-    (here / "empty").touch()
-    made = put(Generations(objects, PREFIX), here, None, 1)
-    assert made.key.startswith(f"{PREFIX}/generations/000000000001-")
-    manifest = Generations(objects, PREFIX).manifest(made.key)
-    assert manifest == made
-    there = tmp_path / "there"
-    Generations(objects, PREFIX).bring_up(there, manifest)
-    assert contents(there) == contents(here)
-    for name in ("MEMORY.md", "memory/scratch.md", ".dreamd/inbox.md"):
-        assert (there / name).stat().st_mtime_ns == (here / name).stat().st_mtime_ns
-    assert {path.stat().st_mode & 0o777 for path in there.rglob("*") if path.is_file()} == {0o600}
-    assert {path.stat().st_mode & 0o777 for path in [there, *there.rglob("*")] if path.is_dir()} == {0o700}
+    key = put(Generations(objects, PREFIX), here, 1)
+    assert key.startswith(f"{PREFIX}/generations/000000000001-")
+    outside, there = tmp_path / "outside", tmp_path / "there"
+    outside.mkdir()
+    (outside / "scratch.md").write_text("not mine")
+    there.mkdir()
+    (there / "memory").symlink_to(outside)
+    (there / "MEMORY.md").mkdir()
+    (there / "left").write_text("behind")
+    for folder in (there, tmp_path / "link"):
+        if folder.name == "link":
+            folder.symlink_to(outside)
+        Generations(objects, PREFIX).bring_up(folder, key)
+        assert contents(folder) == contents(here)
+        assert files(folder) == set(contents(here))
+        assert (folder / "MEMORY.md").stat().st_mtime_ns == (here / "MEMORY.md").stat().st_mtime_ns
+        assert {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()} == {0o600}
+        assert {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")] if path.is_dir()} == {0o700}
+    assert (outside / "scratch.md").read_text() == "not mine"
 
 
 def test_what_is_this_machines_alone_is_in_no_generation(objects: Objects, here: Path, tmp_path: Path) -> None:
@@ -40,136 +71,218 @@ def test_what_is_this_machines_alone_is_in_no_generation(objects: Objects, here:
         (here / ".dreamd" / name).write_text(secret)
     outside = tmp_path / "outside"
     outside.write_text(secret)
-    (here / "link").symlink_to(outside)
+    (here / "GENOME.md").symlink_to(outside)
     (here / "linked").symlink_to(tmp_path)
-    manifest = put(Generations(objects, PREFIX), here, None, 1)
+    put(Generations(objects, PREFIX), here, 1)
     assert not any(secret in content for content in everything(objects).values())
-    assert {file.name for file in manifest.files} == {
-        "MEMORY.md",
-        "memory/scratch.md",
-        ".dreamd/state.db",
-        ".dreamd/checkpoints/dreams.db",
-        ".dreamd/inbox.md",
-        *(f".dreamd/history/00000{number}.json" for number in (1, 2, 3)),
-    }
 
 
 def test_a_small_change_is_one_small_object(objects: Objects, here: Path, tmp_path: Path) -> None:
     grow(here, 4)
     generations = Generations(objects, PREFIX)
-    first = put(generations, here, None, 1)
+    put(generations, here, 1)
     before = everything(objects)
     write_rows(here, ["one more"])
     (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
-    second = put(generations, here, first, 2)
-    assert everything(objects).keys() - before == {second.key}
-    assert second.parts[-1].size < 10_000
-    assert second.parts[:-1] == first.parts
+    second = put(generations, here, 2)
+    assert everything(objects).keys() - before == {second}
+    assert len(objects.get(second)) < 10_000
     # Whoever has brought it up goes on from there.
-    other = Generations(objects, PREFIX)
-    other.bring_up(tmp_path / "there", second)
-    assert contents(tmp_path / "there") == contents(here)
-    write_rows(tmp_path / "there", ["by the next owner"])
-    third = put(other, tmp_path / "there", second, 3)
-    assert third.parts[:-1] == second.parts
-    other.bring_up(here, third)
-    assert contents(tmp_path / "there") == contents(here)
-
-
-def test_files_that_have_not_changed_are_not_read_again(folder_store: Objects, here: Path) -> None:
-    unchanged = (here / ".dreamd" / "history" / "000001.json", here / ".dreamd" / "state.db")
-    for path in unchanged:
-        os.utime(path, ns=(10**18, 10**18))
-    generations = Generations(folder_store, PREFIX)
-    first = put(generations, here, None, 1)
-    (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
-    for path in unchanged:  # who reads them again sees it
-        content = path.read_bytes()
-        path.write_bytes(b"X" * len(content))
-        os.utime(path, ns=(10**18, 10**18))
-    second = put(generations, here, first, 2)
-    changed = {one.name for one, other in zip(first.files, second.files, strict=True) if one != other}
-    assert changed == {"MEMORY.md"}
-
-
-def test_whatever_lies_in_the_folder_goes_but_for_locks_and_vectors(
-    folder_store: Objects, here: Path, tmp_path: Path
-) -> None:
-    generations, there = Generations(folder_store, PREFIX), tmp_path / "there"
-    manifest = put(generations, here, None, 1)
-    generations.bring_up(there, manifest)
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "scratch.md").write_text("not mine")
-    write_rows(there, ["never committed"])
-    (there / "MEMORY.md").unlink()
-    (there / "MEMORY.md").mkdir()
-    (there / "MEMORY.md" / "x").write_text("x")
-    shutil.rmtree(there / "memory")
-    (there / "memory").symlink_to(outside)
-    (there / ".dreamd" / "originals.jsonl").write_text("secret")
-    (there / ".dreamd" / "state.db-wal").write_bytes(b"a log of another database")
-    (there / ".dreamd" / "index" / "chroma-1").mkdir()
-    (there / ".dreamd" / "index" / "chroma-1" / "chroma.sqlite3").write_text("a text")
-    for name in ("lock", "index/vectors.db"):
-        (there / ".dreamd" / name).write_text("stays")
-    generations.bring_up(there, manifest)
+    other, there = Generations(objects, PREFIX), tmp_path / "there"
+    other.bring_up(there, second)
     assert contents(there) == contents(here)
-    assert files(there) == {*contents(here), ".dreamd/lock", ".dreamd/index/vectors.db"}
-    assert (outside / "scratch.md").read_text() == "not mine"
-    clear(there)
-    assert files(there) == {".dreamd/lock", ".dreamd/index/vectors.db"}
-
-
-def test_after_forgetting_no_object_holds_the_text(objects: Objects, here: Path, tmp_path: Path) -> None:
-    (here / "MEMORY.md").write_text("the forgotten word " * 400)
-    generations = Generations(objects, PREFIX)
-    first = put(generations, here, None, 1)
-    put(generations, here, first, 2)  # never committed
-    (here / "MEMORY.md").write_text("- tea\n")
-    second = put(generations, here, first, 2, whole=True)
-    assert any("forgotten" in content for content in everything(objects).values())
-    generations.sweep([second], 2)
-    left = everything(objects)
-    assert not any("forgotten" in content for content in left.values())
-    assert left.keys() == {part.key for part in second.parts}
-    generations.bring_up(tmp_path / "there", second)
-    assert contents(tmp_path / "there") == contents(here)
-
-
-def test_a_sweep_by_an_owner_of_before_leaves_what_a_later_one_wrote(
-    objects: Objects, here: Path, tmp_path: Path
-) -> None:
-    old, new = Generations(objects, PREFIX), Generations(objects, PREFIX)
-    first = put(old, here, None, 1)
-    write_rows(here, ["by the later owner"])
-    key = put(new, here, first, 2).key
-    old.sweep([first], 1)
-    new.bring_up(tmp_path / "there", Generations(objects, PREFIX).manifest(key))
-    assert contents(tmp_path / "there") == contents(here)
+    write_rows(there, ["by the next holder"])
+    third = put(other, there, 3)
+    assert len(objects.get(third)) < 10_000
+    other.bring_up(here, third)
+    assert contents(there) == contents(here)
 
 
 def test_the_same_put_again_is_one_and_erasing_it_leaves_other_workspaces_alone(objects: Objects, here: Path) -> None:
     for prefix in (PREFIX, PREFIX, f"{PREFIX}1"):
-        put(Generations(objects, prefix), here, None, 1)
+        put(Generations(objects, prefix), here, 1)
     assert len(Generations(objects, PREFIX).keys()) == 1
     assert Generations(objects, PREFIX).erase() == 1
-    assert everything(objects) == {}
-    assert len(everything(objects, f"{PREFIX}1")) == 1
+    assert (everything(objects), len(everything(objects, f"{PREFIX}1"))) == ({}, 1)
 
 
-def test_the_store_holds_little_more_than_the_workspace(folder_store: Objects, here: Path, tmp_path: Path) -> None:
-    generations, last = Generations(folder_store, PREFIX), None
-    for number in range(1, 90):
-        (here / "MEMORY.md").write_bytes(os.urandom(40_000))
-        last = put(generations, here, last, number)
-        generations.sweep([last], number)
-    assert last is not None
-    assert len(last.parts) < 10
-    assert sum(one.size for one in folder_store.list(PREFIX)) < 200_000
-    generations.bring_up(tmp_path / "there", last)
+def test_a_sweep_by_a_holder_of_before_leaves_what_a_later_one_wrote(
+    objects: Objects, here: Path, tmp_path: Path
+) -> None:
+    old, new = Generations(objects, PREFIX), Generations(objects, PREFIX)
+    put(old, here, 1)
+    write_rows(here, ["by the later holder"])
+    key = put(new, here, 2)
+    old.sweep(forgotten=True)
+    new.bring_up(tmp_path / "there", key)
     assert contents(tmp_path / "there") == contents(here)
-    for number in range(90, 130):  # however small the changes are
-        write_rows(here, ["one more"])
-        last = put(generations, here, last, number)
-    assert len(last.parts) <= 20
+
+
+def test_the_store_holds_little_more_than_the_workspace(folder_store: Objects, here: Path) -> None:
+    generations = Generations(folder_store, PREFIX)
+    for number in range(1, 90):
+        (here / "MEMORY.md").write_bytes(os.urandom(4_000))
+        put(generations, here, number)
+        if generations.is_whole:
+            generations.sweep()
+    assert len(generations.keys()) < 52  # a chain, the one before, and what goes with the next sweep
+    assert sum(one.size for one in folder_store.list(PREFIX)) < 400_000
+
+
+class Workspaces(RuleBasedStateMachine):
+    """One workspace of a fleet, and the folders of machines that have it now and then."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.place = tempfile.TemporaryDirectory(dir=PLACE)
+        self.root = Path(self.place.name)
+        self.here = make_folder(self.root / "here")
+        self.objects = FolderObjects(self.root / "store")
+        self.generations = Generations(self.objects, PREFIX)
+        self.kept: list[tuple[str, dict[str, Any]]] = []
+        self.number, self.moves, self.secrets = 0, 0, 0
+        self.put(whole=False)
+
+    def teardown(self) -> None:
+        if hasattr(self, "place"):
+            self.place.cleanup()
+
+    @rule(
+        name=st.sampled_from(_NAMES),
+        size=st.sampled_from([0, 1, 4_095, 4_096, 4_097, 60_000]),
+        random=st.booleans(),
+    )
+    def change(self, name: str, size: int, random: bool) -> None:  # noqa: FBT001
+        content = os.urandom(size - 1) if random and size else b"x" * max(0, size - 1)
+        (self.here / name).parent.mkdir(exist_ok=True)
+        (self.here / name).write_bytes(content.replace(b"\n", b"x") + b"\n" if size else b"")
+
+    @rule(name=st.sampled_from(_NAMES))
+    def remove(self, name: str) -> None:
+        (self.here / name).unlink(missing_ok=True)
+
+    @rule(texts=st.lists(st.text(max_size=3000), max_size=3))
+    def write(self, texts: list[str]) -> None:
+        write_rows(self.here, [text.encode(errors="replace").decode() for text in texts])
+
+    @rule(whole=st.booleans())
+    def put(self, whole: bool) -> None:  # noqa: FBT001
+        self.number += 1
+        key = put(self.generations, self.here, self.number, whole=whole)
+        self.kept = [*self.kept, (key, contents(self.here))][-16:]
+
+    @rule()
+    def put_in_vain(self) -> None:
+        """Its commit is refused: nobody ever has the key, and the holder has lost the workspace."""
+        put(self.generations, self.here, self.number + 1)
+        self.move()
+
+    @rule()
+    def forget(self) -> None:
+        self.secrets += 1
+        text = f"secret number {self.secrets};"
+        (self.here / "MEMORY.md").write_text(text)
+        self.put(whole=False)
+        self.put_in_vain()
+        (self.here / "MEMORY.md").write_text("- tea\n")
+        self.put(whole=True)
+        self.kept = self.kept[-1:]
+        self.generations.sweep(forgotten=True)
+        assert not any(text in content for content in everything(self.objects).values())
+
+    @rule()
+    def sweep(self) -> None:
+        self.generations.sweep()
+
+    @rule(back=st.integers(0, 15))
+    def bring_up(self, back: int) -> None:
+        key, wanted = self.kept[max(-len(self.kept), -1 - back)]
+        Generations(self.objects, PREFIX).bring_up(self.root / "there", key)
+        assert contents(self.root / "there") == wanted
+
+    @rule()
+    def move(self) -> None:
+        """Another machine takes it over."""
+        self.moves += 1
+        self.generations, self.here = Generations(self.objects, PREFIX), self.root / f"holder {self.moves}"
+        self.generations.bring_up(self.here, self.kept[-1][0])
+
+
+@pytest.mark.full
+def test_what_comes_up_is_what_was_put() -> None:
+    run_state_machine_as_test(Workspaces, settings=examples(50))
+
+
+# ------------------------------------------------------------------- what others do meanwhile
+
+
+@pytest.mark.full
+def test_notes_and_rows_beside_it_are_in_it_whole_or_not_at_all(folder_store: Objects, tmp_path: Path) -> None:
+    workspace = init_workspace(contained(make_folder(tmp_path / "here", rows=0)))
+    for one in (workspace.inbox, workspace.scratch):
+        one.unlink()
+    grow(workspace.root, 1)
+    start, inbox = len(rows(workspace.root / STATE)), NoteInbox(workspace)
+    said, done, stop = [0], [0], threading.Event()
+
+    def agent() -> None:
+        while not stop.is_set():
+            inbox.append(Note(said_as(said[0]), NOW))
+            said[0] += 1
+
+    def writer() -> None:
+        while not stop.is_set():
+            write_rows(workspace.root, [f"{done[0]} one", f"{done[0]} two"])
+            done[0] += 1
+
+    threads = [threading.Thread(target=work) for work in (agent, writer)]
+    for thread in threads:
+        thread.start()
+    try:
+        generations, there = Generations(folder_store, PREFIX), tmp_path / "there"
+        for number in range(1, 16):
+            before = said[0], done[0]
+            Generations(folder_store, PREFIX).bring_up(there, put(generations, workspace.root, number))
+            found, written = pending_notes_in(there), len(rows(there / STATE)) - start
+            assert found == [said_as(at) for at in range(len(found))]
+            assert before[0] <= len(found) <= said[0] + 1
+            assert written % 2 == 0
+            assert before[1] <= written // 2 <= done[0] + 1
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert said[0] > 20
+
+
+def said_as(number: int) -> str:
+    return f"note {number} {'x' * (number * 37 % 900)}".strip()
+
+
+def pending_notes_in(folder: Path) -> list[str]:
+    (folder / STATE).rename(folder / "aside")  # its rows are no workspace's
+    try:
+        return pending(contained(folder))
+    finally:
+        (folder / "aside").rename(folder / STATE)
+
+
+def test_a_commit_that_comes_meanwhile_is_noticed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from state.stores.backup.log import take_log
+
+    def dream(*arguments: Any) -> None:
+        (here / "MEMORY.md").write_text("another version")
+        take_log(*arguments)
+
+    monkeypatch.setattr(module, "take_log", dream)
+    with pytest.raises(BusyError, match="written while it was read"):
+        module._read(here)
+
+
+def test_a_damaged_state_db_is_said_and_damaged_checkpoints_are_left_out(folder_store: Objects, here: Path) -> None:
+    (here / ".dreamd" / "checkpoints" / "dreams.db").write_bytes(b"no database " * 1000)
+    generations = Generations(folder_store, PREFIX)
+    assert ".dreamd/checkpoints/dreams.db" not in generations.version(put(generations, here, 1)).files
+    (here / STATE).write_bytes(b"no database " * 1000)
+    with pytest.raises(StorageError, match=r"state\.db"):
+        put(generations, here, 2)

@@ -1,7 +1,6 @@
 """What the store gives back is believed only as far as it is what was written."""
 
 import json
-import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +9,15 @@ from typing import Any
 import pytest
 
 from state.errors import StorageError
-from state.fleet.generation import Manifest
 from state.stores.generations.generations import Generations
-from state.stores.generations.manifests import manifest_key
 from state.stores.generations.objects import Objects
-from tests.support.generation_folders import PREFIX, contents, files, grow, make_folder, put
+from state.stores.generations.versions import key_of
+from tests.support.generation_folders import PREFIX, contents, make_folder, put, write_rows
 
 
 @pytest.fixture
-def made(folder_store: Objects, tmp_path: Path) -> Manifest:
-    return put(Generations(folder_store, PREFIX), make_folder(tmp_path / "here"), None, 1)
+def made(folder_store: Objects, tmp_path: Path) -> str:
+    return put(Generations(folder_store, PREFIX), make_folder(tmp_path / "here"), 1)
 
 
 @pytest.mark.parametrize(
@@ -32,23 +30,23 @@ def made(folder_store: Objects, tmp_path: Path) -> Manifest:
     ],
     ids=["cut off", "empty", "changed", "missing"],
 )
-@pytest.mark.parametrize("kind", ["generations", "parts"])
+@pytest.mark.parametrize("which", [0, 1])
 def test_an_object_that_is_not_what_was_written_is_named(
-    objects: Objects, tmp_path: Path, harm: Callable[[bytes], bytes] | None, kind: str
+    objects: Objects, tmp_path: Path, harm: Callable[[bytes], bytes] | None, which: int
 ) -> None:
-    here, there = make_folder(tmp_path / "here"), tmp_path / "there"
-    grow(here, 9)
-    key = put(Generations(objects, PREFIX), here, None, 1).key
-    target = next(one.key for one in objects.list(f"{PREFIX}/{kind}"))
-    content = objects.get(target)
+    here, there, generations = make_folder(tmp_path / "here"), tmp_path / "there", Generations(objects, PREFIX)
+    keys = [put(generations, here, 1)]
+    write_rows(here, ["one more"])
+    keys.append(put(generations, here, 2))
+    target, content = keys[which], objects.get(keys[which])
     objects.delete([target])
     if harm is not None:
-        objects.put_new(target, harm(content))
+        objects.put(target, harm(content))
     with pytest.raises(StorageError, match=target):
-        Generations(objects, PREFIX).bring_up(there, Generations(objects, PREFIX).manifest(key))
+        Generations(objects, PREFIX).bring_up(there, keys[1])
     objects.delete([target])
-    objects.put_new(target, content)
-    Generations(objects, PREFIX).bring_up(there, Generations(objects, PREFIX).manifest(key))
+    objects.put(target, content)
+    Generations(objects, PREFIX).bring_up(there, keys[1])
     assert contents(there) == contents(here)
 
 
@@ -60,84 +58,52 @@ def hostile(objects: Objects, key: str, change: Callable[[dict[str, Any]], objec
     change(plain)
     head = json.dumps(plain).encode()
     content = zlib.compress(len(head).to_bytes(4, "big") + head + whole[end:])
-    other = manifest_key(PREFIX, 1, content)
-    objects.put_new(other, content)
+    other = key_of(PREFIX, 1, content)
+    objects.put(other, content)
     return other
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["../out", "/etc/out", "a/../../out", "", ".", "..", "a//b", "a/", "a\0b", ".dreamd/lock",
-     ".dreamd/state.db-wal", ".dreamd/state.db-journal", ".dreamd/index/vectors.db",
-     ".dreamd/index", ".dreamd", "MEMORY.md/x", "x" * 300, "y/" * 3000 + "z"],
-)  # fmt: skip
-def test_no_name_leads_out_of_the_folder_or_to_what_is_the_machines(
-    folder_store: Objects, made: Manifest, tmp_path: Path, name: str
-) -> None:
-    def change(plain: dict[str, Any]) -> None:
-        plain["files"].append([name, *plain["files"][0][1:]])
-
-    key = hostile(folder_store, made.key, change)
-    with pytest.raises(StorageError, match=key):
-        Generations(folder_store, PREFIX).manifest(key)
+NAMES = [
+    "../out", "/etc/out", "a/../../out", "", ".", "..", "a//b", "a/", "a\0b", ".dreamd/lock", ".dreamd/state.db-wal",
+    ".dreamd/state.db-journal", ".dreamd/index/vectors.db", ".dreamd/index", ".dreamd", "MEMORY.md/x", "x" * 300,
+    "y/" * 3000 + "z", "memory/../MEMORY.md", ".dreamd/originals.jsonl", "MEMORY.md\n",
+]  # fmt: skip
+STRANGER = "0" * 32
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda plain: plain.update(format=4),
+        *(lambda plain, name=name: plain["files"].append([name, 0, 0, "", []]) for name in NAMES),
+        lambda plain: plain.update(format=5),
         lambda plain: plain.update(number=2),
         lambda plain: plain.update(at="yesterday"),
+        lambda plain: plain.update(place=["acme"]),
         lambda plain: plain.pop("files"),
         lambda plain: plain["files"].append(plain["files"][0]),
-        lambda plain: plain["parts"].append(["8/1/parts/000000000001-" + "0" * 32, 1]),
-        lambda plain: plain["parts"].append([f"{PREFIX}/parts/../../1/parts/000000000001-" + "0" * 32, 1]),
-        lambda plain: plain["parts"].append([f"{PREFIX}/parts/000000000001-" + "0" * 32, -1]),
-        lambda plain: plain["blocks"][0].__setitem__(1, 2**80),
-        lambda plain: plain["blocks"][0][2][0].__setitem__(0, -1),
-        lambda plain: plain["blocks"][0][2][0].__setitem__(1, 0),
-        lambda plain: plain["blocks"].pop(),
+        lambda plain: plain["before"].append([f"8/1/generations/000000000001-{STRANGER}", 1]),
+        lambda plain: plain["before"].append([f"{PREFIX}/x/../../1/generations/000000000001-{STRANGER}", 1]),
+        lambda plain: plain["before"].append([f"{PREFIX}/generations/000000000001-{STRANGER}", -1]),
+        lambda plain: plain["before"].append([f"{PREFIX}/generations/000000000001-{STRANGER}", 1]),
+        lambda plain: plain["files"][0].__setitem__(1, 2**80),
+        lambda plain: plain["files"][0].__setitem__(1, 2**29),
         lambda plain: plain["files"][0].__setitem__(1, 1.5),
         lambda plain: plain["files"][0].__setitem__(2, 2**80),
-        lambda plain: plain["files"][0].__setitem__(3, "../x"),
         lambda plain: plain["files"][0].__setitem__(3, "0" * 32),
+        lambda plain: plain["files"][0][4][0].__setitem__(0, -1),
+        lambda plain: plain["files"][0][4][0].__setitem__(1, 0),
+        lambda plain: plain["files"].pop(),
     ],
 )
-def test_a_manifest_that_means_nothing_is_refused(
-    folder_store: Objects, made: Manifest, tmp_path: Path, change: Callable[[dict[str, Any]], object]
+def test_a_head_that_means_nothing_or_leads_elsewhere_is_refused(
+    folder_store: Objects, made: str, tmp_path: Path, change: Callable[[dict[str, Any]], object]
 ) -> None:
-    key = hostile(folder_store, made.key, change)
-    with pytest.raises(StorageError, match=key):
-        Generations(folder_store, PREFIX).bring_up(
-            tmp_path / "there", Generations(folder_store, PREFIX).manifest(key)
-        )
+    key = hostile(folder_store, made, change)
+    with pytest.raises(StorageError, match=f"{key}|{STRANGER}"):
+        Generations(folder_store, PREFIX).bring_up(tmp_path / "there", key)
+    assert not (tmp_path / "there").exists()
 
 
-def test_what_an_older_dreamd_put_is_told_as_such(folder_store: Objects) -> None:
-    content = zlib.compress(b'{"format":1,"number":1}')
-    key = manifest_key(PREFIX, 1, content).replace("-", "-1-")
-    folder_store.put_new(key, content)
-    with pytest.raises(StorageError, match="by an older dreamd; export the workspace"):
-        Generations(folder_store, PREFIX).manifest(key)
-
-
-def test_a_key_of_another_workspace_is_none_of_this_one(folder_store: Objects, made: Manifest) -> None:
-    with pytest.raises(StorageError, match=made.key):
-        Generations(folder_store, "8/1").manifest(made.key)
-
-
-def test_no_link_in_the_folder_is_followed(folder_store: Objects, made: Manifest, tmp_path: Path) -> None:
-    outside = make_folder(tmp_path / "outside")
-    before = contents(outside)
-    for name in (".dreamd", "memory", "MEMORY.md", ".dreamd/index", ".dreamd/history"):
-        there = tmp_path / name.replace("/", "-")
-        there.mkdir()
-        if name.startswith(".dreamd/"):
-            (there / ".dreamd").mkdir()
-        (there / name).symlink_to(outside / name if (outside / name).exists() else outside)
-        Generations(folder_store, PREFIX).bring_up(there, made)
-        assert contents(there) == contents(tmp_path / "here")
-        assert not any(path.is_symlink() for path in there.rglob("*"))
-        assert contents(outside) == before
-        shutil.rmtree(there)
-    assert files(outside)
+def test_a_key_of_another_workspace_is_none_of_this_one(folder_store: Objects, made: str) -> None:
+    with pytest.raises(StorageError, match=made):
+        Generations(folder_store, "8/1").version(made)

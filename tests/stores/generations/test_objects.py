@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from state.errors import ConfigError, ConflictError, NotFoundError, StorageError, UnreachableError, UsageError
-from state.stores.generations.folder_objects import FolderObjects
-from state.stores.generations.objects import Objects, open_objects, probe
+from state.errors import ConfigError, NotFoundError, StorageError, UnreachableError, UsageError
+from state.stores.generations.objects import Objects, open_objects
 from tests.support.ports import free_port
 from tests.support.s3 import S3
 
 
-def test_an_object_is_written_once(objects: Objects) -> None:
-    objects.put_new("1/2/parts/a", b"first")
-    with pytest.raises(ConflictError):
-        objects.put_new("1/2/parts/a", b"second")
-    assert objects.get("1/2/parts/a") == b"first"
+def test_an_object_that_is_written_again_is_there_once(objects: Objects) -> None:
+    for _ in range(2):
+        objects.put("1/2/generations/a", b"first")
+    assert objects.get("1/2/generations/a") == b"first"
+    assert len([*objects.list("1/2")]) == 1
 
 
 def test_what_is_missing_is_not_found_and_deleting_it_is_done(objects: Objects) -> None:
@@ -29,7 +28,7 @@ def test_what_is_missing_is_not_found_and_deleting_it_is_done(objects: Objects) 
 
 def test_a_listing_is_of_one_prefix_alone(objects: Objects) -> None:
     for key in ("1/2/x", "1/2/deep/y", "1/22/z"):
-        objects.put_new(key, key.encode())
+        objects.put(key, key.encode())
     found = {one.key: one for one in objects.list("1/2")}
     assert set(found) == {"1/2/x", "1/2/deep/y"}
     assert found["1/2/x"].size == 5
@@ -38,54 +37,26 @@ def test_a_listing_is_of_one_prefix_alone(objects: Objects) -> None:
     assert [one.key for one in objects.list("1")] == ["1/22/z"]
 
 
-def test_a_store_that_keeps_its_word_passes_the_probe_and_nothing_is_left(objects: Objects) -> None:
-    probe(objects, "one")
-    probe(objects, "one")
-    assert list(objects.list("probes")) == []
-
-
-class Overwriting(FolderObjects):
-    """A store that ignores the condition, as some that call themselves S3 do."""
-
-    def put_new(self, key: str, content: bytes) -> None:
-        self.delete([key])
-        super().put_new(key, content)
-
-
-class Forgetful(FolderObjects):
-    """A store that gives back something else."""
-
-    def get(self, key: str) -> bytes:
-        return super().get(key)[1:]
-
-
-def test_a_store_that_overwrites_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="overwrites"):
-        probe(Overwriting(tmp_path), "one")
-    with pytest.raises(StorageError, match="does not give back"):
-        probe(Forgetful(tmp_path), "two")
-
-
 @pytest.mark.parametrize("key", ["../out", "a/../../out", "/etc/x", "a//b", "a/.", "", "a\0b"])
 def test_no_key_leads_out_of_a_folder(folder_store: Objects, key: str) -> None:
     with pytest.raises(UsageError):
-        folder_store.put_new(key, b"x")
+        folder_store.put(key, b"x")
     with pytest.raises(UsageError):
         folder_store.get(key)
 
 
 def test_objects_in_a_folder_are_their_owners_alone(folder_store: Objects, tmp_path: Path) -> None:
-    folder_store.put_new("1/2/parts/a", b"x")
+    folder_store.put("1/2/parts/a", b"x")
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "store").rglob("*")}
     assert modes == {"1": 0o700, "2": 0o700, "parts": 0o700, "a": 0o600}
 
 
 def test_a_folder_that_is_away_is_not_a_store_without_objects(folder_store: Objects, tmp_path: Path) -> None:
-    folder_store.put_new("a/b", b"x")
+    folder_store.put("a/b", b"x")
     (tmp_path / "store").rename(tmp_path / "away")
     asked = (
         lambda: folder_store.get("a/b"),
-        lambda: folder_store.put_new("a/c", b"x"),
+        lambda: folder_store.put("a/c", b"x"),
         lambda: list(folder_store.list("a")),
     )
     for ask in asked:
@@ -112,7 +83,7 @@ def test_without_keys_nobody_is_asked_for_them() -> None:
 
 def test_a_bucket_that_is_none_and_keys_that_are_wrong_are_told(s3: S3) -> None:
     with pytest.raises(StorageError, match="no such bucket"):
-        open_objects("s3://nowhere/x", s3.options).put_new("a", b"x")
+        open_objects("s3://nowhere/x", s3.options).put("a", b"x")
     wrong = open_objects(s3.url, {**s3.options, "AWS_ACCESS_KEY_ID": "AKIAWRONG"})
     with pytest.raises(StorageError, match="refused"):
         wrong.get("a")
@@ -124,7 +95,7 @@ def test_a_server_that_is_away_is_unreachable_soon() -> None:
     objects = open_objects("s3://bucket/x", {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})
     began = time.monotonic()
     with pytest.raises(UnreachableError):
-        objects.put_new("a", b"x")
+        objects.put("a", b"x")
     with pytest.raises(UnreachableError):
         list(objects.list("a"))
     assert time.monotonic() - began < 30
@@ -133,7 +104,7 @@ def test_a_server_that_is_away_is_unreachable_soon() -> None:
 @pytest.mark.full
 def test_what_a_server_acknowledged_is_there_after_it_was_killed(s3: S3) -> None:
     objects = open_objects(s3.url, s3.options)
-    objects.put_new("a", b"x")
+    objects.put("a", b"x")
     s3.kill()
     with pytest.raises(UnreachableError):
         objects.get("a")

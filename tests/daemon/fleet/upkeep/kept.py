@@ -1,4 +1,4 @@
-"""A fleet as its operator keeps it: PostgreSQL, a folder of objects, and owners that commit as workers do."""
+"""A fleet as its operator keeps it: PostgreSQL, a folder of objects, and holders that commit."""
 
 import json
 import time
@@ -11,15 +11,16 @@ from uuid import UUID, uuid4
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, connect
+from state.budget import Spend
 from state.fleet.tenant import Tenant
-from state.fleet.workspace import Generation, Lease, Place, Worker
+from state.fleet.workspace import Generation, Lease, Place
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases, Spent
+from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Kind, Session
+from state.stores.fleet.processes import Session
 from state.stores.fleet.tenants import Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
@@ -64,16 +65,11 @@ class Kept:
         return Places(self.database).add(tenant, name)
 
     def live(self) -> None:
-        """Be a process of the fleet that may own."""
+        """Be a process of the fleet."""
         self.owner = uuid4()
-        self.begin("worker", Worker(self.owner, "http://127.0.0.1:1", "s"), 4)
-
-    def begin(self, kind: Kind, one: Worker, slots: int = 0) -> Session:
-        """Have another process live."""
-        session = Session(self.database, kind, one, "here", "1.0", slots)
+        session = Session(self.database, "serve", self.owner, "http://127.0.0.1:1", "here", "1.0", 4)
         session.beat()
         self.sessions.append(session)
-        return session
 
     def die(self) -> None:
         """Have every process die."""
@@ -83,28 +79,27 @@ class Kept:
             time.sleep(0.01)
 
     def lease(self, place: Place) -> Lease:
-        lease = Leases(self.database).take(place.id, self.owner)
-        assert lease is not None
-        return lease
+        return Leases(self.database).take(place.id, self.owner)
 
     def put(self, lease: Lease, *notes: str, at: datetime | None = None) -> tuple[Generation, int]:
         """Put the next generation with these notes into the store, as an owner does that dies before its commit."""
         place, root = lease.place, self.folder / "copies" / lease.place.handle
         generations = Generations(self.objects, place.prefix)
-        previous = generations.manifest(lease.generation.key) if lease.generation.key else None
-        if previous is not None:
-            generations.bring_up(root, previous)
+        if lease.generation.key:
+            generations.bring_up(root, lease.generation.key)
         workspace = init_workspace(contained(root))
         for note in notes:
             append(workspace, note)
-        manifest = generations.put(generations.take(root, previous), lease, at or datetime.now(UTC))
-        return Generation(manifest.number, manifest.key), manifest.bytes
+        taken = generations.take(root)
+        return generations.put(taken, lease, at or datetime.now(UTC)), taken.bytes
 
-    def commit(self, place: Place, *notes: str, spent: Spent = Spent(), taken: tuple[int, ...] = ()) -> Generation:  # noqa: B008 - a frozen value
-        """Own the workspace, add these notes and commit."""
+    def commit(
+        self, place: Place, *notes: str, spent: Spend | None = None, taken: tuple[int, ...] = ()
+    ) -> Generation:
+        """Hold the workspace, add these notes and commit."""
         lease = self.lease(place)
         generation, size = self.put(lease, *notes)
-        Leases(self.database).commit(lease, Commit(generation, size, taken=taken, spent=spent))
+        Leases(self.database).commit(lease, Commit(generation, size, taken, int(spent is not None), spent or Spend()))
         Leases(self.database).release(lease)
         return generation
 

@@ -7,7 +7,7 @@ import pytest
 
 from daemon.fleet.upkeep.archives import export_place, import_place, scratch_folder
 from daemon.upkeep.import_ import import_archive
-from state.errors import ConflictError, DreamdError, NotFoundError, QuotaError, UsageError
+from state.errors import ConflictError, DreamdError, QuotaError
 from state.fleet.tenant import Quotas
 from state.stores.fleet.places import Places
 from state.stores.fleet.tenants import Tenants
@@ -25,7 +25,7 @@ def below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) if folder.exists() else []
 
 
-def test_an_export_has_the_generation_and_the_inbox_while_an_owner_goes_on(fleet: Kept, tmp_path: Path) -> None:
+def test_an_export_has_the_generation_and_the_inbox_while_its_holder_goes_on(fleet: Kept, tmp_path: Path) -> None:
     fleet.live()
     place = fleet.place(fleet.tenant("acme"), "notes")
     taken = fleet.arrive(place, "taken")
@@ -67,8 +67,8 @@ def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Ca
     found = Places(fleet.database).find(tenant.id, "notes")
     assert (done.generation, found.generation.number, found.owned, found.bytes) == (1, 1, False, done.bytes)
     assert found.due_at is not None
-    manifest = Generations(fleet.objects, found.place.prefix).manifest(found.generation.key)
-    assert (manifest.tenant, manifest.workspace) == ("acme", "notes")
+    version = Generations(fleet.objects, found.place.prefix).version(found.generation.key)
+    assert (version.tenant, version.workspace) == ("acme", "notes")
     assert fleet.rows("SELECT * FROM processes") == []
     with scratch_folder(fleet.config, os.environ) as own:
         export_place(fleet.connections, fleet.config, found.place, tmp_path / "two.db", own)
@@ -109,20 +109,3 @@ def test_what_cannot_be_imported_makes_no_workspace(fleet: Kept, tmp_path: Path)
     with scratch_folder(fleet.config, os.environ) as own, pytest.raises(QuotaError):
         import_place(fleet.connections, tenant, "notes", tmp_path / "file", own)
     assert [found.place.name for found in Places(fleet.database).all(tenant.id)] == ["one"]
-
-
-def test_a_file_that_is_there_is_not_overwritten(fleet: Kept, tmp_path: Path) -> None:
-    place = fleet.place(fleet.tenant("acme"), "notes")
-    (tmp_path / "file").write_text("mine")
-    with scratch_folder(fleet.config, os.environ) as own, pytest.raises(UsageError):
-        export_place(fleet.connections, fleet.config, place, tmp_path / "file", own)
-    assert (tmp_path / "file").read_text() == "mine"
-    with scratch_folder(fleet.config, os.environ) as own, pytest.raises(UsageError):
-        export_place(fleet.connections, fleet.config, place, tmp_path / "nowhere" / "file", own)
-
-
-def test_a_workspace_that_was_removed_meanwhile_is_not_found(fleet: Kept, tmp_path: Path) -> None:
-    place = fleet.place(fleet.tenant("acme"), "notes")
-    Places(fleet.database).close(place)
-    with scratch_folder(fleet.config, os.environ) as own, pytest.raises(NotFoundError):
-        export_place(fleet.connections, fleet.config, place, tmp_path / "file", own)

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from daemon.fleet.connections import connect, connect_to_recover
-from daemon.fleet.upkeep.recovery import Finding, Found, recover, require_stopped, survey
+from daemon.fleet.upkeep.recovery import Finding, Found, Survey, require_stopped
 from state.errors import BusyError, ConfigError
 from state.fleet.workspace import Generation, Place
 from state.stores.disk.workspace import contained
@@ -25,7 +24,7 @@ OTHER_MARK = "11111111-2a53-4f6a-9d0b-3d1f3a3cb0aa"
 def recovered(fleet: Kept, **how: bool) -> list[Found]:
     own = fleet.folder / "scratch"
     own.mkdir(exist_ok=True)
-    found = [*recover(fleet.connections, "", own, **how)]
+    found = [*Survey(fleet.connections, "", **how).recover(own)]
     assert not [*own.iterdir()]
     return found
 
@@ -62,7 +61,7 @@ def test_rows_of_an_older_backup_are_brought_up_and_current_ones_stay(fleet: Kep
     kept = fleet.commit(current, "sugar")
     set_back(fleet, behind, first)
     before = fleet.rows("SELECT * FROM workspaces ORDER BY id")
-    shown = [*survey(fleet.connections, "")]
+    shown = [*Survey(fleet.connections).found()]
     assert [
         (one.workspace, one.finding, one.row, one.store) for one in shown if one.finding is not Finding.CURRENT
     ] == [("behind", Finding.BEHIND, 1, 3)]
@@ -88,7 +87,7 @@ def test_a_generation_whose_owner_died_before_its_commit_is_taken_and_its_inbox_
     copies = fleet.folder / "copies" / place.handle
     append(contained(copies), "honey", at)
     generations = Generations(fleet.objects, place.prefix)
-    key = generations.put(generations.take(copies, None), lease, datetime.now(UTC)).key
+    key = generations.put(generations.take(copies), lease, datetime.now(UTC)).key
     [found] = recovered(fleet)
     assert (found.finding, found.done, found.inbox) == (Finding.BEHIND, True, 1)
     assert generation_of(fleet, place) == Generation(2, key)
@@ -140,7 +139,7 @@ def test_of_two_owners_of_one_number_the_later_one_counts(fleet: Kept) -> None:
     assert found.finding is Finding.CURRENT
 
 
-def test_what_workers_did_after_a_restore_is_not_replaced_unless_it_is_insisted(fleet: Kept) -> None:
+def test_what_processes_did_after_a_restore_is_not_replaced_unless_it_is_insisted(fleet: Kept) -> None:
     fleet.live()
     place = fleet.place(fleet.tenant("acme"), "notes")
     first = fleet.commit(place, "tea")
@@ -220,15 +219,3 @@ def test_while_a_process_lives_nothing_is_recovered(fleet: Kept) -> None:
         require_stopped(fleet.connections)
     fleet.die()
     require_stopped(fleet.connections)
-
-
-def test_only_the_named_tenant_is_recovered(fleet: Kept, tmp_path: Path) -> None:
-    fleet.live()
-    places = [fleet.place(fleet.tenant(name), "notes") for name in ("acme", "other")]
-    for place in places:
-        first = fleet.commit(place, "tea")
-        fleet.commit(place, "coffee")
-        set_back(fleet, place, first)
-    found = [*recover(fleet.connections, "acme", tmp_path)]
-    assert [one.tenant for one in found] == ["acme"]
-    assert [generation_of(fleet, place).number for place in places] == [2, 1]

@@ -3,9 +3,10 @@
 import pytest
 
 from daemon.fleet.upkeep.removal import finish_removals, remove_tenant, remove_workspace
+from state.budget import Spend
 from state.errors import FencedError, NotFoundError, StorageError
 from state.fleet.tenant import Right
-from state.stores.fleet.leases import Commit, Leases, Spent
+from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.places import Places
 from state.stores.fleet.schedule import Schedule
 from state.stores.fleet.tenants import Tenants, Tokens
@@ -20,7 +21,7 @@ def filled(fleet: Kept, name: str) -> None:
     Tokens(fleet.database, lambda size: b"x" * (size - 1) + name[:1].encode()).add(tenant, "agents", [Right.READ])
     for workspace in ("one", "two"):
         place = fleet.place(tenant, workspace)
-        fleet.commit(place, "tea", "coffee", spent=Spent(1, 2, 300, 0.5))
+        fleet.commit(place, "tea", "coffee", spent=Spend(2, 300, 0.5))
         fleet.commit(place, "milk")
         fleet.commit(place, "honey")
         fleet.arrive(place, "sugar")
@@ -76,6 +77,20 @@ class Failing(FolderObjects):
         super().delete([*keys][:1])  # type: ignore[misc]
 
 
+@pytest.mark.full
+def test_a_process_finishes_what_was_closed(fleet: Kept) -> None:
+    from tests.daemon.fleet.running import Fleet, until
+
+    other = fleet.tenant("other")
+    fleet.live()
+    fleet.commit(fleet.place(other, "notes"), "tea")
+    Tenants(fleet.database).close(other)
+    with Fleet(fleet.url, fleet.folder).process() as process:
+        until(lambda: fleet.rows("SELECT name FROM tenants") == [], 60)
+        assert [*fleet.objects.list(str(other.id))] == []
+        until(lambda: "removal_finished" in process.log)
+
+
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_a_removal_that_was_cut_off_goes_on(fleet: Kept, left: int) -> None:
     fleet.live()
@@ -99,18 +114,6 @@ def test_a_removal_that_was_cut_off_goes_on(fleet: Kept, left: int) -> None:
         ("other", "one", 0, 0),
     ]
     assert finish_removals(fleet.database, fleet.objects) == []
-    prefixes = {one.key.partition("/parts")[0].partition("/generations")[0] for one in fleet.objects.list("")}
+    prefixes = {one.key.partition("/generations")[0] for one in fleet.objects.list("")}
     kept = Places(fleet.database).find(other.id, "two").place
     assert prefixes == {"fleet", kept.prefix}
-
-
-def test_the_command_goes_on_with_a_workspace_that_was_closed(fleet: Kept) -> None:
-    fleet.live()
-    filled(fleet, "acme")
-    acme = Tenants(fleet.database).find("acme")
-    Places(fleet.database).close(Places(fleet.database).find(acme.id, "one").place)
-    receipt = remove_workspace(fleet.database, fleet.objects, acme, "one")
-    assert (receipt.workspaces, receipt.objects_left, receipt.rows_left, receipt.rows.workspaces) == (1, 0, 0, 1)
-    assert [one.place.name for one in Places(fleet.database).all(acme.id)] == ["two"]
-    with pytest.raises(NotFoundError):
-        remove_workspace(fleet.database, fleet.objects, acme, "one")

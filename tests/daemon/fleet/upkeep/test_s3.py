@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from daemon.fleet.connections import Connections
-from daemon.fleet.upkeep.recovery import Finding, recover
+from daemon.fleet.upkeep.recovery import Finding, Survey
 from daemon.fleet.upkeep.removal import remove_tenant
 from state.stores.fleet.places import Places
 from state.stores.generations.objects import open_objects
@@ -25,7 +25,7 @@ def test_removal_and_recovery_in_a_bucket(fleet: Kept, s3: S3, tmp_path: Path) -
     assert kept - {"fleet"} == {place.prefix for place in places[1:]}
     there.database.rows("DELETE FROM workspaces WHERE id > 6")
     there.database.rows("DELETE FROM tenants WHERE id > 9")
-    found = [*recover(there.connections, "", tmp_path)]
+    found = [*Survey(there.connections).recover(tmp_path)]
     assert sorted(one.finding for one in found) == [Finding.CURRENT] * 5 + [Finding.MISSING] * 6
     assert all(one.done for one in found if one.finding is Finding.MISSING)
     for place in places[1:]:

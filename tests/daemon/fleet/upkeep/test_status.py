@@ -11,10 +11,10 @@ from daemon.fleet.upkeep import metrics
 from daemon.fleet.upkeep.metrics import FleetMetrics
 from daemon.fleet.upkeep.status import FleetStatus, fleet_status
 from daemon.observability.metrics import Metrics
+from state.budget import Spend
 from state.codec import encode
-from state.fleet.workspace import Worker
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Leases, Spent
+from state.stores.fleet.leases import Leases
 from state.stores.fleet.places import Places
 from state.stores.fleet.processes import Condition
 from state.stores.fleet.schedule import Schedule
@@ -37,36 +37,28 @@ def problems(status: FleetStatus) -> list[str]:
     return [one.what for one in status.problems]
 
 
-def gateway(fleet: Kept) -> None:
-    one = Worker(fleet.owner, "http://127.0.0.1:7350", "s")
-    fleet.database.rows("DELETE FROM processes WHERE kind = 'gateway'")
-    fleet.begin("gateway", Worker(type(one.id)(int=1), one.address, ""))
-
-
 def age(fleet: Kept, table: str, column: str, minutes: int) -> None:
     fleet.database.rows(f"UPDATE {table} SET {column} = {column} - interval '{minutes} minutes'")  # noqa: S608 - ours
 
 
 def test_an_empty_fleet_says_that_nobody_lives_and_one_that_lives_has_no_problem(fleet: Kept) -> None:
-    assert [what.split(":")[0] for what in problems(status_of(fleet))] == ["no worker lives", "no gateway lives"]
+    assert [what.split(":")[0] for what in problems(status_of(fleet))] == ["no process lives"]
     fleet.live()
-    gateway(fleet)
     status = status_of(fleet)
     assert problems(status) == []
-    assert [(one.kind, one.alive) for one in status.processes] == [("worker", True), ("gateway", True)]
+    assert [(one.kind, one.alive) for one in status.processes] == [("serve", True)]
     fleet.die()
-    assert len(problems(status_of(fleet))) == 2
+    assert len(problems(status_of(fleet))) == 1
 
 
 def test_it_counts_workspaces_by_how_they_stand_and_never_shows_a_word_of_theirs(fleet: Kept) -> None:
     fleet.live()
-    gateway(fleet)
     acme = fleet.tenant("acme")
     due, queued, owned, rests = (fleet.place(acme, name) for name in ("due", "queued", "owned", "rests"))
     fleet.arrive(due, SECRET)
     Schedule(fleet.database).queue(queued.id)
     fleet.lease(owned)
-    fleet.commit(rests, SECRET, spent=Spent(1, 2, 300, 0.5))
+    fleet.commit(rests, SECRET, spent=Spend(2, 300, 0.5))
     status = status_of(fleet)
     counts = status.counts
     assert (counts.workspaces, counts.owned, counts.queued, counts.running, counts.failing) == (4, 1, 1, 0, 0)
@@ -80,14 +72,13 @@ def test_it_counts_workspaces_by_how_they_stand_and_never_shows_a_word_of_theirs
 
 def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     fleet.live()
-    gateway(fleet)
     acme = fleet.tenant("acme")
     place = fleet.place(acme, "notes")
     fleet.arrive(place, "tea")
     assert problems(status_of(fleet, 60)) == []
     age(fleet, "workspaces", "due_at", 5)
     age(fleet, "inbox", "at", 90)
-    fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spent(1, 1, 10, 3.0))
+    fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spend(1, 10, 3.0))
     Leases(fleet.database).settle_failed(fleet.place(acme, "bad").id, "the model said no")
     Schedule(fleet.database).queue(fleet.place(acme, "stuck").id)
     fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '1 hour'")
@@ -112,7 +103,6 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
 
 def test_the_end_of_a_session_without_a_note_is_no_problem_while_it_waits(fleet: Kept) -> None:
     fleet.live()
-    gateway(fleet)
     place = fleet.place(fleet.tenant("acme"), "notes")
     fleet.commit(place, "tea")
     Inbox(fleet.database).put([Arrival(place.id, place.tenant, "session_end", "k", "{}")])
@@ -128,7 +118,6 @@ def test_the_end_of_a_session_without_a_note_is_no_problem_while_it_waits(fleet:
 
 def test_a_removal_that_does_not_end_is_a_problem(fleet: Kept) -> None:
     fleet.live()
-    gateway(fleet)
     acme = fleet.tenant("acme")
     Places(fleet.database).close(fleet.place(acme, "notes"))
     assert (problems(status_of(fleet)), status_of(fleet).removing.workspaces) == ([], 1)
@@ -141,10 +130,9 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
     fleet: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet.live()
-    gateway(fleet)
     for number in range(metrics.MOST_TENANTS + 5):
         place = fleet.place(fleet.tenant(f"tenant-{number}"), "notes")
-        fleet.commit(place, spent=Spent(1, 1, 10, float(number)))
+        fleet.commit(place, spent=Spend(1, 10, float(number)))
         fleet.arrive(place, SECRET)
     process = Metrics("1.0", 0.0)
     process.include(FleetMetrics(fleet.database))
@@ -161,7 +149,7 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
         if name.startswith("dreamd_fleet_")
         for sample in one.samples
     }
-    assert (values["up",], values["processes_alive", "worker"], values["processes_alive", "gateway"]) == (1, 1, 1)
+    assert (values["up",], values["processes_alive",]) == (1, 1)
     assert (values["workspaces",], values["inbox_waiting",], values["failing",]) == (25, 25, 0)
     assert (values["spent_today_usd",], values["spent_today_dreams",]) == (sum(range(25)), 25)
     spenders = [key[1] for key in values if key[0] == "tenant_spent_today_usd"]
@@ -170,8 +158,8 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
     monkeypatch.setattr(metrics, "KEPT_SECONDS", 0.0)
     fleet.die()
     time.sleep(timedelta(milliseconds=1).total_seconds())
-    assert 'dreamd_fleet_processes_alive{kind="worker"} 0.0\n' in text_of(process)
-    assert 'dreamd_fleet_processes_alive{kind="worker"} 0.0\n' in text_of(process, "application/openmetrics-text")
+    assert "dreamd_fleet_processes_alive 0.0\n" in text_of(process)
+    assert "dreamd_fleet_processes_alive 0.0\n" in text_of(process, "application/openmetrics-text")
 
 
 def test_without_postgresql_the_metrics_say_that_it_is_away(fleet: Kept) -> None:

@@ -1,0 +1,260 @@
+"""Desk: the workspaces that this process holds: it takes them, brings them up, commits, and gives them back.
+
+    take the lease ─> bring up the generation ─> inbox rows into the log ─> work ─> put ─> commit (one statement)
+
+What was written and not committed is lost when another holder commits, and was acknowledged to nobody: inbox rows
+that it had taken in still wait, and the next holder takes them in. A folder is there for as long as its workspace is
+held: no other machine has a copy of it, and what is forgotten in it is forgotten everywhere.
+"""
+
+import os
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from daemon.fleet.connections import MARK
+from daemon.fleet.held import Held, Surroundings
+from daemon.observability import logs
+from state.errors import DreamdError, NotFoundError, NotKeptError, UnreachableError
+from state.fleet.workspace import Lease
+from state.stores.disk.workspace import contained, init_workspace
+from state.stores.fleet.leases import Leases
+from state.stores.generations.generations import Generations
+from state.stores.generations.objects import Objects
+
+_GIVEN_BACK_AT_ONCE = 8
+# A folder that is removed begins with this, so that nobody takes half of it for a workspace.
+_GONE = "gone-"
+# Of a store that nobody asked meanwhile; so that the status of the fleet knows.
+_ASKED_EVERY_SECONDS = 60.0
+
+
+class StoreWatch:
+    """The object store, and whether it can be reached. `problem`: why it cannot be used now; empty when it can."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.problem = ""
+        self.objects = objects
+        self._reached_at = time.monotonic()
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Note whether what is asked of the store within is answered."""
+        try:
+            yield
+        except UnreachableError as error:
+            if not self.problem:
+                logs.get().error("objects_unreachable", error=error)
+            self.problem = "the object store of the fleet cannot be reached"
+            raise
+        except NotFoundError:  # which the store says
+            self._reached()
+            raise
+        self._reached()
+
+    def _reached(self) -> None:
+        if self.problem:
+            logs.get().info("objects_reached")
+        self.problem, self._reached_at = "", time.monotonic()
+
+    def ask_again(self) -> None:
+        """Look whether the store is there, if it was away or nobody asked it for a minute."""
+        if self.problem or time.monotonic() - self._reached_at > _ASKED_EVERY_SECONDS:
+            with suppress(DreamdError), self.asking():
+                self.objects.get(MARK)
+
+
+class _Turn:
+    """Who takes or gives back one workspace: a lock that lives as long as somebody has it or waits for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class Desk:
+    """The workspaces that one process holds, each in a folder below `folder`. Any thread may call."""
+
+    def __init__(self, folder: Path, watch: StoreWatch, leases: Leases, around: Surroundings, me: UUID) -> None:
+        """`me`: the process's id. What an earlier process left in the folder goes."""
+        self._folder = folder
+        self._watch = watch
+        self._leases = leases
+        self._around = around
+        self._me = me
+        self._held: dict[int, Held] = {}
+        self._turns: WeakValueDictionary[int, _Turn] = WeakValueDictionary()
+        self._turns_lock = threading.Lock()
+        self._counting = threading.Lock()
+        self.closed = False
+        """Once it is set nothing more is taken."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700, parents=True)
+
+    def all(self) -> list[Held]:
+        """Return the workspaces that it holds now."""
+        return [*self._held.values()]
+
+    def find(self, workspace: int) -> Held | None:
+        """Return the workspace, if it is held."""
+        return self._held.get(workspace)
+
+    @contextmanager
+    def holding(self, workspace: int) -> Iterator[Held]:
+        """Hold the workspace while the context lasts; it is taken if nobody holds it.
+
+        Raise HeldElsewhereError, NotKeptError when this process ends, NotFoundError, UnreachableError, StorageError.
+        """
+        held = self._acquire(workspace)
+        try:
+            yield held
+        finally:
+            with self._counting:
+                held.used = time.monotonic()
+                held.users -= 1
+
+    def _acquire(self, workspace: int) -> Held:
+        with self._turn(workspace):
+            held = self._held.get(workspace)
+            if held is not None and held.lost:
+                if held.users:  # they find out at their next step; until then the folder is no other's
+                    raise NotKeptError(
+                        f"what was under way in ws-{workspace} when it was lost has to end", "ask again soon"
+                    )
+                self._forget(held)
+                held = None
+            if held is None:
+                if self.closed:
+                    raise NotKeptError("this process is stopping", "ask another one")
+                held = self._take(workspace)
+            with self._counting:
+                held.users += 1
+            return held
+
+    @contextmanager
+    def _turn(self, workspace: int) -> Iterator[None]:
+        with self._turns_lock:
+            turn = self._turns.get(workspace)
+            if turn is None:
+                turn = self._turns[workspace] = _Turn()
+        with turn.lock:
+            yield
+
+    def _take(self, workspace: int) -> Held:
+        lease = self._leases.take(workspace, self._me)
+        try:
+            held = self._brought_up(lease)
+        except BaseException:
+            with suppress(DreamdError):
+                self._leases.release(lease)
+            shutil.rmtree(self._folder / lease.place.handle, ignore_errors=True)
+            raise
+        self._held[workspace] = held
+        logs.get(workspace=lease.place.handle).info("workspace_taken", generation=lease.generation.number)
+        return held
+
+    def _brought_up(self, lease: Lease) -> Held:
+        folder = self._folder / lease.place.handle
+        generations = Generations(self._watch.objects, lease.place.prefix)
+        shutil.rmtree(folder, ignore_errors=True)
+        if lease.generation.key:
+            with self._watch.asking():
+                generations.bring_up(folder, lease.generation.key)
+        init_workspace(contained(folder))
+        held = Held(lease, folder, generations, self._around)
+        try:
+            held.open()
+        except BaseException:
+            held.drop()
+            raise
+        return held
+
+    def _forget(self, held: Held) -> None:
+        """Close the workspace and remove its folder: whoever is still at work in it finds nothing."""
+        held.drop()
+        if self._held.get(held.place.id) is held:
+            del self._held[held.place.id]
+        folder = self._folder / held.place.handle
+        gone = folder.with_name(f"{_GONE}{folder.name}-{os.urandom(4).hex()}")
+        with suppress(OSError):
+            folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+    # ------------------------------------------------------------ giving back
+
+    def look(self, idle_seconds: float) -> None:
+        """Give back what nobody has used for so long, close idle stores, and drop what is not ours any more.
+
+        Another process has taken that, or it was removed: its folder goes. Raise UnreachableError.
+        """
+        self.give_back_idle(idle_seconds)
+        for held in self.all():
+            held.keeper.close_idle()
+        for rest in self._folder.glob(f"{_GONE}*"):
+            shutil.rmtree(rest, ignore_errors=True)
+        self._watch.ask_again()
+
+    def drop_lost(self) -> None:
+        """Drop what another process has taken, or what was removed. Raise UnreachableError."""
+        before = self.all()
+        ours = self._leases.held(self._me) if before else set()
+        for held in before:
+            if held.place.id in ours:
+                continue
+            with self._turn(held.place.id):
+                held.lost = True
+                if not held.users and self._held.get(held.place.id) is held:
+                    self._forget(held)
+
+    def give_back_idle(self, seconds: float) -> None:
+        """Give back what nobody has used for so long."""
+        idle = [held for held in self.all() if _is_idle(held, seconds)]
+        _each(idle, lambda held: self._give_back(held, seconds))
+
+    def _give_back(self, held: Held, seconds: float) -> None:
+        with self._turn(held.place.id):
+            if self._held.get(held.place.id) is not held or not _is_idle(held, seconds):
+                return
+            try:
+                if not held.lost:
+                    held.close()
+            except (DreamdError, sqlite3.Error, OSError) as error:  # what was not committed, nobody was told of
+                logs.get(workspace=held.place.handle).warning("not_given_back", error=error)
+            self._forget(held)
+            with suppress(DreamdError):
+                self._leases.release(held.lease)
+
+    def cut_off(self) -> list[int]:
+        """Commit those that are still in use as they are, hold them no more, and return which they are.
+
+        There is no time to wait for them. What is under way in them commits nothing more; a dream goes on elsewhere
+        after the last of its nodes that has ended.
+        """
+        left = [held for held in self.all() if not held.lost]
+        _each(left, _cut_off)
+        return [held.place.id for held in left]
+
+
+def _cut_off(held: Held) -> None:
+    try:
+        held.commit()
+    except (DreamdError, sqlite3.Error) as error:
+        logs.get(workspace=held.place.handle).warning("not_given_back", error=error)
+    held.lost = True
+
+
+def _each(every: list[Held], act: Callable[[Held], None]) -> None:
+    """Do it to each, some at once: each waits for the object store and PostgreSQL."""
+    if every:
+        with ThreadPoolExecutor(min(len(every), _GIVEN_BACK_AT_ONCE), "give-back") as threads:
+            list(threads.map(act, every))
+
+
+def _is_idle(held: Held, seconds: float) -> bool:
+    return not held.users and (held.lost or time.monotonic() - held.used >= seconds)

@@ -1,0 +1,134 @@
+"""Bearers: whose token is shown, as PostgreSQL says, remembered for ten seconds.
+
+A token that is shown again is not looked up again, whether it was good or not, and those who show it at the same
+moment share one look. Nobody is refused because others guess: a secret of 192 bits is not guessed, and all tenants
+may come from the one address of a proxy. What guesses cost is bounded: a few are looked up at once, the others wait
+for their turn, and a token that was good of late has a turn of its own, as `is_familiar` tells.
+"""
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from state.errors import UnreachableError
+from state.fleet.tenant import Token
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+SECONDS = 10.0
+_MOST = 20_000
+# A request under way, and an application of MCP, knows its bearer for so long.
+_KNOWN_SECONDS = 600.0
+_FORM = re.compile(r"dreamd_[0-9a-f]{12}_[0-9a-f]{48}")
+
+
+class Recent(Generic[K, V]):
+    """A mapping that forgets what is older than `seconds`, and beyond `most` what was used longest ago."""
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._found: OrderedDict[K, tuple[float, V]] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """Return what was put under this key; None when that is forgotten."""
+        with self._lock:
+            entry = self._found.get(key)
+            if entry is None:
+                return None
+            if entry[0] <= time.monotonic():
+                del self._found[key]
+                return None
+            self._found.move_to_end(key)
+            return entry[1]
+
+    def put(self, key: K, value: V) -> None:
+        """Remember this from now on."""
+        with self._lock:
+            self._found[key] = time.monotonic() + self._seconds, value
+            self._found.move_to_end(key)
+            while len(self._found) > self._most:
+                self._found.popitem(last=False)
+
+    def drop(self, key: K) -> None:
+        """Forget what is under this key."""
+        with self._lock:
+            self._found.pop(key, None)
+
+
+class Bearers:
+    """The tokens that were shown here. `look` asks PostgreSQL. Any thread may call."""
+
+    def __init__(self, look: Callable[[str], Token | None]) -> None:
+        self._look = look
+        self._lock = threading.Lock()
+        self._shown: Recent[str, Token] = Recent(_MOST, SECONDS)
+        # Apart: no number of bad ones drives out a good one.
+        self._bad: Recent[str, bool] = Recent(_MOST, SECONDS)
+        self._familiar: Recent[str, bool] = Recent(_MOST, _KNOWN_SECONDS)
+        # With what was shown, for a request of theirs that another process of the fleet has to answer.
+        self._known: Recent[str, tuple[Token, str]] = Recent(_MOST, _KNOWN_SECONDS)
+        self._looks: dict[str, Future[Token | None]] = {}
+
+    def remembered(self, shown: str) -> Token | None:
+        """Return whose token this is, if that is known without a look."""
+        return self._shown.get(shown)
+
+    def is_bad(self, shown: str) -> bool:
+        """Tell whether it is known without a look that this is nobody's token."""
+        return _FORM.fullmatch(shown) is None or self._bad.get(shown) is not None
+
+    def is_familiar(self, shown: str) -> bool:
+        """Tell whether this was somebody's token of late."""
+        return self._familiar.get(shown) is not None
+
+    def authenticate(self, shown: str) -> Token | None:
+        """Return whose token this is; None for nobody's. Raise UnreachableError."""
+        if self.is_bad(shown):
+            return None
+        found = self._shown.get(shown) or self._looked_up(shown)
+        if found is None:
+            self._familiar.drop(shown)
+            self._bad.put(shown, True)  # noqa: FBT003 - a set
+            return None
+        self._familiar.put(shown, True)  # noqa: FBT003 - a set
+        self._known.put(found.id, (found, shown))
+        return found
+
+    def known(self, identity: str) -> Token | None:
+        """Return the token of this id, if it was shown of late."""
+        found = self._known.get(identity)
+        return found[0] if found is not None else None
+
+    def secret_of(self, token: Token) -> str:
+        """Return what the bearer of this token showed. Raise UnreachableError if that was long ago."""
+        found = self._known.get(token.id)
+        if found is None:
+            raise UnreachableError("the token is not known any more", "ask again")
+        return found[1]
+
+    def _looked_up(self, shown: str) -> Token | None:
+        """Return what PostgreSQL says: of those who ask at once only one looks."""
+        with self._lock:
+            look = self._looks.get(shown)
+            mine = look is None
+            if look is None:
+                look = self._looks[shown] = Future()
+        if mine:
+            try:
+                found = self._look(shown)
+                if found is not None:
+                    self._shown.put(shown, found)
+                look.set_result(found)
+            except Exception as error:  # noqa: BLE001 - all who wait get it
+                look.set_exception(error)
+            finally:
+                with self._lock:
+                    del self._looks[shown]
+        return look.result()

@@ -1,0 +1,237 @@
+"""Doors: the outermost application of the fleet's port: whose request it is, and which application answers it.
+
+    Authorization: Bearer dreamd_…  ─>  the tenant's token (PostgreSQL, remembered for ten seconds)
+    /v1/workspaces/NAME/…, /mcp/NAME ─> the application of the daemon's port, which sees a handle in place of NAME
+    /, /v1/workspaces, /v1/status    ─> the fleet's own answers
+    /metrics                         ─> for the operator's token alone;  /healthz, /readyz: for everybody
+
+Both applications want a secret of this process in place of the token: nobody comes to them past this one. They check
+Host, Origin and the size of a body, as the daemon's port does.
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from daemon.api.daemon import MCP_PATH
+from daemon.api.workers import Limits, Workers
+from daemon.fleet.doors.access import FORWARDED
+from daemon.fleet.doors.answers import TOKEN, own_answers
+from daemon.fleet.doors.disclosure import not_now, unknown
+from daemon.fleet.doors.names import SIGN, NamedPath, handle, is_plain, named_path
+from daemon.http.access_policy import OPEN_PATHS, AccessPolicy, port_policy
+from daemon.http.errors import ErrorResponse, error_response
+from daemon.observability import logs
+from state.errors import DreamdError, NotFoundError, OverloadedError, UnreachableError
+from state.fleet.tenant import is_name
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from daemon.fleet.doors.bearers import Bearers
+    from daemon.fleet.process import FleetProcess
+    from daemon.http.sockets import Listener
+    from state.fleet.tenant import Token
+
+# Many tenants come from the one address of a balancer.
+LIMITS = Limits(
+    short_threads=128,
+    long_threads=64,
+    threads_of_an_owner=24,
+    requests=2_048,
+    connections=4_096,
+    waiting=2_048,
+    grace_seconds=8,
+)
+# Of the requests that a process answers at once a tenant has no more than so many.
+MOST_OF_A_TENANT = 128
+# So many tokens that were never seen, and so many that were good of late, are looked up at once.
+_STRANGERS_AT_ONCE, _FAMILIAR_AT_ONCE = 3, 4
+_LOOK_SECONDS = 12.0
+_OPERATORS = frozenset({"/metrics"})
+_LONGEST_TOKEN = 4_096
+_UNAUTHORIZED = ErrorResponse(
+    401,
+    "UNAUTHORIZED",
+    "send your token as 'Authorization: Bearer dreamd_…'; who runs the service gives it to you",
+    headers={"WWW-Authenticate": 'Bearer realm="dreamd"'},
+)
+_NOT_FOR_TENANTS = ErrorResponse(
+    403, "FORBIDDEN", "the figures of the whole service are its operator's; your own are at /v1/status"
+)
+_NOT_FOR_OPERATORS = ErrorResponse(
+    403, "FORBIDDEN", "this token is for /metrics alone; ask for workspaces with a tenant's token"
+)
+
+
+async def serve_doors(
+    process: "FleetProcess",
+    listener: "Listener",
+    operator_token: str,
+    closing: asyncio.Event,
+    limits: Limits = LIMITS,
+) -> None:
+    """Answer at this listener until `closing` is set; requests under way have `limits.grace_seconds` to end."""
+    from daemon.http.app import application
+    from daemon.http.serve import server
+    from daemon.mcp.http import Endpoint
+
+    workers = Workers(limits, process.owner_of)
+    doors = Doors(process.bearers, operator_token)
+    mcp = Endpoint(process, limits, process.owner_of)
+    doors.inside = application(process, doors.inner_policy, workers, mcp)
+    doors.own = own_answers(process, doors.inner_policy, workers)
+    try:
+        async with mcp.running(), asyncio.TaskGroup() as group:
+            group.create_task(server(doors, workers).serve([listener.socket.dup()]))
+            await closing.wait()
+            listener.close()
+            workers.stopping.set()
+    finally:
+        listener.close()
+        doors.close()
+        await workers.close()
+
+
+class Doors:
+    """The application of the port. `inside` and `own` are made for the policy `inner_policy`."""
+
+    def __init__(self, bearers: "Bearers", operator_token: str) -> None:
+        self._secret = secrets.token_urlsafe(32)
+        self._bearers = bearers
+        self._operator = operator_token
+        self._under_way: Counter[int] = Counter()
+        self._strangers = ThreadPoolExecutor(_STRANGERS_AT_ONCE, "stranger")
+        self._familiar = ThreadPoolExecutor(_FAMILIAR_AT_ONCE, "bearer")
+        self.inside: ASGIApp | None = None
+        """The operations, and MCP."""
+        self.own: ASGIApp | None = None
+        """What the fleet answers itself."""
+
+    @property
+    def inner_policy(self) -> AccessPolicy:
+        """What the applications behind this one ask for."""
+        return port_policy(self._secret)
+
+    def close(self) -> None:
+        """Look up nothing more."""
+        for threads in (self._strangers, self._familiar):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Refuse the request, or have it answered."""
+        if scope["type"] != "http":
+            return
+        try:
+            token = await self._token(scope)
+            if isinstance(token, ErrorResponse):
+                await token.response()(scope, receive, send)
+                return
+            app, rewritten = self._application(scope, token)
+        except DreamdError as error:
+            await _refused(error).response()(scope, receive, send)
+            return
+        if token is None:
+            await app(rewritten, receive, send)
+            return
+        tenant = token.tenant.id
+        if self._under_way[tenant] >= MOST_OF_A_TENANT:
+            many = OverloadedError(f"{MOST_OF_A_TENANT} requests of yours are being answered already", "try again")
+            await error_response(many).response()(scope, receive, send)
+            return
+        self._under_way[tenant] += 1
+        try:
+            await app(rewritten, receive, send)
+        finally:
+            self._under_way[tenant] -= 1
+            if not self._under_way[tenant]:
+                del self._under_way[tenant]
+
+    async def _token(self, scope: "Scope") -> "Token | ErrorResponse | None":
+        """Return the bearer; None for an open path, or for the operator's with their token. Raise DreamdError."""
+        path = scope["path"]
+        if path in OPEN_PATHS:
+            return None
+        shown = _shown(scope)
+        if shown is None:
+            return _UNAUTHORIZED
+        if hmac.compare_digest(shown.encode(), self._operator.encode()):
+            return None if path in _OPERATORS else _NOT_FOR_OPERATORS
+        if self._bearers.is_bad(shown):
+            return _UNAUTHORIZED
+        token = self._bearers.remembered(shown)
+        if token is None or self._bearers.known(token.id) is None:
+            token = await self._looked_up(shown)
+        if token is None:
+            return _UNAUTHORIZED
+        return _NOT_FOR_TENANTS if path in _OPERATORS else token
+
+    async def _looked_up(self, shown: str) -> "Token | None":
+        """Ask PostgreSQL whose token it is. Raise UnreachableError."""
+        threads = self._familiar if self._bearers.is_familiar(shown) else self._strangers
+        look = asyncio.get_running_loop().run_in_executor(threads, self._bearers.authenticate, shown)
+        try:
+            return await asyncio.wait_for(look, _LOOK_SECONDS)
+        except TimeoutError as error:
+            raise UnreachableError("the token could not be looked up in time", "try again") from error
+
+    def _application(self, scope: "Scope", token: "Token | None") -> "tuple[ASGIApp, Scope]":
+        """Return who answers this, and the scope as they see it. Raise NotFoundError."""
+        assert self.inside is not None
+        assert self.own is not None
+        if not is_plain(scope.get("raw_path") or scope["path"].encode()):
+            raise NotFoundError("there is nothing at this address", "see /v1/openapi.json")
+        path = scope["path"]
+        if token is None:
+            return self.inside, self._inner(scope, path)
+        named = named_path(path)
+        if path == MCP_PATH:
+            only = token.workspaces[0] if len(token.workspaces) == 1 else ""
+            return self.inside, self._inner(scope, f"{MCP_PATH}/{handle(token.id, only)}")
+        if named is None:
+            is_inside = path == "/v1/openapi.json"
+            app = self.inside if is_inside else self.own
+            return app, {**self._inner(scope, path), TOKEN: token}
+        if not is_name(named.name) or not token.reaches(named.name):
+            raise unknown(named.name)
+        if _is_own(named):
+            return self.own, {**self._inner(scope, path), TOKEN: token}
+        is_forwarded = any(name.lower() == _FORWARDED for name, _ in scope["headers"])
+        inner = f"{named.room}/{handle(token.id, named.name, is_forwarded=is_forwarded)}{named.rest}"
+        return self.inside, self._inner(scope, inner)
+
+    def _inner(self, scope: "Scope", path: str) -> "Scope":
+        """Return the scope for this path, with the secret in place of the token."""
+        headers = [(name, value) for name, value in scope["headers"] if name not in _CREDENTIALS]
+        headers.append((b"authorization", f"Bearer {self._secret}".encode()))
+        return {**scope, "headers": headers, "path": path, "raw_path": path.encode(), "root_path": ""}
+
+
+_FORWARDED = FORWARDED.lower().encode()
+# What a client shows; the last two are for the Unix socket of a daemon alone.
+_CREDENTIALS = frozenset({b"authorization", b"cookie", b"dreamd-workspace", b"dreamd-adopt"})
+
+
+def _is_own(named: NamedPath) -> bool:
+    return not named.rest and named.room != MCP_PATH
+
+
+def _shown(scope: "Scope") -> str | None:
+    """Return the only token that the request shows."""
+    given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    if len(given) != 1 or len(given[0]) > _LONGEST_TOKEN:
+        return None
+    scheme, _, shown = given[0].decode("latin-1").partition(" ")
+    shown = shown.strip(" \t")
+    return shown if scheme.lower() == "bearer" and shown and SIGN not in shown else None
+
+
+def _refused(error: DreamdError) -> ErrorResponse:
+    """Return the reply to an error, without what it says of the operator's machines."""
+    if isinstance(error, UnreachableError) or error.code == DreamdError.code:
+        logs.get().error("token_not_looked_up", error=error)
+        error = not_now()
+    return error_response(error)

@@ -1,1 +1,0 @@
-"""Workers own workspaces while there is work in them."""

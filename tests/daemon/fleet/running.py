@@ -1,0 +1,309 @@
+"""A fleet as tests have it: PostgreSQL, a folder of objects, processes of it in this process and in others."""
+
+import asyncio
+import http.client
+import json
+import os
+import sqlite3
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from daemon.api.operations.table import OPERATIONS
+from daemon.config.settings import Config
+from daemon.fleet.connections import Connections
+from daemon.fleet.doors.doors import serve_doors
+from daemon.fleet.process import FleetProcess
+from daemon.http.sockets import open_port
+from daemon.workspace.vector_index import Embedding
+from state.fleet.tenant import Quotas, Right, Tenant
+from state.fleet.workspace import Place
+from state.stores.disk.workspace import Workspace, contained
+from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.inbox import Arrival, Inbox
+from state.stores.fleet.leases import Leases
+from state.stores.fleet.places import Places
+from state.stores.fleet.processes import Session
+from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.generations.generations import Generations
+from state.stores.generations.objects import open_objects
+from state.stores.vectors.embedder import Unavailable
+from tests.daemon.http.running import Answer, asked
+from tests.support.forked import Forked
+from tests.support.generation_folders import held_in
+from tests.support.notes import pending_notes
+
+OPERATOR = "the-operators-token-0123456789"
+EVERY = frozenset(Right)
+PATIENCE_SECONDS = 30.0
+
+
+def until(happened: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait for something, not for ever."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+@dataclass(slots=True)
+class Door:
+    """The port of a process, as tenants ask there."""
+
+    port: int
+
+    def ask(
+        self,
+        token: str,
+        method: str,
+        path: str,
+        fields: object = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Answer:
+        """One request with this token; none when it is empty."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        return asked(connection, method, path, fields, body, {**bearer, **(headers or {})})
+
+    def do(self, token: str, place: Place, operation: str, **fields: Any) -> Answer:
+        """One operation."""
+        return self.ask(token, "POST", f"/v1/workspaces/{place.name}/{operation}", fields)
+
+    def note(self, token: str, name: str, text: str, key: str = "", importance: float = 0.7) -> Answer:
+        fields = {"note": text, "importance": importance}
+        return self.ask(
+            token,
+            "POST",
+            f"/v1/workspaces/{name}/working_memory_note",
+            fields,
+            {"Idempotency-Key": key} if key else None,
+        )
+
+    def search(self, token: str, name: str, query: str) -> list[str]:
+        answer = self.ask(token, "POST", f"/v1/workspaces/{name}/memory_search", {"query": query})
+        assert answer.status == 200, answer.body
+        return [hit["text"] for hit in answer.json["hits"]]
+
+    def bootstrap(self, token: str, name: str) -> str:
+        answer = self.ask(token, "GET", f"/v1/workspaces/{name}/memory_bootstrap")
+        assert answer.status == 200, answer.body
+        return str(answer.json["text"])
+
+
+@dataclass(slots=True)
+class Here(Door):
+    """A process of the fleet within this one; it takes no jobs by itself, and nobody sweeps."""
+
+    process: FleetProcess
+
+    def run(self, place: Place, operation: str, **fields: Any) -> Any:
+        """One operation on a workspace that this process holds, past its doors."""
+        one = OPERATIONS[operation]
+        with self.process.desk.holding(place.id) as held:
+            access = self.process.parts.held_access(held, lambda _: None, [])
+            return access.run(one, one.request.model_validate(fields))
+
+    def give_back(self) -> None:
+        self.process.desk.give_back_idle(0)
+
+
+@dataclass(slots=True)
+class Fleet:
+    """A database with its store of objects; `settings` are those of its processes."""
+
+    url: str
+    folder: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    objects_url: str = ""
+    database: FleetDatabase = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.database = FleetDatabase(self.url, 8)
+        self.objects_url = self.objects_url or f"file://{self.folder / 'objects'}"
+
+    def close(self) -> None:
+        self.database.close()
+
+    def config(self, **fleet: Any) -> Config:
+        places = {"database": self.url, "objects": self.objects_url, "folder": str(self.folder / "own")}
+        return Config.model_validate(
+            {**self.settings, "fleet": {**places, **self.settings.get("fleet", {}), **fleet}}
+        )
+
+    @property
+    def inbox(self) -> Inbox:
+        return Inbox(self.database)
+
+    @property
+    def places(self) -> Places:
+        return Places(self.database)
+
+    def tenant(self, name: str = "acme", quotas: Quotas = Quotas()) -> Tenant:  # noqa: B008 - a value
+        return Tenants(self.database).add(name, quotas)
+
+    def token(
+        self, tenant: Tenant, *workspaces: str, rights: frozenset[Right] = EVERY, expires_at: datetime | None = None
+    ) -> str:
+        name = f"t{os.urandom(4).hex()}"
+        return Tokens(self.database, os.urandom).add(tenant, name, rights, workspaces, expires_at)
+
+    def place(self, tenant: Tenant | None = None, name: str = "") -> Place:
+        return self.places.add(tenant or self.tenant(f"t{uuid4().hex[:8]}"), name or f"w{uuid4().hex[:8]}")
+
+    def one(self) -> tuple[str, Place]:
+        """A token that may do everything, and the workspace "one" of the tenant acme."""
+        tenant = self.tenant()
+        return self.token(tenant), self.places.add(tenant, "one")
+
+    def note(self, place: Place, text: str, key: str = "") -> int:
+        return self.put(place, "note", json.dumps({"text": text, "importance": 0.8}), key)
+
+    def put(self, place: Place, kind: str, body: str, key: str = "") -> int:
+        [arrived] = self.inbox.put([Arrival(place.id, place.tenant, kind, key or uuid4().hex, body)])
+        assert arrived is not None
+        return arrived.id
+
+    def row(self, place: Place) -> dict[str, Any]:
+        found = self.database.row("SELECT * FROM workspaces WHERE id = %(id)s", {"id": place.id})
+        assert found is not None
+        return found
+
+    def waiting(self, place: Place) -> int:
+        return len(self.inbox.waiting(place.id))
+
+    @contextmanager
+    def here(self, database: str = "", sections: Mapping[str, Any] | None = None, **fleet: Any) -> Iterator[Here]:
+        """A process of the fleet in this one, with its port; `database`: as it reaches it."""
+        config = self.config(**fleet)
+        config = Config.model_validate({**config.model_dump(exclude_unset=True), **(sections or {})})
+        objects = open_objects(self.objects_url, self.options)
+        connections = Connections(FleetDatabase(database or self.url, 16), objects)
+        listener = open_port("127.0.0.1", 0, OPERATOR)
+        folder = self.folder / f"process-{uuid4().hex[:8]}"
+        embedding = Embedding.given(Unavailable("no model in this test"))
+        process = FleetProcess(config, connections, folder, listener.address, embedding)
+        loop, closing_event = asyncio.new_event_loop(), asyncio.Event()
+
+        def serve() -> None:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(serve_doors(process, listener, OPERATOR, closing_event))
+
+        process.start()
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield Here(int(listener.socket.getsockname()[1]), process)
+        finally:
+            loop.call_soon_threadsafe(closing_event.set)
+            process.stop(5.0)
+            thread.join(60)
+            assert not thread.is_alive()
+            connections.close()
+
+    @contextmanager
+    def process(
+        self, *, before: tuple[str, list[Any]] | None = None, database: str = "", **environment: str
+    ) -> Iterator["Running"]:
+        """`dreamd fleet serve` in a process of its own."""
+        said = self.folder / f"said-{uuid4().hex[:8]}"
+        config = self.config(database=database or self.url, port=0)
+        path = self.folder / f"config-{uuid4().hex[:8]}.yaml"
+        path.write_text(json.dumps({**self.settings, "fleet": config.fleet.model_dump(mode="json")}))
+        env = {**os.environ, "HOME": str(self.folder / "home"), "DREAMD_LOG__FORM": "json", **self.options}
+        with said.open("wb") as out:
+            process: Forked[bytes] = Forked(
+                ["fleet", "serve", "--config", path],
+                before=before,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**env, "DREAMD_TOKEN": OPERATOR, **environment},
+            )
+        running = Running(0, process, said, self)
+        with process:
+            try:
+                until(lambda: running.is_started or process.poll() is not None)
+                assert process.poll() is None, running.log
+                yield running
+            finally:
+                process.kill()
+
+    def last(self, place: Place) -> Workspace:
+        """The last generation, in a folder of its own."""
+        key = self.row(place)["key"]
+        assert key, "it has no generation"
+        folder = self.folder / f"look-{uuid4().hex[:8]}"
+        Generations(open_objects(self.objects_url, self.options), place.prefix).bring_up(folder, key)
+        return contained(folder)
+
+    def crystals(self, place: Place) -> list[str]:
+        """The texts that the last generation holds: its crystals, and its notes that no dream has read."""
+        here = self.last(place)
+        with closing(sqlite3.connect(here.database)) as connection:
+            texts: Counter[str] = Counter(row[0] for row in connection.execute("SELECT text FROM crystals"))
+        # A note that a pass has read is both until it is dreamt.
+        pending: Counter[str] = Counter(note.text for note in pending_notes(here))
+        return list(Counter(texts | pending).elements())
+
+    def holds(self, text: str) -> list[str]:
+        """The objects of a store in a folder that hold these bytes."""
+        found = (path for path in (self.folder / "objects").rglob("*") if path.is_file())
+        return [str(path) for path in found if text.encode() in held_in(path)]
+
+
+@dataclass(slots=True)
+class Running(Door):
+    """`dreamd fleet serve` under way."""
+
+    process: Forked[bytes]
+    said: Path
+    fleet: Fleet
+
+    @property
+    def log(self) -> str:
+        return self.said.read_text(errors="replace")
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
+
+    @property
+    def is_started(self) -> bool:
+        started = next((one for one in self.events if one.get("event") == "started"), None)
+        if started is not None:
+            self.port = int(started["entrances"][0].rpartition(":")[2])
+        return started is not None
+
+    @property
+    def row(self) -> dict[str, Any] | None:
+        return self.fleet.database.row(
+            "SELECT * FROM living WHERE address LIKE %(address)s ORDER BY started_at DESC LIMIT 1",
+            {"address": f"%:{self.port}"},
+        )
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def another_holder(fleet: Fleet, place: Place, address: str = "http://127.0.0.1:9") -> Iterator[UUID]:
+    """Another process holds it while the context lasts, as if its holder had been silent for too long."""
+    session = Session(fleet.database, "serve", uuid4(), address)
+    session.beat()
+    fleet.database.rows("UPDATE workspaces SET owner = NULL WHERE id = %(id)s", {"id": place.id})
+    Leases(fleet.database).take(place.id, session.id)
+    try:
+        yield session.id
+    finally:
+        session.drop()

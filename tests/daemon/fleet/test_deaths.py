@@ -1,0 +1,181 @@
+"""Processes that are killed, stopped and displaced: nothing that was acknowledged is lost, and nothing is twice."""
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from daemon.fleet.queue import NET_SECONDS
+from state.fleet.workspace import Place
+from state.stores.fleet import schedule
+from tests.daemon.fleet.running import PATIENCE_SECONDS, Door, Fleet, until
+from tests.support import forked, lived
+from tests.support.model_characters import good
+from tests.support.scripted_model import Reply, ScriptedModel, slowly
+
+
+def hasten(alive: float) -> None:
+    """In a process: it counts as dead earlier than others do."""
+    from daemon.fleet import lifetime
+    from state.stores.fleet import processes
+
+    vars(processes).update(ALIVE_SECONDS=alive)
+    vars(lifetime).update(HEARTBEAT_SECONDS=alive / 3)
+
+
+HASTY = (f"{__name__}:hasten", [3.0])
+# A job whose process died is taken for lost some time after it began, and its workspace is then looked at again.
+FOUND_SECONDS = schedule._BEGIN_SECONDS + NET_SECONDS
+
+
+def remember(door: Door, token: str, place: Place, text: str) -> int:
+    """A write that its holder has to commit; the answer's status."""
+    fields = {"session_id": "s1", "content": text, "priority": "high"}
+    return door.do(token, place, "working_memory_add", **fields).status
+
+
+def items(fleet: Fleet, place: Place) -> list[str]:
+    return [row["content"] for row in lived.rows(fleet.last(place), "SELECT content FROM items ORDER BY 1")]
+
+
+def test_what_a_killed_process_acknowledged_another_one_has(fleet: Fleet) -> None:
+    token, place = fleet.one()
+    with fleet.process() as first, fleet.process() as second:
+        assert first.note(token, "one", "Ada prefers tea over coffee").status == 200
+        assert remember(first, token, place, "the first") == 200
+        assert remember(second, token, place, "passed on") == 200
+        assert fleet.row(place)["owner"] == (first.row or {})["id"]
+        first.kill()
+        began = time.monotonic()
+        assert remember(second, token, place, "the last") == 200
+        assert time.monotonic() - began < 15
+        assert second.search(token, "one", "tea coffee") == ["Ada prefers tea over coffee"]
+    assert items(fleet, place) == ["passed on", "the first", "the last"]
+    assert fleet.crystals(place) == ["Ada prefers tea over coffee"]
+
+
+@pytest.mark.full
+def test_a_process_that_was_stopped_for_long_commits_nothing(fleet: Fleet) -> None:
+    token, place = fleet.one()
+    with fleet.process(before=HASTY) as first, fleet.process(before=HASTY) as second:
+        assert remember(first, token, place, "before") == 200
+        answers: list[int] = []
+        asking = threading.Thread(target=lambda: answers.append(remember(first, token, place, "in the dark")))
+        first.process.send_signal(signal.SIGSTOP)
+        asking.start()
+        # Who only reads waits until the holder that hangs is none any more.
+        assert second.search(token, "one", "nothing") == []
+        assert remember(second, token, place, "meanwhile") == 200
+        first.process.send_signal(signal.SIGCONT)
+        asking.join(60)
+        texts = Counter(items(fleet, place))
+        assert texts["before"] == texts["meanwhile"] == 1
+        assert texts["in the dark"] == (1 if answers == [200] else 0), answers
+        until(lambda: first.row is not None)
+        assert remember(second, token, place, "after") == 200
+    assert items(fleet, place).count("after") == 1
+
+
+def nothing_waits(fleet: Fleet, places: list[Place]) -> bool:
+    """Where all three died of one workspace it is left alone for minutes: they have passed."""
+    fleet.database.rows(
+        "UPDATE workspaces SET due_at = clock_timestamp()"
+        " WHERE failures > 0 AND due_at > clock_timestamp() + interval '1 minute'"
+    )
+    return not any(fleet.waiting(place) for place in places)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_each_note_becomes_one_memory_however_often_processes_are_killed(fleet: Fleet, seed: int) -> None:
+    rng, places = random.Random(seed), [fleet.place() for _ in range(3)]
+    fleet.settings = {"dream": {"interval_minutes": 1, "min_chunks": 1, "idle_minutes": 1}}
+    notes = [f"the number of invoice {number} is {number * 7919}" for number in range(30)]
+    for number, note in enumerate(notes):
+        fleet.note(places[number % 3], note)
+        if number % 10 == 9:
+            for one in places:
+                fleet.put(one, "session_end", "{}")
+            with fleet.process(before=HASTY):
+                time.sleep(rng.uniform(0.5, 3.5))
+    with fleet.process(before=HASTY) as last:
+        until(lambda: nothing_waits(fleet, places), FOUND_SECONDS + PATIENCE_SECONDS)
+        assert "Traceback" not in last.log
+    held = Counter(text for place in places for text in fleet.crystals(place))
+    assert {note: held[note] for note in notes} == dict.fromkeys(notes, 1)
+
+
+@pytest.mark.full
+def test_what_a_dream_cost_is_counted_though_its_process_is_killed_before_the_end(fleet: Fleet) -> None:
+    place = fleet.place()
+    # What cannot be read is asked for again, by a step of its own.
+    with ScriptedModel(lambda _, number: Reply("no JSON", wait_seconds=60.0 if number > 1 else 0.0)) as model:
+        fleet.settings = {"model": {"name": "openai/scripted", "api_base": model.url}, "dream": {"min_chunks": 1}}
+        for number in range(6):
+            fleet.note(place, f"invoice {number} was paid on day {number * 31}")
+        fleet.put(place, "session_end", "{}")
+        with fleet.process(OPENAI_API_KEY="sk-none") as process:
+            until(lambda: model.count > 1)
+            process.kill()
+    [spent] = fleet.database.rows("SELECT dreams, calls, tokens FROM spending")
+    assert (spent["dreams"], spent["calls"]) == (0, 1)
+    assert spent["tokens"] > 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("seconds", "beside"), [(5.0, False), (30.0, False), (30.0, True)])
+def test_a_signal_drains_a_process_whose_model_is_slow(fleet: Fleet, seconds: float, *, beside: bool) -> None:
+    """`beside`: another process lives at that moment; else one comes later."""
+    token, place = fleet.one()
+    notes = [f"invoice {number} was paid on day {number * 31}" for number in range(6)]
+    with ScriptedModel(slowly(good, seconds)) as model, ExitStack() as later:
+        fleet.settings = {"model": {"name": "openai/scripted", "api_base": model.url}, "dream": {"min_chunks": 1}}
+        for note in notes:
+            fleet.note(place, note)
+        fleet.put(place, "session_end", "{}")
+        with fleet.process(OPENAI_API_KEY="sk-none") as first:
+            until(lambda: model.count)
+            # What is acknowledged in the middle of the dream, by the holder and by the inbox.
+            assert first.do(token, place, "feel", event="reward", because="the harbour was quiet").status == 200
+            if beside:
+                second = later.enter_context(fleet.process(OPENAI_API_KEY="sk-none"))
+            model.script = slowly(good, 0.0)
+            began = time.monotonic()
+            first.process.terminate()
+            fleet.note(place, "it came when the process ended")
+            assert first.process.wait(30) == 0
+            assert time.monotonic() - began < 10.5
+            assert "Traceback" not in first.log, first.log
+            assert not any(one.get("event") == "dream_committed" for one in first.events)
+            if not beside:
+                assert fleet.waiting(place) <= 1  # what it had taken in is committed
+                assert fleet.row(place)["owner"] is None
+        if not beside:
+            second = later.enter_context(fleet.process(OPENAI_API_KEY="sk-none"))
+        until(lambda: any(one.get("event") == "workspace_taken" for one in second.events), 10)
+        until(lambda: any(one.get("event") == "dream_committed" for one in second.events))
+        until(lambda: fleet.row(place)["queued_at"] is None)
+        if lived.pending(fleet.last(place)) or fleet.waiting(place):  # the note that came last
+            assert second.do(token, place, "dream_now", wait=True).status == 200
+        assert not fleet.waiting(place)
+        status = _status(fleet)
+    assert (status["counts"]["failing"], status["failing"]) == (0, [])
+    here = fleet.last(place)
+    lived.assert_once(here, [*notes, "it came when the process ended"])
+    causes = [row["cause"] for row in lived.rows(here, "SELECT cause FROM feelings")]
+    assert causes.count("the harbour was quiet") == 1
+    assert {row["outcome"] for row in lived.rows(here, "SELECT outcome FROM dreams")} == {"committed"}
+
+
+def _status(fleet: Fleet) -> Any:
+    done = forked.run(["fleet", "status", "--json"], environment={**os.environ, "DREAMD_FLEET__DATABASE": fleet.url})
+    status = json.loads(done.stdout)
+    assert status["problems"] == []
+    return status

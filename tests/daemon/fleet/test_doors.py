@@ -1,0 +1,256 @@
+"""Who may what at the doors: tokens, rights, names; and that nothing of one tenant is ever told another."""
+
+import socket
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from state.fleet.tenant import Quotas, Right
+from state.stores.fleet.tenants import Tenants, Tokens
+from tests.daemon.fleet.running import OPERATOR, Fleet, Here
+from tests.daemon.http.running import spoken
+
+READ, WRITE, DREAM, MANAGE = Right.READ, Right.WRITE, Right.DREAM, Right.MANAGE
+
+
+def raw(door: Here, *lines: str) -> bytes:
+    """What is answered to a request as it stands here."""
+    connection = socket.create_connection(("127.0.0.1", door.port), timeout=60)
+    head = "\r\n".join([*lines, f"Host: 127.0.0.1:{door.port}", "Content-Length: 0", "Connection: close"])
+    return spoken(connection, head.encode("latin-1") + b"\r\n\r\n")
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def test_a_tenant_makes_lists_and_removes_its_workspaces(fleet: Fleet, door: Here) -> None:
+    token = fleet.token(fleet.tenant("acme", Quotas(workspaces=2)))
+    assert door.ask(token, "POST", "/v1/workspaces", {"name": "b"}).json == {"name": "b"}
+    assert door.ask(token, "POST", "/v1/workspaces", {"name": "a"}).json == {"name": "a"}
+    assert door.ask(token, "POST", "/v1/workspaces", {"name": "a"}).code == "QUOTA"
+    listed = door.ask(token, "GET", "/v1/workspaces").json
+    assert [row["name"] for row in listed["workspaces"]] == ["a", "b"]
+    assert listed["after"] is None
+    assert [row["name"] for row in door.ask(token, "GET", "/v1/workspaces?after=a").json["workspaces"]] == ["b"]
+    assert door.ask(token, "DELETE", "/v1/workspaces/a").json == {"name": "a"}
+    assert door.ask(token, "DELETE", "/v1/workspaces/a").status == 404
+    assert door.ask(token, "POST", "/v1/workspaces", {"name": "b"}).code == "CONFLICT"
+    assert door.ask(token, "POST", "/v1/workspaces", {"name": "a"}).json == {"name": "a"}  # at once, an empty one
+    assert door.ask(token, "GET", "/v1/workspaces/a/memory_state").status == 200
+    assert door.ask(token, "DELETE", "/v1/workspaces/a").json == {"name": "a"}
+    for fields in ({}, {"name": "Big"}, {"name": "a~b"}, {"name": ""}, {"path": "/etc"}, {"name": 5}):
+        assert door.ask(token, "POST", "/v1/workspaces", fields).status in (400, 422)
+    assert door.ask(token, "GET", "/").json["mcp"] == "/mcp/NAME"
+    own = door.ask(token, "GET", "/v1/status").json
+    assert (own["tenant"], own["workspaces"], own["quotas"]["workspaces"]) == ("acme", 1, 2.0)
+
+
+def test_each_right_lets_do_what_it_says_and_no_more(fleet: Fleet, door: Here) -> None:
+    tenant = fleet.tenant()
+    fleet.places.add(tenant, "one")
+    asked = {
+        READ: ("GET", "/v1/workspaces/one/memory_bootstrap", None),
+        WRITE: ("POST", "/v1/workspaces/one/working_memory_note", {"note": "tea"}),
+        DREAM: ("POST", "/v1/workspaces/one/dream_now", {"reason": "session-end", "wait": False}),
+        MANAGE: ("POST", "/v1/workspaces", {"name": "two"}),
+    }
+    for right in Right:
+        token = fleet.token(tenant, rights=frozenset({right}))
+        for needed, (method, path, fields) in asked.items():
+            answer = door.ask(token, method, path, fields)
+            assert (answer.status == 200) is (needed is right), (right, needed, answer.body)
+            assert answer.status == 200 or answer.code == "FORBIDDEN"
+        assert (door.ask(token, "GET", "/v1/workspaces").status == 200) is (right is READ)
+        if right is not MANAGE:
+            assert door.ask(token, "DELETE", "/v1/workspaces/one").code == "FORBIDDEN"
+
+
+def test_another_tenants_workspace_is_one_that_is_not_there(fleet: Fleet, door: Here) -> None:
+    acme, other = fleet.tenant("acme"), fleet.tenant("other")
+    mine, theirs = fleet.token(acme), fleet.token(other)
+    fleet.places.add(acme, "secret-plan")
+    fleet.places.add(acme, "open")
+    listed = fleet.token(acme, "open")
+    nowhere = "/v1/workspaces/no-such/"
+    for method, path, fields in (
+        ("GET", "bootstrap", None),
+        ("POST", "notes", {"note": "x"}),
+        ("POST", "search", {"query": "x"}),
+        ("POST", "forget", {"text": "x", "confirm": True}),
+        ("GET", "status", None),
+    ):
+        for token in (theirs, listed):
+            there = door.ask(token, method, f"/v1/workspaces/secret-plan/{path}", fields)
+            assert (there.status, there.code) == (404, "NOT_FOUND")
+            other_body = door.ask(token, method, nowhere + path, fields).body
+            assert there.body.replace(b"secret-plan", b"no-such") == other_body
+    for token in (theirs, listed):
+        assert door.ask(token, "DELETE", "/v1/workspaces/secret-plan").status == 404
+        assert b"secret-plan" not in door.ask(token, "GET", "/v1/workspaces").body
+        assert door.ask(token, "POST", "/mcp/secret-plan", {}).status == 404
+    assert door.ask(listed, "POST", "/v1/workspaces", {"name": "new"}).code == "FORBIDDEN"
+    assert door.ask(listed, "GET", "/v1/status").json["workspaces"] == 1
+    assert door.ask(mine, "GET", "/v1/workspaces/secret-plan/memory_bootstrap").status == 200
+    # The same name is another workspace of another tenant.
+    fleet.places.add(other, "open")
+    door.note(mine, "open", "words of acme")
+    assert "words of acme" not in door.bootstrap(theirs, "open")
+    assert "words of acme" in door.bootstrap(listed, "open")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/workspaces/{id}~one/bootstrap",
+        "/v1/workspaces/x~one/memory_bootstrap",
+        "/v1/workspaces/{id}%7Eone/bootstrap",
+        "/v1/workspaces/%6fne/memory_bootstrap",
+        "/v1/workspaces//one/bootstrap",
+        "//v1/workspaces/one/memory_bootstrap",
+        "/v1/workspaces/one//bootstrap",
+        "/v1/workspaces/two/../one/bootstrap",
+        "/v1/./workspaces/one/bootstrap",
+        "/V1/workspaces/one/bootstrap",
+        "/v1/workspaces/ONE/memory_bootstrap",
+        "/v1/workspaces/one%2Fbootstrap",
+        "/v1/workspaces/one%00/memory_bootstrap",
+        "/v1/workspaces/one;x/memory_bootstrap",
+        "/v1/workspaces/ws-1/memory_bootstrap",
+        "/v1/workspaces/one/memory_bootstrap/",
+        "/v1/workspaces/one/",
+        "/v1/workspaces/",
+        "/v1/workspaces/-one/memory_bootstrap",
+        "/v1/workspaces/" + "a" * 49 + "/bootstrap",
+        "/mcp/{id}~one",
+        "/mcp//one",
+        "/mcp/one/two",
+        "/w/one/now",
+        "/login/abc",
+        "/static/style.css",
+        "/v1/workspaces/one/memory_bootstrap%3Fx",
+        "http://127.0.0.1/v1/workspaces/{id}~one/bootstrap",
+    ],
+)
+def test_a_workspace_is_named_in_one_way_only(fleet: Fleet, door: Here, path: str) -> None:
+    tenant = fleet.tenant()
+    token = fleet.token(tenant)
+    fleet.places.add(tenant, "one")
+    fleet.places.add(tenant, "two")
+    identity = token.split("_")[1]
+    answer = raw(door, f"GET {path.replace('{id}', identity)} HTTP/1.1", f"Authorization: Bearer {token}")
+    assert status_of(answer) in (400, 404, 405), answer
+
+
+def test_a_token_is_shown_once_and_as_it_is(fleet: Fleet, door: Here) -> None:
+    tenant = fleet.tenant()
+    token = fleet.token(tenant)
+    other = fleet.token(tenant)
+    fleet.places.add(tenant, "one")
+    bearer, path = f"Authorization: Bearer {token}", "GET /v1/workspaces/one/memory_bootstrap HTTP/1.1"
+    assert status_of(raw(door, path, bearer)) == 200
+    assert status_of(raw(door, path, bearer.replace("Bearer", "bEARER"))) == 200
+    for headers in (
+        (),
+        (bearer, bearer),
+        (bearer, f"Authorization: Bearer {other}"),
+        (bearer, "authorization: x"),
+        (f"Authorization: Basic {token}",),
+        (f"Authorization: {token}",),
+        ("Authorization: Bearer",),
+        ("Authorization: Bearer  ",),
+        (f"Authorization: Bearer {token}, {other}",),
+        (f"Authorization: Bearer {token}x",),
+        (f"Authorization: Bearer {token.upper()}",),
+        (f"Authorization: Bearer {token[:-1]}",),
+        (f"Authorization: Bearer {'x' * 5000}",),
+        (f"X-Authorization: Bearer {token}",),
+        (f"Cookie: dreamd={token}",),
+    ):
+        assert status_of(raw(door, path, *headers)) == 401, headers
+
+
+@pytest.mark.full
+def test_revoked_and_expired_tokens_end(fleet: Fleet, door: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant = fleet.tenant()
+    door.process.bearers._shown._seconds = 0.3
+    late = fleet.token(tenant, expires_at=datetime.now(UTC) + timedelta(seconds=1.5))
+    revoked, gone = fleet.token(tenant), fleet.token(fleet.tenant("gone"))
+    assert [door.ask(one, "GET", "/v1/workspaces").status for one in (late, revoked, gone)] == [200] * 3
+    (facts,) = [one for one in Tokens(fleet.database, bytes).all(tenant) if one.id in revoked]
+    Tokens(fleet.database, bytes).revoke(tenant, facts.name)
+    Tenants(fleet.database).close(Tenants(fleet.database).find("gone"))
+    time.sleep(1.8)
+    assert [door.ask(one, "GET", "/v1/workspaces").status for one in (late, revoked, gone)] == [401] * 3
+
+
+def test_guesses_lock_nobody_out_and_the_same_one_is_looked_up_once(fleet: Fleet, door: Here) -> None:
+    tenant = fleet.tenant()
+    token, new = fleet.token(tenant), fleet.token(tenant)
+    assert door.ask(token, "GET", "/v1/workspaces").status == 200
+    before = door.process.database.statements
+    for _ in range(50):
+        assert door.ask(f"dreamd_{'0' * 12}_{'0' * 48}", "GET", "/").status == 401
+        assert door.ask("nonsense", "GET", "/").status == 401
+    looks = door.process.database.statements - before
+    answers = [door.ask(f"dreamd_{number:012x}_{'1' * 48}", "GET", "/").status for number in range(60)]
+    assert set(answers) == {401}
+    assert looks < 30  # of which its heartbeat has its own
+    assert door.ask(token, "GET", "/v1/workspaces").status == 200
+    assert door.ask(new, "GET", "/v1/workspaces").status == 200
+
+
+def test_figures_are_the_operators_and_nothing_else_is(fleet: Fleet, door: Here) -> None:
+    tenant = fleet.tenant()
+    token = fleet.token(tenant)
+    fleet.places.add(tenant, "one")
+    door.note(token, "one", "tea")
+    figures = door.ask(OPERATOR, "GET", "/metrics")
+    assert b"dreamd_fleet_up 1" in figures.body
+    assert figures.status == 200
+    assert b'operation="working_memory_note"' in figures.body
+    assert b'"one"' not in figures.body
+    assert door.ask(token, "GET", "/metrics").code == "FORBIDDEN"
+    assert door.ask("", "GET", "/metrics").status == 401
+    for path in ("/v1/workspaces", "/v1/workspaces/one/memory_bootstrap", "/", "/v1/status", "/mcp/one"):
+        assert door.ask(OPERATOR, "GET", path).code == "FORBIDDEN"
+    assert door.ask("", "GET", "/healthz").status == 200
+    assert door.ask("", "GET", "/readyz").status == 200
+    assert door.ask(token, "GET", "/v1/openapi.json").status == 200
+
+
+def test_what_shows_the_operators_machines_is_refused(fleet: Fleet, door: Here) -> None:
+    tenant = fleet.tenant()
+    token = fleet.token(tenant)
+    fleet.places.add(tenant, "one")
+    for method, path in (("GET", "configuration"), ("GET", "recipes"), ("POST", "doctor")):
+        answer = door.ask(token, method, f"/v1/workspaces/one/{path}", {} if method == "POST" else None)
+        assert answer.code == "FORBIDDEN", answer.body
+    for path in ("ingest", "export", "repair", "supersede", "take_in"):
+        answer = door.ask(token, "POST", f"/v1/workspaces/one/{path}", {})
+        assert answer.status == 403, answer.body
+    assert door.ask(token, "POST", "/v1/login", {}).status in (403, 404)
+    status = door.ask(token, "GET", "/v1/workspaces/one/dream_status")
+    assert status.json["workspace"] == "one"
+    assert str(fleet.folder).encode() not in status.body
+    assert status.json["holder"] is None
+
+
+def test_pages_of_other_hosts_and_origins_are_refused_everywhere(fleet: Fleet, door: Here) -> None:
+    token = fleet.token(fleet.tenant())
+    for path in ("/", "/v1/workspaces", "/v1/status", "/v1/workspaces/one/memory_bootstrap", "/mcp/one"):
+        assert door.ask(token, "GET", path, headers={"Host": "evil.example"}).status == 421
+        assert door.ask(token, "GET", path, headers={"Origin": "https://evil.example"}).status == 403
+    json = {"Content-Type": "application/json"}
+    big = door.ask(token, "POST", "/v1/workspaces", body=b"x" * (1 << 21), headers=json)
+    assert big.status == 413
+
+
+def test_without_postgresql_a_client_is_told_to_try_again(fleet: Fleet, door: Here) -> None:
+    token = fleet.token(fleet.tenant())
+    door.process.database._pool.close()
+    answer = door.ask(token, "GET", "/v1/workspaces")
+    assert (answer.status, answer.code) == (503, "UNREACHABLE")
+    assert answer.json["error"] == "the service cannot do this now; try again"
+    assert "PostgreSQL" not in str(answer.json)

@@ -1,0 +1,168 @@
+"""Which dreams are admitted, what is foreseen, what a job does and costs, and what is forgotten."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.config.settings import Config
+from daemon.fleet import held as held_module
+from daemon.fleet.decision import foreseen, refusal
+from daemon.fleet.queue import Sweeper
+from daemon.service.schedule import Action, History, Pending, Thresholds
+from state.errors import QuotaError, UnreachableError
+from state.fleet.tenant import Quotas
+from state.stores.fleet.schedule import Schedule, Use
+from state.stores.generations.generations import Generations
+from tests.daemon.fleet.running import Fleet, Here
+from tests.support.generation_folders import held_in
+
+PAID: dict[str, Any] = {
+    "model": {"name": "openai/scripted", "api_base": "http://127.0.0.1:9"},
+    "limits": {"usd_per_dream": 0.5, "tokens_per_dream": 1000},
+}
+MOMENTS = st.datetimes(timezones=st.just(UTC))
+WORD = "Zanzibarquartz"
+TEXT = f"Ada spent the summer in {WORD}"
+
+
+@given(
+    st.builds(Quotas, dreams_per_day=st.integers(0, 9), usd_per_day=st.floats(0, 5),
+              tokens_per_day=st.integers(0, 9000)),
+    st.builds(Use, dreaming=st.integers(0, 9), dreams=st.integers(0, 9), tokens=st.integers(0, 9000),
+              usd=st.floats(0, 5)),
+    st.floats(0, 9),
+)  # fmt: skip
+def test_no_ceiling_is_exceeded_by_more_than_one_dream(quotas: Quotas, use: Use, fleet_usd: float) -> None:
+    config = Config.model_validate({**PAID, "fleet": {"usd_per_day": fleet_usd}})
+    if refusal(config, quotas, use, use):
+        return
+    assert not quotas.dreams_per_day or use.dreams + use.dreaming < quotas.dreams_per_day
+    for most in (quotas.usd_per_day, fleet_usd):
+        assert not most or use.usd + use.dreaming * 0.5 < most
+    assert not quotas.tokens_per_day or use.tokens + use.dreaming * 1000 < quotas.tokens_per_day
+
+
+@given(
+    MOMENTS,
+    st.builds(History, awake_since=MOMENTS, last_look=st.none() | MOMENTS, last_dream=st.none() | MOMENTS,
+              failures=st.integers(0, 9), failed_at=st.none() | MOMENTS, last_pass=st.none() | MOMENTS,
+              schema=st.booleans()),
+    st.builds(Pending, notes=st.integers(0, 30), new=st.integers(0, 30), oldest=st.none() | MOMENTS,
+              session_ended=st.none() | MOMENTS, changed=st.booleans()),
+    st.booleans(), st.none() | MOMENTS, st.none() | MOMENTS,
+)  # fmt: skip
+def test_whatever_clocks_say_waiting_ends_later(
+    now: datetime,
+    history: History,
+    pending: Pending,
+    interrupted: bool,  # noqa: FBT001
+    sessions_due: datetime | None,
+    erased_at: datetime | None,
+) -> None:
+    when = {"interrupted": interrupted, "sessions_due": sessions_due, "erased_at": erased_at}
+    decision = foreseen(now, history, pending, Thresholds(), **when)  # type: ignore[arg-type]
+    assert decision is None or (decision.at > now) == (decision.action is Action.WAIT)
+    assert decision is not None or not (interrupted or sessions_due or erased_at)
+
+
+def test_dreams_that_are_asked_for_keep_to_the_ceilings_together(fleet: Fleet) -> None:
+    tenant = fleet.tenant("acme", Quotas(dreams_per_day=2))
+    places = [fleet.place(tenant) for _ in range(6)]
+    for place in places:
+        fleet.note(place, "Ada prefers tea")
+    with fleet.here(dreams_at_once=6) as door:
+        with ThreadPoolExecutor(6) as pool:
+            asked = [pool.submit(door.run, place, "dream_now") for place in places]
+            refused = [isinstance(one.exception(), QuotaError) for one in asked]
+        assert refused.count(True) == 4
+        assert all(one.result().outcome for one, was in zip(asked, refused, strict=True) if not was)
+        assert fleet.places.use(tenant.id).dreams == 2
+        assert fleet.database.rows("SELECT 1 FROM workspaces WHERE dreaming_at IS NOT NULL") == []
+        with pytest.raises(QuotaError):
+            door.run(places[0], "dream_now", wait=False)
+
+
+def test_a_dream_asks_postgresql_few_things(fleet: Fleet, door: Here) -> None:
+    place = fleet.place()
+    for number in range(6):
+        fleet.note(place, f"invoice {number} was paid")
+    before = door.process.database.statements
+    door.process.work.run_job(place.id, "manual")
+    door.give_back()
+    assert door.process.database.statements - before <= 9
+    assert fleet.row(place)["generation"] == 1
+
+
+@pytest.mark.full
+def test_each_failure_in_a_row_is_counted_and_doubles_the_wait(fleet: Fleet) -> None:
+    fleet.settings = {"model": {"name": "nobodys/model"}}
+    place = fleet.place()
+    with fleet.here() as door:
+        fleet.note(place, "Ada prefers tea")
+        waits = []
+        for number in (1, 2):
+            Schedule(fleet.database).queue(place.id, "manual")
+            door.process.work.run_job(place.id, "manual")
+            row = fleet.row(place)
+            assert (row["failures"], row["queued_at"]) == (number, None)
+            assert row["problem"]
+            waits.append(row["due_at"] - row["committed_at"])
+        assert waits[1] > 1.5 * waits[0]
+        assert not fleet.waiting(place)
+
+
+# ------------------------------------------------------------------- forgetting
+
+
+def _kept(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and WORD.encode() in held_in(path)]
+
+
+def test_after_forgetting_no_object_and_no_copy_holds_it(fleet: Fleet, door: Here) -> None:
+    place = fleet.place()
+    for text in (TEXT, "Ada prefers tea"):
+        door.run(place, "working_memory_note", note=text, importance=0.9)
+    door.give_back()
+    with fleet.here() as second:
+        second.run(place, "working_memory_note", note="and cake", importance=0.9)
+        assert fleet.holds(WORD)
+        second.run(place, "forget", text=TEXT, confirm=True)
+        assert fleet.holds(WORD) == []
+    assert sorted(fleet.crystals(place)) == ["Ada prefers tea", "and cake"]
+    assert _kept(fleet.folder) == []
+
+
+def test_who_takes_over_finishes_an_erasure(fleet: Fleet, door: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = fleet.place()
+    for text in (TEXT, "Ada prefers tea"):
+        door.run(place, "working_memory_note", note=text, importance=0.9)
+
+    def die(*_: object, **__: object) -> None:
+        raise UnreachableError("the store is away", "try again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Generations, "sweep", die)
+        with pytest.raises(UnreachableError):
+            door.run(place, "forget", text=TEXT, confirm=True)
+    assert fleet.holds(WORD)
+    for held in door.process.desk.all():
+        held.lost = True  # it dies here
+    door.give_back()
+    row = fleet.row(place)
+    assert row["due_at"] is not None
+    assert row["erasing_at"] is not None
+    # Half a minute later the schedule wants a pass, which whoever holds it then does.
+    monkeypatch.setattr(held_module, "_ERASED_AGAIN", timedelta(0))
+    fleet.database.rows("UPDATE workspaces SET due_at = clock_timestamp() - interval '1 second'")
+    assert Sweeper(fleet.database, door.process.stopping).tick() == 1
+    assert fleet.row(place)["queued_at"] is not None
+    with fleet.here() as second:
+        second.process.work.run_job(place.id)
+        assert fleet.holds(WORD) == []
+        assert fleet.row(place)["erasing_at"] is None
+    assert fleet.crystals(place) == ["Ada prefers tea"]

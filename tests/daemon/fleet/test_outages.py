@@ -1,0 +1,131 @@
+"""What a process does while PostgreSQL or the object store is away, and what it asks while all is well."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.fleet.running import Door, Fleet, until
+from tests.daemon.fleet.test_deaths import items, remember
+from tests.support.partition import Partition
+from tests.support.postgres import Postgres
+from tests.support.s3 import S3
+
+pytestmark = pytest.mark.full
+
+
+def ready(door: Door) -> int:
+    return door.ask("", "GET", "/readyz").status
+
+
+@pytest.mark.parametrize("seconds", [2.0, 20.0])
+def test_a_process_goes_on_by_itself_after_postgresql_was_away(
+    fleet: Fleet, postgres: Postgres, seconds: float
+) -> None:
+    token, place = fleet.one()
+    with Partition(postgres.port) as door, fleet.process(database=door.through(fleet.url)) as process:
+        assert remember(process, token, place, "before") == 200
+        assert ready(process) == 200
+        door.refuse()
+        began, burnt = time.monotonic(), _cpu(process.process.pid)
+        if seconds > 15:
+            until(lambda: ready(process) == 503, seconds + 5)
+        while time.monotonic() < began + seconds:
+            time.sleep(0.1)
+        burnt = _cpu(process.process.pid) - burnt
+        lines = len(process.log.splitlines())
+        door.heal()
+        until(lambda: ready(process) == 200)
+        until(lambda: process.row is not None and remember(process, token, place, "after") == 200)
+        assert burnt < 0.3 * (time.monotonic() - began)
+        assert lines < 40, process.log
+        fleet.note(place, "by the inbox")
+        fleet.put(place, "session_end", "{}")
+        until(lambda: not fleet.waiting(place))
+    assert set(items(fleet, place)) == {"after", "before"}
+    assert fleet.crystals(place) == ["by the inbox"]
+
+
+@pytest.mark.parametrize("away", [0.0, 2.0])
+def test_a_job_whose_end_could_not_be_told_holds_up_nobody(fleet: Fleet, postgres: Postgres, away: float) -> None:
+    """Its process lives on, and says so every ten seconds."""
+    place = fleet.place()
+    with (
+        Partition(postgres.port) as door,
+        fleet.process(database=door.through(fleet.url), DREAMD_DREAM__MIN_CHUNKS="1") as process,
+    ):
+        door.lose_question(b"procrastinate_finish_job", *([door.refuse] if away else []))
+        fleet.note(place, "the first")
+        fleet.put(place, "session_end", "{}")
+        until(lambda: door.lost)
+        time.sleep(away)
+        door.heal()
+        fleet.note(place, "the second")
+        fleet.put(place, "session_end", "{}")
+        until(lambda: not fleet.waiting(place), 75)
+        assert fleet.row(place)["problem"] == ""
+        assert process.process.poll() is None
+    assert sorted(fleet.crystals(place)) == ["the first", "the second"]
+
+
+def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s3: S3) -> None:
+    with Partition(s3.port) as store:
+        fleet.options = {name: store.through(value) for name, value in s3.options.items()}
+        fleet.objects_url = s3.url
+        token, place = fleet.one()
+        with fleet.here() as door:
+            assert remember(door, token, place, "before") == 200
+            store.refuse()
+            assert remember(door, token, place, "meanwhile") == 503
+            assert "object store" in door.process.unready_reason()
+            store.heal()
+            until(lambda: not door.process.unready_reason())
+            assert remember(door, token, place, "after") == 200
+        assert items(fleet, place) == ["after", "before", "meanwhile"]
+
+
+def test_what_dreams_and_idle_workspaces_ask_of_postgresql(
+    fleet: Fleet, postgres: Postgres, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import psycopg
+
+    name = fleet.url.rpartition("/")[2]
+    with psycopg.connect(postgres.admin_url, autocommit=True) as admin:
+        admin.execute(f"ALTER DATABASE \"{name}\" SET log_statement = 'all'".encode())
+    places = [fleet.place() for _ in range(20)]
+    for place in places:
+        for number in range(5):
+            fleet.note(place, f"invoice {number} was paid")
+        fleet.put(place, "session_end", "{}")
+
+    def is_settled() -> bool:
+        rows = [fleet.row(place) for place in places]
+        return all(row["owner"] is None and row["queued_at"] is None and row["generation"] for row in rows)
+
+    with fleet.process(DREAMD_FLEET__IDLE_SECONDS="1") as process:
+        asked = postgres._log.stat().st_size
+        until(is_settled)
+        time.sleep(3)
+        text = postgres._log.read_text(errors="replace")[asked:]
+        dreamt = sum(one["event"] == "dream_committed" for one in process.events)
+        own = text.count("SELECT * FROM workspaces WHERE id")
+        burnt, began, idle_begins = _cpu(process.process.pid), time.monotonic(), postgres._log.stat().st_size
+        time.sleep(5)
+        idle = postgres._log.read_text(errors="replace")[idle_begins:]
+        burnt = (_cpu(process.process.pid) - burnt) / (time.monotonic() - began)
+    assert dreamt >= len(places)
+    figures = {
+        "statements a dream": (text.count("statement:") + text.count("execute") - own) / dreamt,
+        "statements a second when idle": (idle.count("statement:") + idle.count("execute")) / 5,
+        "share of a processor when idle": burnt,
+    }
+    with capsys.disabled():
+        print(f"\n{figures}")
+    assert figures["statements a dream"] < 30
+    assert figures["statements a second when idle"] < 8
+    assert burnt < 0.1
+
+
+def _cpu(pid: int) -> float:
+    words = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2].split()
+    return (int(words[11]) + int(words[12])) / 100
