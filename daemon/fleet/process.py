@@ -112,7 +112,7 @@ class FleetProcess:
         self.stopping = threading.Event()
         """Set when the process ends."""
         self._metrics = Metrics(version("dreamd"), self._since.timestamp())
-        self._metrics.include(FleetMetrics(self.database))
+        self._metrics.include(FleetMetrics(self.database, config))
         self._embedding = embedding or Embedding(download=config.embeddings.download, model=config.embeddings.model)
         leases, places, self._schedule = Leases(self.database), Places(self.database), Schedule(self.database)
         # By then a pass or an idle dream may be due.

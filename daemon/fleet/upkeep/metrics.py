@@ -1,19 +1,19 @@
 """Metrics of the whole fleet for Prometheus, beside those of the process that is asked: the same of every process.
 
-Five statements, and no more often than every ten seconds, however many ask. No label grows with the fleet: of
+Six statements, and no more often than every ten seconds, however many ask. No label grows with the fleet: of
 tenants there are the twenty that have spent the most today.
 """
 
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from daemon.config.settings import Config
+from daemon.fleet.upkeep.status import FleetStatus, fleet_status
 from daemon.observability import logs
 from state.errors import DreamdError
-from state.stores.fleet.figures import Counts, Figures, InboxFigures, Removing, SpentToday
-from state.stores.fleet.processes import Process, Processes
+from state.stores.fleet.figures import Removing
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
@@ -24,21 +24,11 @@ KEPT_SECONDS = 10.0
 MOST_TENANTS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    processes: list[Process]
-    counts: Counts
-    inbox: InboxFigures
-    spent: SpentToday
-    spenders: list[SpentToday]
-    removing: Removing
-
-
 class FleetMetrics:
     """The fleet's figures, as a collector for `daemon.observability.metrics.Metrics.include`. Any thread may call."""
 
-    def __init__(self, database: "FleetDatabase") -> None:
-        self._processes, self._figures = Processes(database), Figures(database)
+    def __init__(self, database: "FleetDatabase", config: Config) -> None:
+        self._database, self._config = database, config
         self._lock = threading.Lock()
         self._families: list[GaugeMetricFamily] = []
         self._at = float("-inf")
@@ -48,30 +38,20 @@ class FleetMetrics:
         with self._lock:
             if time.monotonic() - self._at >= KEPT_SECONDS:
                 try:
-                    self._families = [_family(*one) for one in _families(self._read())]
+                    read = fleet_status(self._database, self._config, spenders=MOST_TENANTS)
+                    self._families = [_family(*one) for one in _families(read)]
                 except DreamdError as error:
                     logs.get().warning("fleet_figures_unread", error=error)
                     self._families = [_family(*_UP, [({}, 0)])]
                 self._at = time.monotonic()
             return self._families
 
-    def _read(self) -> _Read:
-        spent, spenders = self._figures.spent(MOST_TENANTS)
-        return _Read(
-            self._processes.all(),
-            self._figures.counts(),
-            self._figures.inbox(),
-            spent,
-            spenders,
-            self._figures.removing(),
-        )
-
 
 Samples = Iterable[tuple[Mapping[str, str], float]]
 _UP = ("up", "Whether the database of the fleet could be asked.")
 
 
-def _families(read: _Read) -> Iterator[tuple[str, str, Samples]]:
+def _families(read: FleetStatus) -> Iterator[tuple[str, str, Samples]]:
     counts, alive = read.counts, [one for one in read.processes if one.alive and one.kind == "serve"]
     yield from (
         (*_UP, [({}, 1)]),

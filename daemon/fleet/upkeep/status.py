@@ -53,8 +53,10 @@ class FleetStatus:
     problems: tuple[Problem, ...]
 
 
-def fleet_status(database: "FleetDatabase", config: Config, oldest_minutes: float | None = None) -> FleetStatus:
-    """Return how the fleet stands. `oldest_minutes`: what waits in an inbox for longer is a problem.
+def fleet_status(
+    database: "FleetDatabase", config: Config, oldest_minutes: float | None = None, spenders: int = _MOST_TENANTS
+) -> FleetStatus:
+    """Return how the fleet stands, with so many `spenders`. What waits for longer than `oldest_minutes` is a problem.
 
     Raise UnreachableError.
     """
@@ -62,7 +64,7 @@ def fleet_status(database: "FleetDatabase", config: Config, oldest_minutes: floa
 
     figures = Figures(database)
     counts, inbox, removing = figures.counts(), figures.inbox(), figures.removing()
-    spent, spenders = figures.spent(_MOST_TENANTS)
+    spent, most = figures.spent(spenders)
     processes = tuple(Processes(database).all())
     failing = tuple(figures.failing(_MOST_FAILING))
     ceilings = Ceilings(config.fleet.usd_per_day, config.fleet.tokens_per_day)
@@ -84,7 +86,7 @@ def fleet_status(database: "FleetDatabase", config: Config, oldest_minutes: floa
         failing=failing,
         inbox=inbox,
         spent=spent,
-        spenders=tuple(spenders),
+        spenders=tuple(most),
         ceilings=ceilings,
         removing=removing,
         problems=problems,

@@ -135,7 +135,7 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
         fleet.commit(place, spent=Spend(1, 10, float(number)))
         fleet.arrive(place, SECRET)
     process = Metrics("1.0", 0.0)
-    process.include(FleetMetrics(fleet.database))
+    process.include(FleetMetrics(fleet.database, fleet.config))
     before = fleet.database.statements
     text = text_of(process)
     assert fleet.database.statements - before <= 6
@@ -164,7 +164,7 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
 
 def test_without_postgresql_the_metrics_say_that_it_is_away(fleet: Kept) -> None:
     process = Metrics("1.0", 0.0)
-    process.include(FleetMetrics(fleet.database))
+    process.include(FleetMetrics(fleet.database, fleet.config))
     fleet.database.close()
     text = text_of(process)
     assert "dreamd_fleet_up 0.0\n" in text
