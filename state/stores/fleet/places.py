@@ -165,15 +165,5 @@ class Places:
 
 
 def _facts(row: dict[str, Any]) -> PlaceFacts:
-    return PlaceFacts(
-        Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
-        Generation(row["generation"], row["key"]),
-        row["bytes"],
-        row["committed_at"],
-        row["due_at"],
-        row["queued"],
-        row["owned"],
-        row["failures"],
-        row["problem"],
-        int(row["waiting"]),
-    )
+    place = Place(row.pop("id"), row.pop("tenant"), row.pop("tenant_name"), row.pop("name"))
+    return PlaceFacts(place, Generation(row.pop("generation"), row.pop("key")), **row)

@@ -87,25 +87,15 @@ class Tenants:
         rows = self._database.rows(
             "SELECT t.id, t.name, t.quotas, t.created_at, t.removed_at IS NOT NULL AS removed,"
             " count(w.id) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,"
-            " coalesce(max(s.dreams), 0) AS dreams, coalesce(max(s.tokens), 0) AS tokens,"
-            " coalesce(max(s.usd), 0) AS usd FROM tenants t"
+            " coalesce(max(s.dreams), 0)::bigint AS dreams, coalesce(max(s.tokens), 0)::bigint AS tokens,"
+            " coalesce(max(s.usd), 0)::float8 AS usd FROM tenants t"
             " LEFT JOIN workspaces w ON w.tenant = t.id AND w.removed_at IS NULL LEFT JOIN ("
             "  SELECT tenant, sum(dreams) AS dreams, sum(tokens) AS tokens, sum(usd) AS usd FROM spending"
             "  WHERE day = (statement_timestamp() AT TIME ZONE 'UTC')::date GROUP BY tenant) s ON s.tenant = t.id"
             " GROUP BY t.id ORDER BY t.name"
         )
         return [
-            TenantFacts(
-                Tenant(row["id"], row["name"], quotas_of(row["quotas"])),
-                row["created_at"],
-                row["removed"],
-                int(row["workspaces"]),
-                int(row["bytes"]),
-                int(row["dreams"]),
-                int(row["tokens"]),
-                float(row["usd"]),
-            )
-            for row in rows
+            TenantFacts(Tenant(row.pop("id"), row.pop("name"), quotas_of(row.pop("quotas"))), **row) for row in rows
         ]
 
     def close(self, tenant: Tenant) -> None:
@@ -205,19 +195,14 @@ class Tokens:
 
     def all(self, tenant: Tenant) -> list[TokenFacts]:
         """Return the tokens of a tenant, by name, revoked ones too."""
+        rows = self._database.rows(
+            "SELECT id, name, rights, workspaces, created_at, expires_at, revoked_at FROM tokens"
+            " WHERE tenant = %(tenant)s ORDER BY name",
+            {"tenant": tenant.id},
+        )
         return [
-            TokenFacts(
-                row["id"],
-                row["name"],
-                tuple(row["rights"]),
-                tuple(row["workspaces"]),
-                row["created_at"],
-                row["expires_at"],
-                row["revoked_at"],
-            )
-            for row in self._database.rows(
-                "SELECT * FROM tokens WHERE tenant = %(tenant)s ORDER BY name", {"tenant": tenant.id}
-            )
+            TokenFacts(**{**row, "rights": tuple(row["rights"]), "workspaces": tuple(row["workspaces"])})
+            for row in rows
         ]
 
     def revoke(self, tenant: Tenant, name: str) -> None:
