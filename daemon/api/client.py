@@ -184,8 +184,8 @@ def _answered(
     read: Callable[[http.client.HTTPResponse], Iterable[bytes]],
 ) -> Iterator[Any]:
     """Ask, and give the JSON of each part that is read of the answer. Raise what the daemon refuses."""
-    with closing(connection):
-        answer = _sent(connection, method, path, json.dumps(fields), {"Content-Type": "application/json", **headers})
+    own = {"Content-Type": "application/json", **headers}
+    with closing(connection), _sent(connection, method, path, json.dumps(fields), own) as answer:
         try:
             for part in read(answer):
                 reply = json.loads(part)
