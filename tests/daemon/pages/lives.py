@@ -33,6 +33,7 @@ TURNS = [
     Crystal(
         text, Origin.SESSION, NOW - timedelta(days=9 - at), session="talk", position=at, speaker="Ada",
         trust=Trust.OWNER, source=Source("talk.md", at + 1, at + 1, "ab" * 20),
+        id=f"{0xCA7 + at:012x}" + 20 * "0",  # the same in every process, for tests are named by it
     )
     for at, text in enumerate(("The cache holds an hour.", "The cache holds a day.", "Ada has a cat.", HOSTILE))
 ]  # fmt: skip
