@@ -259,7 +259,7 @@ def test_an_agent_reads_the_text_that_http_has(served: Running, name: str) -> No
 def agent_of(house: OwnHouse, name: str) -> Callable[..., Any]:
     """What a server of MCP asks."""
 
-    def call(_workspace: str, operation: AnyOperation, request: Request, *_: object) -> Any:
+    def call(operation: AnyOperation, request: Request, *_: object) -> Any:
         with house.open(name, lambda _: None) as access:
             return access.run(operation, request)
 
