@@ -275,6 +275,11 @@ def _least(sheet: Sheet, pointers: Sequence[CurrentLine]) -> CurrentLine:
     return min(pointers, key=worth)
 
 
+def pointers_have(sheet: Sheet) -> tuple[int, int]:
+    """Return how many characters the pointers have, and may have."""
+    return _pointed(sheet), _room_of_pointers(sheet, room_for(sheet))
+
+
 def _are_too_many(sheet: Sheet, pointers: Sequence[CurrentLine]) -> bool:
     room = _room_of_pointers(sheet, room_for(sheet))
     return len(pointers) > MAX_POINTERS or sum(map(length_of, pointers)) > room

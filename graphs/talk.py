@@ -7,7 +7,7 @@ from datetime import date
 
 from graphs.checks import OF_MODEL
 from graphs.extractive import complete, counted_operations
-from graphs.room import AROUND_A_LINE, POINTER_CHARACTERS, leaving, length_of
+from graphs.room import AROUND_A_LINE, leaving, length_of, pointers_have
 from graphs.sheet import Sheet, Told
 from prompts import Prompt, load, quoted, render
 from prompts.replies import read_reply
@@ -76,8 +76,10 @@ def opening(snapshot: Snapshot) -> list[Message]:
             "felt": _felt(snapshot),
             "budget": f"{snapshot.budget:,}",
             "used": f"{sheet.length:,}",
+            "free": f"{free:,}" if (free := snapshot.budget - sheet.length) >= 0 else "",
             "around": AROUND_A_LINE,
-            "pointer": POINTER_CHARACTERS,
+            "pointed": pointers_have(sheet)[0],
+            "to_point": pointers_have(sheet)[1],
             "spare": sheet.spare,
             "sections": sections,
             "rules": [redaction.of(text) for text in snapshot.genome],
@@ -186,7 +188,9 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
             f"{quoted(sheet.snapshot.redaction.of(line.text)[:80])}"
             for line in _next_to_leave(sheet)
         ]
-    rows.append("Answer with the operations that mend this, and nothing else: the same JSON object.")
+    rows.append(
+        "Answer with the operations that mend this, and nothing else: the same JSON object. They may name new ids."
+    )
     return {"role": "user", "content": sheet.snapshot.forgotten.masked("\n".join(rows))}
 
 
@@ -202,7 +206,7 @@ def _next_to_leave(sheet: Sheet) -> list[CurrentLine]:
 
 
 def _label(line: CurrentLine, snapshot: Snapshot, waits: int | None) -> str:
-    known = [f"of {line.born_at:%Y-%m-%d}", f"importance {line.importance:.1f}"]
+    known = [f"of {line.born_at:%Y-%m-%d}", f"{length_of(line)} characters", f"importance {line.importance:.1f}"]
     known += ["by the owner" if line.id in snapshot.handwritten else f"from {line.trust}"]
     known += [f"until {line.until}"] if _is_date(line.until) else []
     known += ["over"] if line.is_past(snapshot.now.date().isoformat()) else []

@@ -202,9 +202,10 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
 
 
 def _as_note(change: Change) -> Note | None:
-    """Return what the change says, dated when that was said; None for one that only takes away, or was forgotten."""
+    """Return what the change says, dated when that was said; None for one that says nothing new, or was forgotten."""
     operation, evidence = change.change.operation, change.change.evidence
-    if operation.action is Action.EVICT or change.is_erased:
+    is_tidying = bool(change.change.lines) and not evidence
+    if operation.action is Action.EVICT or is_tidying or change.is_erased:
         return None
     said = max((piece.at for piece in evidence), default=change.at)
     return Note(operation.text, said, max((piece.importance for piece in evidence), default=0.5))

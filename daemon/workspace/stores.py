@@ -323,7 +323,7 @@ def _opened(
         feelings=Feelings(connection, baselines),
         questions=Questions(connection),
         notes=notes,
-        memory=Memory(workspace, disk, crystals, lineage, notes, check),
+        memory=Memory(workspace, disk, crystals, lineage, notes, check, now=utc_now),
         check=check,
         owned=owned,
         embedding=embedding,

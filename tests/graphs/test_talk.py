@@ -39,10 +39,13 @@ def test_each_line_is_shown_with_its_day_its_weight_whose_it_is_and_its_marks() 
     until = {"L3": "2026-03-20", "L4": "2026-03-11"}
     user = opened(replace(read, lines=tuple(replace(one, until=until.get(one.id, "")) for one in read.lines)))
     for row in (
-        'L1 (of 2026-03-02, importance 0.5, by the owner): "Anna prefers short answers."',
-        "L2 (of 2026-03-02, importance 0.5, from agent, pinned): ",
-        "L3 (of 2026-03-02, importance 0.5, from agent, until 2026-03-20, change 7 of it waits for the owner): ",
-        "L4 (of 2026-03-02, importance 0.5, from agent, until 2026-03-11, over): ",
+        'L1 (of 2026-03-02, 30 characters, importance 0.5, by the owner): "Anna prefers short answers."',
+        "L2 (of 2026-03-02, 22 characters, importance 0.5, from agent, pinned): ",
+        (
+            "L3 (of 2026-03-02, 37 characters, importance 0.5, from agent, until 2026-03-20, "
+            "change 7 of it waits for the owner): "
+        ),
+        "L4 (of 2026-03-02, 36 characters, importance 0.5, from agent, until 2026-03-11, over): ",
     ):
         assert row in user
 

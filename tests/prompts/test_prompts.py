@@ -156,7 +156,7 @@ def test_memory_cannot_close_its_quotation_or_forge_a_tag_or_a_line(text: str) -
     assert system == calm
     assert re.compile(r"</?\w+>").findall(user) == ["<memory>", "</memory>"]
     shapes = [[row.partition('"')[0] for row in one.splitlines()] for one in (user, plain)]
-    assert [re.sub(r"has \d+;", "", row) for row in shapes[0]] == [re.sub(r"has \d+;", "", row) for row in shapes[1]]
+    assert [re.sub(r"[\d,]+", "", row) for row in shapes[0]] == [re.sub(r"[\d,]+", "", row) for row in shapes[1]]
 
 
 @given(hostile.filter(lambda text: "\ud800" not in text))
@@ -191,7 +191,7 @@ def test_every_input_is_shown_with_its_id_its_kind_and_who_said_it() -> None:
         "N1 (2026-03-12 13:30, note, importance 0.9, from agent, replaces L4)",
         "N2 (2026-03-12 13:30, note, importance 0.4, from agent, heard web)",
         "C1 (2026-03-07 14:30, said in a transcript, importance 0.7, from owner)",
-        "L3 (of 2026-03-02, importance 0.5, from agent, pinned): ",
+        "L3 (of 2026-03-02, 40 characters, importance 0.5, from agent, pinned): ",
     ):
         assert row in user
     assert not re.search("^[SE]1 ", user, re.MULTILINE)

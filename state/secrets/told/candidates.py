@@ -228,7 +228,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_led(text: str, start: int) -> bool:
     """Whether what stands before tells that a value follows: a colon, an arrow, a verb of telling."""
-    bare = text[max(0, start - 40) : start].rstrip(" \t\n\r>*_`\"'“„«「『(（[{")
+    bare = _bare(text, start)
     if bare.endswith(_JOINTS):
         return True
     words = vocabulary()
@@ -243,9 +243,13 @@ def _is_led(text: str, start: int) -> bool:
     )
 
 
+def _bare(text: str, start: int) -> str:
+    return text[max(0, start - 40) : start].rstrip(" \t\n\r>*_`\"'“„«「『(（[{")
+
+
 def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
-    is_mere_day = _DAY.fullmatch(value) and not _is_led(text, one.start)  # "rotates the key on Tuesday 2026-03-24"
+    is_mere_day = _DAY.fullmatch(value) and not _bare(text, one.start).endswith(_JOINTS)  # "key rotates 2026-03-24"
     if is_mere_day or key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
     if one.form == "word" and not _is_word(text, value, one):  # first, for this rules most words out

@@ -56,6 +56,10 @@ _EVERY_NOTE = 1 << 40
 _HISTORY = "'dreamd history' lists them"
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class TakenIn:
     """What came of a text that a person saved: what looks like an accident, and how many lines unforget something."""
@@ -76,8 +80,10 @@ class Memory:
         notes: Notes,
         check: Callable[[], None],
         redaction: Redaction = DEFAULT,
+        now: Callable[[], datetime] = _now,
     ) -> None:
         self._path = workspace.document
+        self._now = now
         self._disk = disk
         self._crystals = crystals
         self._lineage = lineage
@@ -254,7 +260,7 @@ class Memory:
         standing = self._lineage.standing()[0]
         if text == self._lineage.text(standing) and (standing or self._lineage.has(0)):
             return TakenIn()
-        now, before = datetime.now(UTC), self._lineage.text(standing)
+        now, before = self._now(), self._lineage.text(standing)
         unwanted = self._lineage.tombstones()
         said = owners_text(self._lineage.current_lines(), text, now, seen=seen, unwanted=unwanted)
         number = self._lineage.last_version() + 1 if standing else 0
@@ -336,7 +342,7 @@ class Memory:
 
     def _found_version(self, number: int, text: str) -> Dream:
         """Return a version of this text, of which nobody knows who wrote what is new in it, and why the rest left."""
-        now = datetime.now(UTC)
+        now = self._now()
         changes = restored_text(
             self._lineage.current_lines(), text, now, lambda _: (Trust.AGENT, ()), _REPAIRED_IMPORTANCE
         )
@@ -426,7 +432,7 @@ class Memory:
         Lines of ours that gave way never stood: nobody has deleted them. In a transaction.
         """
         stamp = self._lineage.versions_by_number([row.version]).get(row.version)
-        at = stamp.at if stamp else datetime.now(UTC)
+        at = stamp.at if stamp else self._now()
         mood = self.version(row.version).mood if self.has(row.version) else ""
         new, _ = merged(row.rendered, theirs, row.edits, at, mood)
         if not difference(theirs, new):  # they have our edits already: a stamp alone is nothing to write
@@ -480,7 +486,7 @@ class Memory:
         return target.with_name(f".{target.name}.{swap}.displaced")
 
     def _save(self, number: int, cause: str, text: str) -> None:
-        self._lineage.save(number, cause, text, datetime.now(UTC))
+        self._lineage.save(number, cause, text, self._now())
 
     def _document(self) -> Document:
         (row,) = Document.table.read(Document, self._connection) or (None,)

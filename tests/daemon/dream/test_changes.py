@@ -1,5 +1,6 @@
 """Changes that wait for their owner: over real dreams, restores, a kill, and weeks in which nobody looks."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -202,6 +203,17 @@ def test_a_change_whose_line_the_owner_changed_does_not_apply_and_is_a_note_of_i
     assert lines(store) == [block.text for _, block in parse(text).lines()]
     assert decided(store) == [(1, "outdated")]
     assert [note.text for note in tuple(store.notes.each_pending())] == [COFFEE]
+
+
+def test_tidying_that_is_outdated_says_nothing_new_and_is_no_note(store: Store) -> None:
+    dreamt(store, COFFEE)
+    # As a change is kept that cited nothing, and only words its line otherwise.
+    connection = store.crystals.connection
+    (row,) = connection.execute("SELECT record FROM changes").fetchone()
+    connection.execute("UPDATE changes SET record = ?", (json.dumps(json.loads(row) | {"evidence": []}),))
+    assert settle(store, utc_now() + WEEKS) == 1
+    assert decided(store) == [(1, "expired")]
+    assert tuple(store.notes.each_pending()) == ()
 
 
 def test_a_change_that_the_owner_made_by_hand_is_dropped_without_a_note(store: Store) -> None:

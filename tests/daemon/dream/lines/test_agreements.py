@@ -207,8 +207,10 @@ def test_one_that_cannot_be_read_is_left_out(tmp_path: Path, everywhere: Workspa
     broken = project(tmp_path / "broken", SHORT)
     place = {"document": broken.document, "database": broken.database, "root": broken.root}[what]
     place.rename(tmp_path / "away")
-    if what != "root":
+    if what == "document":
         os.mkfifo(place)
+    elif what == "database":
+        place.write_bytes(b"no database " * 1_000)
     (change,) = proposed(everywhere)
     assert len(change.change.evidence) == 2
     assert len(proposed(everywhere)) == 1
