@@ -94,8 +94,6 @@ class Pump:
             except OSError:  # it has not had the whole line
                 self._open.pop(_key(message.get("id")), None)
                 self._lose(server)
-        if method == "initialize":
-            self._handshake = message
 
     # ------------------------------------------------------------ who serves
 
@@ -182,7 +180,11 @@ class Pump:
                 message = _message(line)
                 if "method" in message:
                     self._write(line)
-                elif (key := _key(message.get("id"))) in self._open:
+                elif (asked := self._open.get(key := _key(message.get("id")))) is not None:
+                    if asked[0]["method"] == "initialize" and "result" in message:
+                        self._handshake = asked[
+                            0
+                        ]  # a refused one decides nothing: the client speaks the newer protocol
                     self._write(line)
                     self._open.pop(key, None)
         with self._turn:

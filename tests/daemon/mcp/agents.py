@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[3]
 TEA = "Ada prefers tea over coffee in the morning"
 PORT = "The deployment runs on port 8443 behind nginx"
 MODES = ("auto", "legacy")
-_INITIALIZE = {
+INITIALIZE = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
@@ -184,7 +184,7 @@ class Raw:
         return message
 
     def greet(self) -> None:
-        assert "result" in self.ask("initialize", _INITIALIZE)
+        assert "result" in self.ask("initialize", INITIALIZE)
         self.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
 
     def call(self, tool: str, **arguments: Any) -> Any:

@@ -26,6 +26,7 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
 from tests.daemon.mcp.agents import (
+    INITIALIZE,
     MODES,
     PORT,
     ROOT,
@@ -201,6 +202,20 @@ def test_it_is_ready_at_once_and_a_daemon_that_starts_anew_is_not_noticed(home: 
                     third.until_kept(workspace)
                     assert "1 note pending" in text_of(agent.call("dream_status"))
                     assert is_thin(agent)
+
+
+def test_a_handshake_that_was_refused_is_not_repeated(home: Home) -> None:
+    """A client whose probe for the newer protocol took too long tries the older one, and is sent back."""
+    workspace, key = home.workspace(), "io.modelcontextprotocol"
+    meta = {f"{key}/protocolVersion": "2026-07-28", f"{key}/clientCapabilities": {}}
+    newer = {"_meta": {**meta, f"{key}/clientInfo": {"name": "test", "version": "1"}}}
+    with home.serving() as daemon, agent_at(home, workspace.root) as agent:
+        assert "result" in agent.ask("server/discover", newer)
+        assert "2026-07-28" in agent.ask("initialize", INITIALIZE)["error"]["message"]
+        daemon.kill()
+        with home.serving() as another:
+            another.until_kept(workspace)
+            assert len(agent.ask("tools/list", newer)["result"]["tools"]) == 6
 
 
 @pytest.mark.full
