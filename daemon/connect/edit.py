@@ -1,10 +1,10 @@
 """Edit: one literal text goes into an agent's file for each setting, and exactly that text comes out again.
 
 In JSON, with comments or without, it goes right behind the opening bracket of its object or list; in TOML at the end,
-where a table may always be added; in Markdown it is the first line. So nothing that follows has to be understood, and
-comments and layout stay. Every result is read again and has to say what it said before, plus the setting or less it:
-otherwise nothing is written. Parsers that keep comments were tried and lost to this: json-five takes a second for 90
-kB, and tomlkit moves what it was not asked to move.
+where a table may always be added, or outside of tables at the head; in Markdown it is the first line. So nothing that
+follows has to be understood, and comments and layout stay. Every result is read again and has to say what it said
+before, plus the setting or less it: otherwise nothing is written. Parsers that keep comments were tried and lost to
+this: json-five takes a second for 90 kB, and tomlkit moves what it was not asked to move.
 """
 
 import json
@@ -25,6 +25,7 @@ _TOKEN = re.compile(
     r'(?P<blank>\s+|//[^\r\n]*|/\*(?s:.*?)\*/)|"(?:[^"\\]|\\.)*"|[^\s{}\[\]:,"/]+|[{}\[\]:,]', re.DOTALL
 )
 _FIRST_INDENT, _NEXT_LINE = re.compile(r"\n([ \t]+)\S"), re.compile(r"[ \t]*\r?\n([ \t]*)(?=[^\s/])")
+_HEAD = re.compile(r"\ufeff?(?:#[^\n]*\n)*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _NOTHING = object()
 # So many places where a text may stand are tried; a file with more of them came from nobody who means it.
@@ -279,6 +280,12 @@ def _place_in_toml(text: str, setting: Setting) -> tuple[int, str, int]:
     path, value = setting.path, [setting.value] if setting.item else setting.value
     if not isinstance(value, Mapping) and not _is_tables(value):
         path, value = path[:-1], {path[-1]: value}
+    if not path:  # what belongs to no table stands before all of them, below the comment that heads the file
+        return (
+            cast("re.Match[str]", _HEAD.match(text)).end(),
+            "".join(f"{line}\n" for line in _tables(path, value)),
+            0,
+        )
     head = "\n" if text.removeprefix(_BOM) else ""
     head += "\n" if text.removeprefix(_BOM) and not text.endswith("\n") else ""
     return len(text), head + "".join(f"{line}\n" for line in _tables(path, value)), 0

@@ -18,6 +18,7 @@ AGENTS = ("claude-code", "codex", "cursor", "gemini", "opencode", "vscode", "zed
 SETTINGS = (
     '// mine\n{\n  "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "lint"}]}]}, // lint\n}\n'
 )
+GRACE = "mcp_optional_startup_grace_ms"
 CODEX = '# mine\nmodel = "gpt-5"  # the usual one\n'
 PROGRAM = "#!/bin/sh\nexit 0\n"
 
@@ -96,6 +97,18 @@ def test_every_agent_is_connected_twice_as_once_and_taken_out_again(ada: Person)
     assert ada("disconnect", "--yes", "-w", ada.project).status == 0
     assert ada.files() == before
     assert ada("disconnect", "--yes", "-w", ada.project).status == 3
+
+
+@pytest.mark.parametrize(("own", "waits"), [("# mine\n[features]\na = true\n", 10_000), (f"{GRACE} = 0\n", 0)])
+def test_codex_waits_for_its_servers_as_long_as_its_owner_says(ada: Person, own: str, waits: int) -> None:
+    file = ada.project / ".codex" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(own)
+    for _ in range(2):
+        assert ada.connect("codex").status == 0
+        assert parsed(file)[GRACE] == waits
+    assert ada("disconnect", "--yes", "-w", ada.project).status == 0
+    assert file.read_text() == own
 
 
 def test_the_change_is_shown_as_a_diff_and_the_old_file_is_kept(ada: Person) -> None:

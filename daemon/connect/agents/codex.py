@@ -2,8 +2,9 @@
 
 As of 0.169.0: it ends a SessionEnd hook after 3 seconds and takes some 2,500 tokens of a SessionStart hook's output;
 a session that a background server keeps runs no SessionEnd at all, which is why Stop has the transcript read as well.
-A `required` server that does not start keeps Codex from starting, so ours is none. The files of a project that is not
-trusted count for nothing, and hooks that nobody trusted are skipped; `codex exec` says neither.
+A `required` server that does not start keeps Codex from starting, so ours is none; others have one second before the
+first turn, which `dreamd mcp` needs for itself where no daemon runs, so they are given more. The files of a project
+that is not trusted count for nothing, and hooks that nobody trusted are skipped; `codex exec` says neither.
 """
 
 import hashlib
@@ -29,6 +30,8 @@ from daemon.connect.edit import Setting, at
 
 NAME = "codex"
 _MOST_SECONDS, _USUAL_SECONDS = 3, 600
+# The first turn goes without the tools of a server that is not ready then. Whoever has set it keeps what they have.
+_GRACE = Setting(("mcp_optional_startup_grace_ms",), 10_000)
 
 
 def files(place: Place, read: Read) -> Sequence[AgentFile]:
@@ -44,7 +47,8 @@ def files(place: Place, read: Read) -> Sequence[AgentFile]:
         hook("Stop", place.ingest()),
         hook("SessionEnd", place.ingest(), timeout=_MOST_SECONDS),
     )
-    settings = (Setting(("mcp_servers", SERVER), server), *hooks)
+    grace = () if at(read(path, ()), _GRACE.path) is not None else (_GRACE,)
+    settings = (Setting(("mcp_servers", SERVER), server), *hooks, *grace)
     trusted = _trusted(path, hooks, read(path, settings)) if place.trust else ()
     if path == own:
         return (AgentFile(own, "its MCP server and hooks", (*settings, *trusted)),)
