@@ -71,7 +71,12 @@ _ALLOWED_JOINERS = "\u200c\u200d"
 _INPUT = re.compile(r'(?:[A-Z]\d+ \([^()"]*\)): (".*")')
 _STRING = r'("(?:[^"\\]|\\.)*")'
 _PLAIN = re.compile(
-    r"The file (?:may have|has) [\d,]+ (?:characters and has|of) [\d,]+(?: characters\.|; a pointer takes about 80\.)"
+    r"The file may have [\d,]+ characters and has [\d,]+(?:: [\d,]+ are free)?\. A new line"
+    r"|takes its length and 3 more, as counted in each label\."
+    r"|Pointers may have [\d,]+ characters together and have [\d,]+;"
+    r" the one that was used least leaves for a new one\."
+    r"|In this dream \d+ lines may leave, or lose most of what they say\."
+    r"|The file has [\d,]+ of [\d,]+ characters; of the lines of before, \d+ more may leave\."
     r"|</?memory>|## (?:"
     + "|".join(_SECTIONS)
     + r")|\(nothing yet\)|\(none\)|Inputs, in the order in which they were said:"
@@ -79,12 +84,13 @@ _PLAIN = re.compile(
     r"|(?:As it stands the file is|That is [\d,]+) too (?:long|many)\."
     r" If you choose nothing, these leave, in this order:(?: L\d+(?:, L\d+)*\.)?"
     r"|That was answer \d of \d at most\.|These (?:stand|wait); do not say them again:"
-    r"|These were refused:|Answer with the operations that mend this, and nothing else: the same JSON object\."
+    r"|These were refused:"
+    r"|Answer with the operations that mend this, and nothing else: the same JSON object\. They may name new ids\."
 )
 # A row of the template that quotes memory: what was felt, or what became of an operation.
 _QUOTING = re.compile(
     rf"It is \w+ [\d-]+ [\d:]+ UTC\. (?:[^\"<>]+(?:: {_STRING}(?:; {_STRING})*\.)?)"
-    rf"|- (?:\w+|L\d+:) {_STRING}(?:: [^\"<>]+)?"
+    rf"|- (?:\w+|L\d+(?: \(new\))?:) {_STRING}(?:: [^\"<>]+)?"
 )
 
 
