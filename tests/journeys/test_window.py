@@ -158,7 +158,7 @@ def test_a_wrong_line_is_put_right_and_the_next_dream_respects_it(home: Home) ->
                 page.locator("a.line-text", has_text=WRONG).click()
                 page.locator("#beside").get_by_text("Who wrote it").wait_for()
                 page.locator("#beside summary", has_text="This is wrong").click()
-                page.fill("#line-right", RIGHT)
+                page.fill("#line-wrong", RIGHT)
                 page.get_by_role("button", name="It is wrong").click()
                 said(page, "is not written again")
                 assert RIGHT in lived.lines(workspace)
