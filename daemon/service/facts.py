@@ -98,13 +98,13 @@ def _pending(store: Store, meta: Meta, keeper: "Keeper", now: datetime) -> Pendi
         oldest=count.oldest,
         latest=appended_at(store.workspace) if count.notes else None,
         session_ended=from_text(ended) if ended is not None else None,
-        changed=keeper.changed or left > 0 or _is_copy_due(keeper, now),
+        changed=keeper.changed or left > 0,
         dopamine=levels.dopamine,
         cortisol=levels.cortisol,
     )
 
 
-def _is_copy_due(keeper: "Keeper", now: datetime) -> bool:
+def is_copy_wanted(keeper: "Keeper", now: datetime) -> bool:
     """Tell whether state.db was not copied for a day: a pass does it, so that damage is noticed within a day."""
     is_tried = keeper.last_copy is not None and abs(now - keeper.last_copy) < DAY
     return not is_tried and is_copy_due(keeper.workspace.database, now, DAY)

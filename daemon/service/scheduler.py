@@ -26,7 +26,7 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.ingest.notes import absorb_notes
 from daemon.observability import logs
-from daemon.service.facts import Facts, read_facts
+from daemon.service.facts import Facts, is_copy_wanted, read_facts
 from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
 from daemon.service.roster import ManagedWorkspace, Roster, Wish
@@ -358,6 +358,8 @@ class Scheduler:
             if last is None or abs(now - last) > timedelta(seconds=_AGAIN_SECONDS):
                 return Decision(Action.PASS, None, "a transcript was written", now)
             managed.changes.add(Change.TRANSCRIPT)
+        if decision.action is Action.WAIT and is_copy_wanted(keeper, now):
+            return Decision(Action.PASS, None, "state.db was not copied for a day", now)
         return decision
 
     def _maintain(self, managed: ManagedWorkspace, keeper: Keeper, store: Store, now: datetime) -> None:
