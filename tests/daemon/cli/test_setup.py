@@ -86,6 +86,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     made = Home(tmp_path)
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("DREAMD_SOCKET", str(tmp_path / "s"))  # a socket's path may have 107 bytes
     made.write("my_shop/CLAUDE.md", f"{WORD}\n")
     made.claude_session("one", made.project, "I prefer tabs over spaces")
     return made
