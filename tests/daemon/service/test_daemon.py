@@ -230,14 +230,14 @@ def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(quiet: H
 def test_a_pass_that_meets_somebody_at_work_is_made_up_for(quiet: House) -> None:
     name, workspace = quiet.workspace()
     quiet.service.start()
-    until(lambda: quiet.managed().next is not None)
+    until(lambda: quiet.passed(name) == 1)  # it has no copy of state.db
     with at_work(quiet, name):
         (workspace.root / "transcripts").mkdir()
         (workspace.root / "transcripts" / "chat.jsonl").write_text(TALK, encoding="utf-8")
         quiet.service.reload()  # it is looked at
         time.sleep(1.0)
-        assert quiet.passed(name) == 0
-    until(lambda: quiet.passed(name))
+        assert quiet.passed(name) == 1
+    until(lambda: quiet.passed(name) == 2)
 
 
 def test_a_session_that_ended_is_known_after_a_kill_and_dreamt_once(quiet: House) -> None:
