@@ -49,6 +49,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     database, is damaged, is another program's, was written by a newer dreamd, is a link, or is gone while there are
     copies of it. A copy is made before a migration.
     """
+    _require_file(path)
     _require_no_lone_log(path)
     _require_not_lost(path)
     make_private(path)
@@ -119,8 +120,17 @@ def may_write(path: Path) -> bool:
     return True
 
 
+def _require_file(path: Path) -> None:
+    """Return unless it is a FIFO, for which SQLite would wait, or a device, which has no end."""
+    with suppress(OSError):
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise StorageError(f"{path}: no regular file", "move it away")
+
+
 def _uri(path: Path, mode: str) -> str:
     """Return the file's URI for SQLite. Beside an owner it reads through the owner's log, else it would make one."""
+    _require_file(path)
     has_log = os.path.lexists(f"{path}-wal")
     fixed = "&immutable=1" if mode == "ro" and not has_log and not may_write(path) else ""
     return f"file:{quote(str(path))}?mode={mode}{fixed}"
