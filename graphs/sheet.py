@@ -156,7 +156,7 @@ class Sheet(Page):
                 self.refuse(Refusal("approval", "operation", why.words, operation))
 
     def _has_heard(self, operation: Operation) -> bool:
-        """Whether this has applied, or waits, already: a model that says all of it again is not told to mend it."""
+        """Return whether this has applied, or waits, already: a model that says it again is not told to mend it."""
         said = (one.operation for one in self.told if one.applied or one.waits)
         same = (operation.action, operation.section, operation.lines, operation.text)
         return any((one.action, one.section, one.lines, one.text) == same for one in said)
@@ -332,7 +332,7 @@ class Sheet(Page):
         self.told.append(Told(operation, f"waits for the owner: {why}", waits=True))
 
     def _must_wait(self, operation: Operation) -> Told | None:
-        """Why an operation waits for the owner, or may not apply at all; None for most."""
+        """Return why an operation waits for the owner, or may not apply at all; None for most."""
         if operation.action is Action.LEARN:
             return None
         old = self.touched(operation)
@@ -357,7 +357,7 @@ class Sheet(Page):
         return Told(operation, why, waits=True) if why else None
 
     def _asks(self, operation: Operation, pieces: Sequence[Evidence]) -> str:
-        """Why this asks, whatever the owner's rules say: what was heard, a third of the memory, much tidying."""
+        """Return why this asks, whatever the owner's rules say: what was heard, a third of the memory, tidying."""
         heard = sorted({piece.heard for piece in pieces if piece.heard})
         if heard and self.snapshot.policy.heard is Heard.ASK:
             return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
@@ -376,13 +376,13 @@ class Sheet(Page):
         return ""
 
     def _lost_by(self, operation: Operation) -> int:
-        """How many of the texts of before this operation would leave unsaid."""
+        """Return how many of the texts of before this operation would leave unsaid."""
         said, _ = self._of_before()
         texts = (text for name in operation.lines for text in said.get(name, ()))
         return sum(operation.action in _TAKES_AWAY or not _says_most(text, operation.text) for text in texts)
 
     def _is_same(self, operation: Operation, earlier: EarlierChange) -> bool:
-        """Whether an operation is the earlier one again: the same of the same lines, on nothing new."""
+        """Return whether an operation is the earlier one again: the same of the same lines, on nothing new."""
         known = earlier.operation
         if (known.action, set(known.lines)) != (operation.action, set(operation.lines)):
             return False

@@ -35,7 +35,7 @@ _ELEMENT = re.compile(r'\{\s*"(?:op|text)"\s*:')
 
 
 def _listed(value: object) -> object:
-    """One id that is said without its list, or null for none."""
+    """Return one id that is said without its list, or null for none."""
     return [] if value is None else [value] if isinstance(value, str) else value
 
 
@@ -190,7 +190,7 @@ def _object_with(answer: str, key: str) -> tuple[dict[str, Any], bool] | None:
 
 
 def _starts(answer: str, key: str) -> Iterator[int]:
-    """Where an object that holds the key may begin: before one of its first places, the nearest first."""
+    """Return where an object that holds the key may begin: before one of its first places, the nearest first."""
     places = [match.start() for match in islice(re.finditer(rf'"{key}"\s*:', answer), MAX_KEYS)]
     for place in places:
         at = place

@@ -183,7 +183,7 @@ def decode(raw: bytes) -> str:
 
 
 def parse_notes(text: str, file_time: datetime, first_line: int = 1) -> tuple[Note, ...]:
-    """Every note in the text of a log, in order; `file_time` is the time of those without a stamp.
+    """Return every note in the text of a log, in order; `file_time` is the time of those without a stamp.
 
     An entry is a bullet or a paragraph with the indented lines below it; blank lines between them belong to
     it. A heading other than the header is a note of its own. `first_line` numbers the text's first line.
@@ -243,7 +243,7 @@ class _Entry:
         self.bytes = len(line.encode("utf-8", "replace"))
 
     def goes_on_with(self, line: str, *, blank_before: bool) -> bool:
-        """Whether this unindented line continues the paragraph."""
+        """Return whether this unindented line continues the paragraph."""
         if blank_before or not self.paragraph or _BULLET.match(line) or _HEADING.match(line):
             return False
         return self.bytes + len(line) < MAX_NOTE_BYTES

@@ -41,7 +41,7 @@ class JsonValues:
 
 
 def has_begun(store: Store, dream: str) -> bool:
-    """Whether anything of this dream was saved; what cannot be read any more was not."""
+    """Return whether anything of this dream was saved; what cannot be read any more was not."""
     try:
         with checkpoints(store) as connection:
             rows = connection.execute(

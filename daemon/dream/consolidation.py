@@ -56,7 +56,7 @@ class Consolidation:
 
 
 def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: False) -> Consolidation:
-    """One pass over a workspace that this process owns; `stop()` is called between batches.
+    """Return one pass over a workspace that this process owns; `stop()` is called between batches.
 
     Transcripts that cannot be read are among the problems. Raises what the stores fail with: what was done until
     then stays, and the next pass goes on.

@@ -8,7 +8,7 @@ from state.document.operations import Refusal
 
 
 def withheld_lately(store: Store, refusals: Iterable[Refusal]) -> str:
-    """How many texts were withheld since the last dream, these refusals of its own included; empty for none."""
+    """Say how many texts were withheld since the last dream, its own refusals included; empty for none."""
     vetoed = sum(one.figures == FORGOTTEN for one in refusals)
     count = vetoed + store.crystals.forgotten.withheld_lately()
     return f"{count} {'text' if count == 1 else 'texts'} withheld: forgotten" if count else ""

@@ -158,7 +158,7 @@ class Events:
         renew_at = float("inf")
 
         def is_over() -> bool:
-            """Called by watchfiles as soon as the watches are set, and every step from then on."""
+            """Tell watchfiles whether to end: it asks as soon as the watches are set, and every step from then on."""
             nonlocal renew_at
             now = time.monotonic()
             if self._setting_since is not None:

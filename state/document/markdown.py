@@ -54,28 +54,28 @@ def without_marker(row: str) -> str:
 
 
 def opens_fence(row: str) -> bool:
-    """Whether a code fence may start here, at the margin or as a list item."""
+    """Return whether a code fence may start here, at the margin or as a list item."""
     return _fence(row) is not None
 
 
 def is_rule(row: str) -> bool:
-    """Whether the row is a thematic break."""
+    """Return whether the row is a thematic break."""
     return bool(_RULE.fullmatch(row.rstrip("\r\n")))
 
 
 def is_stamp(row: str) -> bool:
-    """Whether the row says when the last dream was."""
+    """Return whether the row says when the last dream was."""
     return bool(_STAMP.match(row.strip()))
 
 
 def says_nothing(text: str) -> bool:
-    """Whether the text is a placeholder of a template or an empty item, and no content."""
+    """Return whether the text is a placeholder of a template or an empty item, and no content."""
     bare = text.strip()
     return len(bare) <= _LONGEST_PLACEHOLDER and bool(_PLACEHOLDER.fullmatch(bare)) and not is_rule(bare)
 
 
 def is_filler(row: str) -> bool:
-    """Whether the row is blank, a heading, a rule, or a comment with nothing behind it."""
+    """Return whether the row is blank, a heading, a rule, or a comment with nothing behind it."""
     bare = row.strip()
     return not bare or bool(heading_of(row)) or is_rule(row) or _is_comment(bare)
 
@@ -160,7 +160,7 @@ def _is_comment(bare: str) -> bool:
 
 
 def _goes_on(row: str) -> bool:
-    """Whether the next row may belong to the unit that starts with this one."""
+    """Return whether the next row may belong to the unit that starts with this one."""
     if is_filler(row) or is_stamp(row):
         return False
     return marker_of(row) is not None or not says_nothing(row)

@@ -52,17 +52,17 @@ class Token:
     expires_at: datetime | None = None
 
     def reaches(self, workspace: str) -> bool:
-        """Whether it is for the workspace of this name."""
+        """Return whether it is for the workspace of this name."""
         return not self.workspaces or workspace in self.workspaces
 
 
 def is_name(name: str) -> bool:
-    """Whether a tenant, a workspace or a token may have this name."""
+    """Return whether a tenant, a workspace or a token may have this name."""
     return _NAME.fullmatch(name) is not None
 
 
 def require_name(kind: str, name: str) -> str:
-    """The name, if a tenant, a workspace or a token may have it. Raises UsageError."""
+    """Return the name, if a tenant, a workspace or a token may have it. Raises UsageError."""
     if not is_name(name):
         raise UsageError(
             f"{name[:60]!r} is no name of a {kind}",

@@ -39,7 +39,7 @@ class Period:
         return 1.0 if self.day == moment.day else 0.5
 
     def is_over(self, moment: datetime) -> bool:
-        """Whether all of it lies before the day of this moment; without a year, in the year of that."""
+        """Return whether all of it lies before the day of this moment; without a year, in the year of that."""
         end = (self.year or moment.year, self.month or 12, self.day or 31)
         return end < (moment.year, moment.month, moment.day)
 

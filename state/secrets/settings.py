@@ -164,7 +164,7 @@ def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> 
 
 
 def _is_chosen(text: str, match: re.Match[str], *, alone: bool, is_file: bool) -> bool:
-    """Whether the syntax around a bare word leaves no doubt that it is the password of its name."""
+    """Return whether the syntax around a bare word leaves no doubt that it is the password of its name."""
     tie, value = match["tie"], match["bare"].rstrip(".,)")
     if not tie.strip():  # bindpw reader-of-things
         return alone and not match["flag"] and ("_" in match["name"] or match["name"].endswith(("pw", "psk")))
@@ -175,7 +175,7 @@ def _is_chosen(text: str, match: re.Match[str], *, alone: bool, is_file: bool) -
 
 
 def _has_user(text: str, match: re.Match[str]) -> bool:
-    """Whether the setting above or below is the name that goes with a password."""
+    """Return whether the setting above or below is the name that goes with a password."""
     first = text.rfind("\n", 0, match.start()) + 1
     above = text[max(0, text.rfind("\n", 0, max(0, first - 1)), first - _BACK) : first]
     below = text[match.end() + 1 : match.end() + _BACK]
@@ -184,12 +184,12 @@ def _has_user(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_compound(name: str, value: str) -> bool:
-    """Whether a name of several words has a value as nobody calls a thing."""
+    """Return whether a name of several words has a value as nobody calls a thing."""
     return len(_WORDS.findall(name)) > 1 and strength(value) >= UNUSUAL
 
 
 def _is_shared(name: str, value: str) -> bool:
-    """Whether a secret was chosen by somebody, as those of RADIUS and of tunnels are."""
+    """Return whether a secret was chosen by somebody, as those of RADIUS and of tunnels are."""
     chosen = value.isalnum() and any(map(str.isdigit, value)) and not value.isdigit()
     return name.endswith("secret") and (chosen or name.endswith(("sharedsecret", "shared_secret")))
 
@@ -200,14 +200,14 @@ def _ends_line(text: str, end: int) -> bool:
 
 
 def _is_key(name: str, value: str) -> bool:
-    """Whether the value of a bare "key" is one: a hash stands behind too many of them."""
+    """Return whether the value of a bare "key" is one: a hash stands behind too many of them."""
     words = _WORDS.findall(name)
     bare = len(words) == 1 and key_of(name) in {"key", "clave", "clé", "chave", "chiave", "llave", "token"}
     return not bare or (not _HEX.fullmatch(value) and len(value) >= 20)
 
 
 def is_random(value: str) -> bool:
-    """Whether a value of a setting was drawn: padding, and capitals alone, as base32 and base64 have them."""
+    """Return whether a value of a setting was drawn: padding, and capitals alone, as base32 and base64 have them."""
     bare = value.rstrip("=")
     if len(bare) < 10 or any(character.isspace() for character in bare) or not bare.isascii():
         return False
@@ -225,7 +225,7 @@ def _is_reference(value: str) -> bool:
 
 
 def _is_label(value: str) -> bool:
-    """Whether a value only names a secret, or says whether there is one."""
+    """Return whether a value only names a secret, or says whether there is one."""
     words = vocabulary()
     parts = [key_of(part) for part in _WORDS.findall(value)]
     if _IDEOGRAPHS.search(value) and not any(map(str.isdigit, value)):

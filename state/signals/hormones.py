@@ -94,7 +94,7 @@ class Hormones:
         return self.dopamine, self.cortisol, self.oxytocin
 
     def level(self, hormone: Hormone) -> float:
-        """One level."""
+        """Return one level."""
         return self.levels[list(Hormone).index(hormone)]
 
 
@@ -156,7 +156,7 @@ def valence(hormones: Hormones) -> float:
 
 
 def attention(hormones: Hormones) -> Attention:
-    """Which hormones lead, the highest first.
+    """Return which hormones lead, the highest first.
 
     Levels within .15 of each other are balanced; otherwise those that are at least .6 and within .1 of the highest.
     """
@@ -175,7 +175,7 @@ def attention(hormones: Hormones) -> Attention:
 def spikes(
     before: Hormones, after: Hormones, armed: frozenset[Hormone]
 ) -> tuple[tuple[Hormone, ...], frozenset[Hormone]]:
-    """Which hormones have just risen above .7, and which may spike the next time.
+    """Return which hormones have just risen above .7, and which may spike the next time.
 
     `before` are the levels decayed to the moment of the event: one that has fallen below .7 since its last spike
     is armed again. Keep the second value and pass it back; begin with ALL_ARMED.

@@ -51,7 +51,7 @@ def document(context: RepairContext) -> Iterator[Job]:
 
 
 def wrong_with(found: bytes | None, wanted: str | None) -> str:
-    """Why these bytes are no MEMORY.md; empty when they are one. `wanted` is the last version, if there is one."""
+    """Return why these bytes are no MEMORY.md; empty when they are one. `wanted`: the last version, if any."""
     if found is None or not found.strip():
         state = "is missing" if found is None else "is empty"
         return state if wanted is not None else ""
@@ -67,7 +67,7 @@ def wrong_with(found: bytes | None, wanted: str | None) -> str:
 
 
 def _torn(text: str, wanted: str) -> str:
-    """Why this text is only a part of a MEMORY.md; empty when it is whole."""
+    """Return why this text is only a part of a MEMORY.md; empty when it is whole."""
     if not text.endswith("\n") and wanted.startswith(text):
         return "breaks off"
     missing = parse(text).missing if parse(wanted).has_schema else ()

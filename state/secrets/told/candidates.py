@@ -176,7 +176,7 @@ def _span(text: str, chunk: re.Match[str]) -> tuple[int, int, str]:
 def _beside(
     found: Sequence[Mention], number: int, start: int, end: int
 ) -> tuple[Mention | None, Mention | None, tuple[Mention, ...]]:
-    """Of mentions, `number` of which begin before a span: the nearest before it, the nearest after, others before."""
+    """Return of the mentions, `number` of which begin before a span, the nearest before, after, and others before."""
     first, last = max(0, number - 4), number
     while first < last and found[first].end < start - REACH_BEHIND:
         first += 1
@@ -227,7 +227,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _is_led(text: str, start: int) -> bool:
-    """Whether what stands before tells that a value follows: a colon, an arrow, a verb of telling."""
+    """Return whether what stands before tells that a value follows: a colon, an arrow, a verb of telling."""
     bare = _bare(text, start)
     if bare.endswith(_JOINTS):
         return True
@@ -264,12 +264,12 @@ def _may_be(text: str, one: Candidate) -> bool:
 
 
 def _is_unnamed(one: Candidate) -> bool:
-    """Whether no noun beside a candidate names a secret."""
+    """Return whether no noun beside a candidate names a secret."""
     return all(mention is None or mention.noun is Noun.UNNAMED for mention in (one.before, one.after, *one.earlier))
 
 
 def _is_of_another(text: str, value: str, one: Candidate) -> bool:
-    """Whether a value is said to be something else: the id or the digest of something, its number, a field."""
+    """Return whether a value is said to be something else: the id or the digest of something, its number, a field."""
     head = text[max(0, one.start - 60) : one.start]
     if head.rstrip(" \"'")[-1:] in {":", "=", "：", "("} and _CALLED_SO.search(head):
         return True
@@ -282,12 +282,12 @@ def _is_of_another(text: str, value: str, one: Candidate) -> bool:
 
 @remembered
 def _is_named(value: str, form: str) -> bool:
-    """Whether a value says which version of something is meant, or is of a string of settings."""
+    """Return whether a value says which version of something is meant, or is of a string of settings."""
     return is_reference(value) or (form == "word" and bool(_JOINED_SETTINGS.search(value)))
 
 
 def _is_number_of(head: str) -> bool:
-    """Whether what stands before a number says of what it is the number."""
+    """Return whether what stands before a number says of what it is the number."""
     head = f" {head.lower()}".replace("\n", " ").replace("(", " ").rstrip(_LEFT_OF)
     for _ in range(3):
         if found := _OF_NUMBER.search(head):
@@ -301,7 +301,7 @@ def _numbers() -> tuple[str, ...]:
 
 
 def _generalities(text: str) -> list[int]:
-    """Where a text speaks of what most people choose."""
+    """Return where a text speaks of what most people choose."""
     lowered = text.lower()
     return sorted(
         match.start() for one in vocabulary().general if one in lowered for match in re.finditer(one, lowered)
@@ -309,7 +309,7 @@ def _generalities(text: str) -> list[int]:
 
 
 def _is_armoured(text: str, start: int) -> bool:
-    """Whether a place lies within a public key, a certificate or a signature."""
+    """Return whether a place lies within a public key, a certificate or a signature."""
     head = text.rfind("-----BEGIN ", max(0, start - _ARMOURED), start)
     if head >= 0 and _ARMOUR.match(text, head) and "-----END" not in text[head:start]:
         return True
@@ -319,7 +319,7 @@ def _is_armoured(text: str, start: int) -> bool:
 
 
 def _is_number(text: str, one: Candidate) -> bool:
-    """Whether a number may be a PIN: none of a circuit or a version, and with a letter only of what has keypads."""
+    """Return whether a number may be a PIN: none of a circuit or a version; with a letter only where keypads are."""
     if one.form == "code" and not any(mention.noun in _OPENS for mention in one.nouns):
         return False
     before = one.before or one.thing
@@ -339,12 +339,12 @@ def _is_word(text: str, word: str, one: Candidate) -> bool:
 
 
 def _is_tied(text: str, word: str, one: Candidate, before: Mention | None) -> bool:
-    """Whether a word of small letters, which look like nothing, stands where a value does."""
+    """Return whether a word of small letters, which look like nothing, stands where a value does."""
     return len(word) > 3 and before is not None and (one.start - before.end < 4 or _is_led(text, one.start))
 
 
 def _is_chosen(value: str, one: Candidate) -> bool:
-    """Whether a value looks chosen as a secret by itself: a server or a region is said to be this and that, too."""
+    """Return whether a value looks chosen as a secret by itself: a server is said to be this and that, too."""
     form = one.form
     if form == "number":
         return not value.isdigit() or bool(one.nouns and (one.thing or one.later))
@@ -355,7 +355,7 @@ def _is_chosen(value: str, one: Candidate) -> bool:
 
 
 def _is_other(word: str, one: Candidate) -> bool:
-    """Whether a word is known for something else: an address, a date, a call, the number of an account."""
+    """Return whether a word is known for something else: an address, a date, a call, the number of an account."""
     if _is_plain(word):
         return True
     return len(word) >= _LONG and looks_drawn(word) and _STRONG.isdisjoint(mention.noun for mention in one.nouns)
@@ -363,7 +363,7 @@ def _is_other(word: str, one: Candidate) -> bool:
 
 @remembered
 def _is_plain(word: str) -> bool:
-    """Whether a word by itself is known for something else."""
+    """Return whether a word by itself is known for something else."""
     if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
         return True
     return is_call(word) and word < "\u3000" and not _IDEOGRAPHIC.search(word) and bool(_CALLED.search(word))

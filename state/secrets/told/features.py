@@ -84,7 +84,7 @@ class Surroundings:
 
 @remembered
 def look(value: str, form: str) -> tuple[str, ...]:
-    """How a candidate looks, by itself."""
+    """Return how a candidate looks, by itself."""
     lowered = value.lower()
     words = vocabulary()
     level = _level(value, form)
@@ -230,7 +230,7 @@ def _lead(text: str, start: int) -> tuple[str, list[str]]:
 
 @remembered
 def _noun(text: str, before: Mention) -> tuple[int, tuple[str, ...]]:
-    """Where the name ends that a noun is of, and what is noticed of the noun whatever stands behind it."""
+    """Return where the name ends that a noun is of, and what is noticed of the noun whatever stands behind it."""
     stop = name_end(text, before.end)
     noticed = {
         f"before {_NAMES[before.noun]}": True,
@@ -244,7 +244,7 @@ def _noun(text: str, before: Mention) -> tuple[int, tuple[str, ...]]:
 
 
 def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str, list[str]]:
-    """How a candidate is tied to the noun before it, and what stands between the two."""
+    """Return how a candidate is tied to the noun before it, and what stands between the two."""
     stop, noun = _noun(text, before)
     between = text[stop : one.start]
     count, strange, told, about, denied = words_between(text, stop, one.start)
@@ -277,7 +277,7 @@ def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str,
 
 
 def _is_answer(text: str, between: str, one: Candidate) -> bool:
-    """Whether a candidate is what somebody answers to the question that the noun stands in."""
+    """Return whether a candidate is what somebody answers to the question that the noun stands in."""
     asked = max(between.rfind("?"), between.rfind("？"))
     line = between.rfind("\n")
     if not 0 <= asked < line:
@@ -332,7 +332,7 @@ def _ahead(text: str, after: Mention, one: Candidate) -> list[str]:
 
 
 def _line(text: str, one: Candidate) -> tuple[str, list[str]]:
-    """How much of a program the line of a candidate is, where in it the candidate stands, and what follows."""
+    """Return how much of a program the line of a candidate is, where in it the candidate stands, and what follows."""
     line = text.rfind("\n", max(0, one.start - 200), one.start) + 1 or max(0, one.start - 200)
     stop = text.find("\n", one.end, one.end + 200)
     head, rest = text[line : one.start], text[one.end : stop if stop >= 0 else one.end + 200]
@@ -368,7 +368,7 @@ def _users() -> frozenset[str]:
 
 @functools.cache
 def is_worded(key: str) -> bool:
-    """Whether the secret of a noun consists of words: a passphrase, an answer."""
+    """Return whether the secret of a noun consists of words: a passphrase, an answer."""
     return any(key_of(word) in key for word in vocabulary().worded)
 
 

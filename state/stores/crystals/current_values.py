@@ -27,7 +27,7 @@ class CurrentValues:
     def in_order(
         self, ranked: Sequence[tuple[Crystal, float]], keys: Mapping[str, int], wanted: Wanted, filters: Filters
     ) -> list[Ranked]:
-        """The results in the order that is wanted, joined by the current values of those that are superseded.
+        """Return the results in the order that is wanted, joined by the current values of those that are superseded.
 
         Of what the filters leave out nothing is told, and "now" is the moment up to which they let crystals pass.
         """
@@ -63,7 +63,7 @@ class CurrentValues:
         wanted: Wanted,
         scores: Mapping[str, float],
     ) -> dict[int, float]:
-        """The values that were not found and belong beside one that was, with its score."""
+        """Return the values that were not found and belong beside one that was, with its score."""
         every = {**passing, **shown}
         asked = [
             (now, old)

@@ -27,7 +27,7 @@ class HiddenDuplicates:
         self._connection = crystals.connection
 
     def waiting(self, limit: int) -> list[int]:
-        """The rows whose vectors have not been compared with their nearest ones yet, the latest first."""
+        """Return the rows whose vectors have not been compared with their nearest ones yet, the latest first."""
         rows = self._connection.execute(
             "SELECT crystal FROM to_compare WHERE crystal NOT IN (SELECT crystal FROM to_embed)"
             " ORDER BY crystal DESC LIMIT ?",

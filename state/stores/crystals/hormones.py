@@ -35,7 +35,7 @@ class Feelings:
         self.baselines = baselines
 
     def levels(self, now: datetime) -> Hormones:
-        """The hormone levels at this moment."""
+        """Return the hormone levels at this moment."""
         stored = self._stored()
         return decayed(stored[0], now, self.baselines) if stored else resting(now, self.baselines)
 
@@ -54,7 +54,7 @@ class Feelings:
         return after, spiked
 
     def levels_at(self, moments: Sequence[datetime]) -> list[Hormones]:
-        """The levels at each of these moments, which are in order: the last event until then, decayed.
+        """Return the levels at each of these moments, which are in order: the last event until then, decayed.
 
         Of two events the later written one is the last, as it is for `levels`: a transcript may tell late of one.
         """
@@ -87,7 +87,7 @@ class Feelings:
         ]
 
     def events(self, since: datetime, until: datetime, limit: int) -> tuple[list[Felt], int]:
-        """The events between these moments, the latest first, at most `limit`; and how many there are."""
+        """Return the events between these moments, the latest first, at most `limit`; and how many there are."""
         span = (to_text(since), to_text(until))
         count = self._connection.execute("SELECT count(*) FROM feelings WHERE at > ? AND at <= ?", span).fetchone()[0]
         return self._events("at > ? AND at <= ? ORDER BY at DESC, key DESC LIMIT ?", *span, limit), int(count)
@@ -136,10 +136,10 @@ class Questions:
         return done
 
     def all(self, cause: Cause | None = None) -> list[Gap]:
-        """Every open question, or those of this cause; `sweep` keeps them few."""
+        """Return every open question, or those of this cause; `sweep` keeps them few."""
         return GapRow.table.read(Gap, self._connection, "WHERE ?1 IS NULL OR cause = ?1", cause)
 
     def open(self, limit: int) -> list[Gap]:
-        """The questions that were asked most, then the latest."""
+        """Return the questions that were asked most, then the latest."""
         rest = "ORDER BY times DESC, last_at DESC LIMIT ?"
         return GapRow.table.read(Gap, self._connection, rest, limit)

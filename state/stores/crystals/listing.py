@@ -114,7 +114,7 @@ class CrystalList:
         self._connection = connection
 
     def part(self, chosen: Chosen, limit: int, now: datetime, after: Place | None = None) -> list[ListedCrystal]:
-        """The next rows, at most `limit`, after this place."""
+        """Return the next rows, at most `limit`, after this place."""
         where, values = _where(chosen, now)
         value, way, beyond = _VALUES[chosen.sort], *(("DESC", "<") if chosen.descending else ("ASC", ">"))
         if after is not None:
@@ -127,7 +127,7 @@ class CrystalList:
         )
 
     def rows(self, ids: Iterable[str], now: datetime) -> dict[str, ListedCrystal]:
-        """The rows of these crystals by their ids; unknown ids are left out."""
+        """Return the rows of these crystals by their ids; unknown ids are left out."""
         found = self._listed(
             f"SELECT *, created_at AS sorted, {_STAGE} AS stage FROM crystals WHERE id IN ({_LISTED})",
             (to_text(now), json.dumps(list(ids))),
@@ -135,7 +135,7 @@ class CrystalList:
         return {row.id: row for row in found}
 
     def ids(self, beginning: str, limit: int) -> list[str]:
-        """The ids that begin so, which are hexadecimal digits."""
+        """Return the ids that begin so, which are hexadecimal digits."""
         rows = self._connection.execute(
             "SELECT id FROM crystals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
             (beginning, f"{beginning}g", limit),
@@ -143,22 +143,22 @@ class CrystalList:
         return [str(row[0]) for row in rows]
 
     def count(self, chosen: Chosen, now: datetime) -> int:
-        """How many rows there are; counting stops above MOST_COUNTED."""
+        """Return how many rows there are; counting stops above MOST_COUNTED."""
         where, values = _where(chosen, now)
         counting = f"SELECT count(*) FROM (SELECT 1 FROM crystals WHERE {where} LIMIT {MOST_COUNTED + 1})"
         return int(self._connection.execute(counting, values).fetchone()[0])
 
     def children(self, id_: str, limit: int) -> tuple[list[int], int]:
-        """The rows of the first crystals that were derived from this one, and how many there are."""
+        """Return the rows of the first crystals that were derived from this one, and how many there are."""
         # An id stands in the list between quotes, as nothing else does.
         return self._some("parents <> '[]' AND instr(parents, ?)", f'"{id_}"', limit)
 
     def duplicates(self, key: int, limit: int) -> tuple[list[int], int]:
-        """The rows of the first hidden duplicates for which this row stands, and how many there are."""
+        """Return the rows of the first hidden duplicates for which this row stands, and how many there are."""
         return self._some("merged_into = ?", key, limit)
 
     def occurrences(self, key: int, limit: int) -> tuple[list[Occurrence], int]:
-        """The first places where the text of this row was met, and how many there are."""
+        """Return the first places where the text of this row was met, and how many there are."""
         rows = self._connection.execute(
             "SELECT *, count(*) OVER () AS together FROM occurrences WHERE crystal = ?"
             " ORDER BY at, session, position, file, first_line LIMIT ?",
@@ -168,7 +168,7 @@ class CrystalList:
         return found, int(rows[0]["together"]) if rows else 0
 
     def has_vector(self, key: int) -> bool:
-        """Whether it is found by meaning too."""
+        """Return whether it is found by meaning too."""
         return self._connection.execute("SELECT 1 FROM to_embed WHERE crystal = ?", (key,)).fetchone() is None
 
     def _some(self, which: str, value: object, limit: int) -> tuple[list[int], int]:
@@ -192,7 +192,7 @@ class CrystalList:
 
 
 def _where(chosen: Chosen, now: datetime) -> tuple[str, tuple[object, ...]]:
-    """The choice as SQL over the table `crystals`, with its values."""
+    """Return the choice as SQL over the table `crystals`, with its values."""
     plain, given = condition(chosen.filters)
     wanted: list[tuple[str, tuple[object, ...]]] = [(plain or "TRUE", given)]
     if chosen.lifecycle is not None:

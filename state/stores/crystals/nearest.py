@@ -143,7 +143,7 @@ class Nearest:
         condition: str,
         values: Sequence[object],
     ) -> dict[int, float]:
-        """The k best rows whose crystals are there and pass: those of the best that do, if that is enough."""
+        """Return the k best rows whose crystals are there and pass: those of the best that do, if that is enough."""
         import numpy as np
 
         count = k + _MORE
@@ -159,7 +159,7 @@ class Nearest:
             count *= _TIMES
 
     def _listed(self, condition: str, values: Sequence[object]) -> list[int]:
-        """The rows that pass the condition; of more than are compared one more than that."""
+        """Return the rows that pass the condition; of more than are compared one more than that."""
         # A session's rows are looked up; for the rest SQLite would choose an index that makes it read the rows.
         hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
         return self._numbers(f"SELECT key FROM crystals {hint} WHERE {condition} LIMIT {_LISTED_UP_TO + 1}", values)
@@ -175,7 +175,7 @@ class Nearest:
     def _asked(
         self, index: ChromaIndex, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]
     ) -> dict[int, float]:
-        """What ChromaDB answers, and of the vectors that it does not hold yet the latest exactly."""
+        """Return what ChromaDB answers, and of the vectors that it does not hold yet the latest exactly."""
         for count in (_ASKED_TIMES * k, max(k, _ASKED_FOR)) if condition else (k,):
             cosine = dict(index.nearest(vector, count))
             rows = self._connection.execute(
@@ -207,7 +207,7 @@ def matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
 
 
 def cosines(rows: "NDArray[np.float32]", vector: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """How near each row is to the vector.
+    """Return how near each row is to the vector.
 
     Not by a product of matrices, for which BLAS would have its threads wait for each other: on a busy machine that
     takes ten times as long, and on an idle one no less than this, which is as quick as memory is read.

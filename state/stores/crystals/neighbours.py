@@ -56,14 +56,14 @@ class Surroundings:
         return [(other, offset) for offset in _OFFSETS for other in there.get(at + offset, ()) if other != key]
 
     def all_keys(self) -> set[int]:
-        """The keys of the candidates and of all their neighbours."""
+        """Return the keys of the candidates and of all their neighbours."""
         return set(self.rows).union(*(keys for there in self.places.values() for keys in there.values()))
 
 
 def surroundings(
     connection: sqlite3.Connection, keys: Collection[int], condition: str, values: Sequence[object]
 ) -> Surroundings:
-    """These rows and their direct neighbours that pass the condition, with the neighbours of each."""
+    """Return these rows and their direct neighbours that pass the condition, with the neighbours of each."""
     rows = read_rows(connection, keys, condition, values)
     spans: dict[str, set[int]] = defaultdict(set)
     for row in rows.values():
@@ -138,7 +138,7 @@ def heard_before(connection: sqlite3.Connection, at: datetime) -> str:
 def read_rows(
     connection: sqlite3.Connection, keys: Collection[int], condition: str, values: Sequence[object]
 ) -> dict[int, Row]:
-    """The rows with these keys that pass the condition, which is SQL over the table `crystals`, if there is one."""
+    """Return the rows with these keys that pass the condition, if there is one: SQL over the table `crystals`."""
     where = f" AND {condition}" if condition else ""
     cursor = connection.cursor()
     cursor.row_factory = None

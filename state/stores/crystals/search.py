@@ -108,7 +108,7 @@ class Searcher:
         hormones: Hormones | None = None,
         by_value: bool = True,
     ) -> Findings:
-        """The crystals that answer the query best, at most `limit`; any string is a query.
+        """Return the crystals that answer the query best, at most `limit`; any string is a query.
 
         With `by_value` what holds now, or was said later about the same, stands before an older one; what holds is
         brought in if the query's words do not find it. But whoever asks for a text in its own words wants that one.
@@ -144,7 +144,7 @@ class Searcher:
         return Findings(tuple(reversed(hits)), likely >= GOOD, arms, usual)
 
     def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
-        """What a search looks at, each with its signals, without duplicates being hidden."""
+        """Return what a search looks at, each with its signals, without duplicates being hidden."""
         question = read_question(query, self._speakers(names_in(query)), now)
         words = self._words(question)
         crystals, signals, _ = self._read(question, self._vector(question), words, CANDIDATES, EVERYTHING)
@@ -158,7 +158,7 @@ class Searcher:
         limit: int,
         filters: Filters,
     ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None]:
-        """The candidates that match best, by row, their signals, and the cosine of unrelated ones."""
+        """Return the candidates that match best, by row, their signals, and the cosine of unrelated ones."""
         wanted = max(CANDIDATES, limit)
         allowed = condition(filters)
         by_words = full_text.nearest(self._connection, words.sought, wanted, *allowed)
@@ -171,7 +171,7 @@ class Searcher:
         return crystals, {key: signals[key] for key in crystals}, usual
 
     def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
-        """The place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
+        """Return the place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
         hits = self.search(keywords, now, limit=within, by_value=False).hits
         return next((place for place, hit in enumerate(hits, 1) if hit.crystal.id == crystal_id), None)
 
@@ -184,13 +184,13 @@ class Searcher:
         return vectors.reshape(-1)
 
     def _speakers(self, names: Iterable[str]) -> list[str]:
-        """Which of these words are the name of a speaker, or its first word."""
+        """Return which of these words are the name of a speaker, or its first word."""
         # "!" follows the blank, so only names that go on with a blank lie between.
         statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
         return [name for name in names if self._connection.execute(statement, (name,)).fetchone()]
 
     def _nearest(self, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]) -> list[int]:
-        """The rows nearest in meaning."""
+        """Return the rows nearest in meaning."""
         (found,) = self._crystals.vectors.nearest.to(vector.reshape(1, -1), k, condition, values, self._index)
         return list(found)
 
@@ -209,7 +209,7 @@ class Searcher:
     def _matches_beside(
         self, beside: Beside, question: Question, words: "_Words", vector: "NDArray[np.float32] | None"
     ) -> dict[str, tuple[Crystal, Signals, float]]:
-        """The crystals beside the stored ones, by id, with their signals and relevance by the same measures."""
+        """Return the crystals beside the stored ones, by id, with signals and relevance by the same measures."""
         crystals, cosines = beside.crystals.by_keys(beside.keys), dict[int, float]()
         if vector is not None:
             cosines = beside.crystals.vectors.cosines(vector, crystals)
@@ -233,7 +233,7 @@ class Searcher:
     def _without_duplicates(
         self, query: str, crystals: Mapping[int, Crystal], matches: Mapping[int, float]
     ) -> dict[int, float]:
-        """The matches without hidden duplicates whose canonical crystal matches about as well.
+        """Return the matches without hidden duplicates whose canonical crystal matches about as well.
 
         A duplicate that is shown has faded: its canonical crystal goes first. One that is asked for word for word is
         shown.
@@ -253,7 +253,7 @@ class Searcher:
         held_words: "_WordMatches",
         vector: "NDArray[np.float32] | None",
     ) -> dict[int, Signals]:
-        """The signals of each candidate that do not need its text."""
+        """Return the signals of each candidate that do not need its text."""
         by_session = held_words.by_session(about)
         rings = {key: about.window(key) for key in about.rows}
         near = {key: coverage(held_words.shares, held_words.window(key, ring)) for key, ring in rings.items()}
@@ -276,7 +276,7 @@ class Searcher:
 def _answers_first(
     query: str, found: dict[str, tuple[Crystal, Signals, float]], usual: float | None
 ) -> dict[str, tuple[Crystal, Signals, float]]:
-    """The same, with a text that merely asks the query again behind all that answers it well.
+    """Return the same, with a text that merely asks the query again behind all that answers it well.
 
     Whoever asks the same in every session would find the question in place of the answer.
     """
@@ -289,12 +289,12 @@ def _answers_first(
 
 
 def _beside(ring: Iterable[tuple[int, int]], cosines: Mapping[int, float]) -> float:
-    """The better cosine of the direct neighbours."""
+    """Return the better cosine of the direct neighbours."""
     return max([cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)], default=0.0)
 
 
 def _is_reply(question: Question, speaker: str) -> bool:
-    """Whether an agent says it, and is not asked about what an agent said."""
+    """Return whether an agent says it, and is not asked about what an agent said."""
     return not question.asks_reply and speaker.casefold() in AGENT_NAMES
 
 
@@ -307,7 +307,7 @@ class _Words:
 
     @classmethod
     def of(cls, counts: Mapping[str, int], total: int) -> Self:
-        """The words, each occurring in so many of `total` texts. One that occurs nowhere counts as not found."""
+        """Return the words, each in so many of `total` texts. One that occurs nowhere counts as not found."""
         sought = full_text.within_budget(counts)
         count = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
         return cls(sought, shares(count, total))
@@ -331,7 +331,7 @@ class _WordMatches:
         return [*about, rows[key][:2]] if key in rows else about
 
     def by_session(self, about: Surroundings) -> dict[str, float]:
-        """How much of the query's words the candidates of each session hold together.
+        """Return how much of the query's words the candidates of each session hold together.
 
         A word weighs as it is rare among the sessions; one that every session holds weighs nothing.
         """
@@ -346,7 +346,7 @@ class _WordMatches:
 
 
 def _word_matches(crystals: Crystals, words: _Words, keys: Iterable[int]) -> _WordMatches:
-    """Which words occur in which of these rows."""
+    """Return which words occur in which of these rows."""
     held_words = full_text.matching_words(crystals.connection, words.sought, keys)
     lengths = crystals.lengths(held_words)
     rows = {}
@@ -357,7 +357,7 @@ def _word_matches(crystals: Crystals, words: _Words, keys: Iterable[int]) -> _Wo
 
 
 def condition(filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """The filters as SQL over the table `crystals`, with its values; empty when there are none."""
+    """Return the filters as SQL over the table `crystals`, with its values; empty when there are none."""
     enough = [trust.value for trust in Trust if filters.trust is None or trust.rank >= filters.trust.rank]
     conditions = (
         ("crystals.origin = ?", filters.origin),

@@ -50,24 +50,24 @@ class Skills:
         return len(found)
 
     def known(self, limit: int) -> list[EmergingSkill]:
-        """The most confident skills of the last pass; found now when there was no pass yet."""
+        """Return the most confident skills of the last pass; found now when there was no pass yet."""
         if self._meta.get(_FOUND) is None:
             return self._found()[:limit]
         return self.listed(limit)
 
     def listed(self, limit: int, place: int = 0) -> list[EmergingSkill]:
-        """The skills of the last pass from this place on, the most confident first."""
+        """Return the skills of the last pass from this place on, the most confident first."""
         rest = "WHERE place >= ? ORDER BY place LIMIT ?"
         return SkillRow.table.read(EmergingSkill, self._connection, rest, place, limit)
 
     def count(self) -> int | None:
-        """How many skills the last pass found; None: there was no pass yet."""
+        """Return how many skills the last pass found; None: there was no pass yet."""
         if self._meta.get(_FOUND) is None:
             return None
         return SkillRow.table.count(self._connection)
 
     def tasks(self) -> list[TaskPattern]:
-        """The latest tasks, one per occurrence. A task without a session (a note) gets its day as session."""
+        """Return the latest tasks, one per occurrence. A task without a session (a note) gets its day as session."""
         rows = self._connection.execute(
             "SELECT c.key, c.text, o.session, o.at FROM crystals c JOIN occurrences o ON o.crystal = c.key"
             " WHERE c.kind = ? AND c.trust IN (?, ?) ORDER BY c.key DESC LIMIT ?",
@@ -83,6 +83,6 @@ class Skills:
         ]
 
     def _found(self) -> list[EmergingSkill]:
-        """The skills in the tasks, without those whose pattern holds a forgotten text."""
+        """Return the skills in the tasks, without those whose pattern holds a forgotten text."""
         tombstones = TombstoneStore(self._connection).tombstones()
         return [skill for skill in emerging(self.tasks()) if not tombstones.found(skill.pattern)]

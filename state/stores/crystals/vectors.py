@@ -294,7 +294,7 @@ class CrystalVectors:
         return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
 
     def are_few(self) -> bool:
-        """Whether more crystals wait for a vector than have one, or all are lost: a search goes by words then."""
+        """Return whether more crystals wait for a vector than have one, or all are lost: words alone count then."""
         waiting, of = self._connection.execute(
             "SELECT (SELECT count(*) FROM to_embed), (SELECT coalesce(max(key), 0) FROM crystals)"
         ).fetchone()

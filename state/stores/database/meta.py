@@ -13,7 +13,7 @@ class Meta:
         self._connection = connection
 
     def get(self, name: str) -> str | None:
-        """The value of this name; None without one."""
+        """Return the value of this name; None without one."""
         row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return str(row[0]) if row else None
 

@@ -68,15 +68,15 @@ class TombstoneStore:
         return self.tombstones().found(text)
 
     def any(self) -> bool:
-        """Whether anything is blocked."""
+        """Return whether anything is blocked."""
         return bool(self.tombstones())
 
     def holds(self, text: str) -> bool:
-        """Whether the text holds a blocked text."""
+        """Return whether the text holds a blocked text."""
         return bool(self.tombstones().found(text))
 
     def tombstones(self) -> Known:
-        """All current tombstones, as a value."""
+        """Return all current tombstones, as a value."""
         salt = self._meta.get(SALT)
         if salt is None:
             return NOTHING
@@ -103,7 +103,7 @@ class TombstoneStore:
         return [crystal for crystal in rest if crystal is not None]
 
     def withholds(self, text: str) -> bool:
-        """Whether the text holds a blocked text; if so, it is counted as withheld."""
+        """Return whether the text holds a blocked text; if so, it is counted as withheld."""
         is_blocked = self.holds(text)
         self.count(int(is_blocked))
         return is_blocked
@@ -114,11 +114,11 @@ class TombstoneStore:
             self._meta.count(_WITHHELD, texts)
 
     def withheld(self) -> int:
-        """How many texts have been withheld in all."""
+        """Return how many texts have been withheld in all."""
         return int(self._meta.get(_WITHHELD) or 0)
 
     def withheld_lately(self) -> int:
-        """How many texts have been withheld since the last call."""
+        """Return how many texts have been withheld since the last call."""
         total = self.withheld()
         lately = total - int(self._meta.get(_REPORTED) or 0)
         if lately:

@@ -41,7 +41,7 @@ def opened(path: Path) -> BufferedReader:
 
 
 def read_whole(file: BinaryIO, path: Path, longest: int = LONGEST_FILE) -> bytes:
-    """All of an open file. Raises StorageError, before anything is read, for one that is longer than that."""
+    """Return all of an open file. Raises StorageError, before anything is read, for one that is longer than that."""
     size = os.fstat(file.fileno()).st_size
     if size > longest:
         raise StorageError(f"{path} has {size:,} bytes, and {longest:,} are read at most", "move it away")
@@ -49,7 +49,7 @@ def read_whole(file: BinaryIO, path: Path, longest: int = LONGEST_FILE) -> bytes
 
 
 def leads_elsewhere(path: Path, root: Path) -> bool:
-    """Whether a link below the root leads into hidden folders or files of it that the path does not name.
+    """Return whether a link below the root leads into hidden folders or files of it that the path does not name.
 
     Programs obey what they keep there (.git/config, .bashrc), and who writes into a workspace cannot always write
     there. Of a path that is not below the root nothing is known.
@@ -417,7 +417,7 @@ def _aside(path: Path) -> Path:
 
 
 def is_same_file(path: Path, fd: int) -> bool:
-    """Whether the file behind this descriptor is the one that has this name now."""
+    """Return whether the file behind this descriptor is the one that has this name now."""
     try:
         return os.path.samestat(path.stat(), os.fstat(fd))
     except FileNotFoundError:

@@ -284,7 +284,7 @@ def present_holder(workspace: Workspace) -> Holder | None:
 
 
 def is_stopped(who: Holder | None) -> bool:
-    """Whether the holder is a process on this machine that is stopped (SIGSTOP), not one that got its pid later.
+    """Return whether the holder is a stopped process of this machine (SIGSTOP), not one that got its pid later.
 
     When it has ended and its child has not, whether that is.
     """

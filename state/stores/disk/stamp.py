@@ -23,7 +23,7 @@ class Stamp:
 
     @classmethod
     def of(cls, path: str) -> "Stamp | None":
-        """That of the file or folder at this path, links followed; None without one, or when the file is empty.
+        """Return that of the file or folder at this path, links followed; None without one, or for an empty file.
 
         SQLite makes an empty log beside a database, and removes it.
         """
@@ -35,10 +35,10 @@ class Stamp:
 
     @classmethod
     def from_status(cls, status: os.stat_result) -> "Stamp":
-        """That of an open file."""
+        """Return that of an open file."""
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def is_settled(stamps: Sequence[Stamp | None], at_ns: int) -> bool:
-    """Whether what is written from this moment on shows in these stamps, which were taken after it."""
+    """Return whether what is written from this moment on shows in these stamps, which were taken after it."""
     return all(one is None or one.written_ns + _DOUBTFUL_NS < at_ns for one in stamps)

@@ -96,7 +96,7 @@ def _explained(error: OSError, path: Path) -> tuple[str, str]:
 
 
 def access_to(path: Path) -> str:
-    """What gives this user access there: to what is another user's no change of its mode does."""
+    """Return what gives this user access there: to what is another user's no change of its mode does."""
     while True:
         try:
             owner = path.stat().st_uid

@@ -99,7 +99,7 @@ class Workspace:
         return self.state / "fence"
 
     def inside(self, name: str) -> Path:
-        """The path of that name below the root. Raises UsageError when it, or a link in it, leads out."""
+        """Return the path of that name below the root. Raises UsageError when it, or a link in it, leads out."""
         if "\0" in name:
             raise UsageError(f"{name!r} is no file name", "leave out the NUL")
         real = Path(os.path.realpath(self.root / name))
@@ -142,7 +142,7 @@ def init_workspace(workspace: Workspace) -> Workspace:
 
 
 def is_read_only(folder: Path) -> bool:
-    """Whether the folder's file system is read-only, for this process at least."""
+    """Return whether the folder's file system is read-only, for this process at least."""
     try:
         return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
     except OSError:

@@ -51,7 +51,7 @@ def checkout_of(folder: Path) -> Checkout | None:
 
 
 def worktree_at(folder: Path) -> Worktree | None:
-    """The linked worktree whose top this folder is, free of links; None where it is anything else.
+    """Return the linked worktree whose top this folder is, free of links; None where it is anything else.
 
     A `.git` file alone may say what it likes: the repository that it names has to name this very folder as its
     worktree. Nothing is waited for, and nothing raises.
@@ -71,7 +71,7 @@ def worktree_at(folder: Path) -> Worktree | None:
 
 
 def repository_top(folder: Path) -> Path | None:
-    """The top of the main checkout of the repository that a folder is in; of a linked one without, its own top."""
+    """Return the top of the main checkout of a folder's repository; of a linked one without, its own top."""
     for above in (folder, *folder.parents):
         if os.path.lexists(above / _LINK):
             tree = worktree_at(above)
@@ -80,7 +80,7 @@ def repository_top(folder: Path) -> Path | None:
 
 
 def worktrees_of(main: Path) -> tuple[Path, ...]:
-    """The tops of the linked worktrees of a main checkout, in the order of their names; a few hundred at most."""
+    """Return the tops of the linked worktrees of a main checkout, ordered by name; a few hundred at most."""
     repository = _pointed(main) or main / _LINK
     try:
         with os.scandir(repository / "worktrees") as entries:
@@ -93,19 +93,19 @@ def worktrees_of(main: Path) -> tuple[Path, ...]:
 
 
 def _pointed(folder: Path) -> Path | None:
-    """Where the `.git` file of a folder points to; None without one."""
+    """Return where the `.git` file of a folder points to; None without one."""
     word, _, name = _line(folder / _LINK).partition(": ")
     return Path(os.path.realpath(folder / name)) if word == "gitdir" and name else None
 
 
 def _line(file: Path) -> str:
-    """The one line of a small regular file; "" of anything else."""
+    """Return the one line of a small regular file; "" of anything else."""
     line = content_of(file, _LONGEST_LINE).rstrip(b"\r\n")
     return "" if b"\n" in line or b"\0" in line else os.fsdecode(line)
 
 
 def content_of(file: Path, longest: int = LONGEST_FILE) -> bytes:
-    """All of a regular file, nothing of a longer one or of anything else.
+    """Return all of a regular file, nothing of a longer one or of anything else.
 
     A link is not followed, a FIFO not waited for, and nothing raises.
     """
@@ -124,7 +124,7 @@ def content_of(file: Path, longest: int = LONGEST_FILE) -> bytes:
 
 
 def size_of(file: Path) -> int:
-    """How long a regular file is; 0 for anything else."""
+    """Return how long a regular file is; 0 for anything else."""
     try:
         status = os.lstat(file)
     except (OSError, ValueError):

@@ -33,7 +33,7 @@ class Forgotten:
 
 
 def forgotten_list(connection: sqlite3.Connection, limit: int, after: tuple[str, ...] = ()) -> list[Forgotten]:
-    """What stays forgotten, the latest first, at most `limit`, after this place."""
+    """Return what stays forgotten, the latest first, at most `limit`, after this place."""
     told = {one["at"]: one for one in receipts(connection)}
     rows = connection.execute(
         f"SELECT * FROM ({_ENTRIES}) WHERE (at, digest) < (?, ?) ORDER BY at DESC, digest DESC LIMIT ?",
@@ -43,7 +43,7 @@ def forgotten_list(connection: sqlite3.Connection, limit: int, after: tuple[str,
 
 
 def forgotten_count(connection: sqlite3.Connection) -> int:
-    """How many entries the list has."""
+    """Return how many entries the list has."""
     return int(connection.execute(f"SELECT count(*) FROM ({_ENTRIES})").fetchone()[0])
 
 

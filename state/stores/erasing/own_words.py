@@ -25,12 +25,12 @@ _ID = re.compile(r"[NCIGSETW]\d{1,3}|L\d{1,9}|[0-9a-f]{16,64}|\d{8}T\d{6,12}Z|\d
 
 
 def is_own(value: str) -> bool:
-    """Whether this is a word or an id of dreamd's, when it stands where such a one may stand."""
+    """Return whether this is a word or an id of dreamd's, when it stands where such a one may stand."""
     return value in _WORDS or value in _members() or _ID.fullmatch(value) is not None
 
 
 @cache
 def _members() -> frozenset[str]:
-    """What the enumerations of state/ can say."""
+    """Return what the enumerations of state/ can say."""
     kinds = (kind for kind in StrEnum.__subclasses__() if kind.__module__.startswith("state."))
     return frozenset(str(member) for kind in kinds for member in kind)

@@ -65,7 +65,7 @@ class Changes:
             Change.table.add(self._connection, change, "INSERT OR IGNORE")
 
     def agreements(self) -> list[Change]:
-        """What workspaces agreed on and the owner was asked, whatever was decided; the latest first."""
+        """Return what workspaces agreed on and the owner was asked, whatever was decided; the latest first."""
         rest = "place >= ? AND decision <> ? ORDER BY number DESC LIMIT ?"
         return self._where(rest, AGREEMENTS, Decision.OUTDATED, MOST_EARLIER)
 
@@ -74,21 +74,21 @@ class Changes:
         return self._where("decision IN (?, ?) ORDER BY number", *OPEN)
 
     def get(self, number: int) -> Change:
-        """The open change of this number. Raises NotFoundError."""
+        """Return the open change of this number. Raises NotFoundError."""
         found = self._where("number = ? AND decision IN (?, ?)", number, *OPEN)
         if not found:
             raise NotFoundError(f"no change {number} waits", "'dreamd review' lists them")
         return found[0]
 
     def any(self, number: int) -> Change:
-        """The change of this number, decided or not. Raises NotFoundError."""
+        """Return the change of this number, decided or not. Raises NotFoundError."""
         found = self._where("number = ?", number)
         if not found:
             raise NotFoundError(f"no change {number} is known (any more)", "'dreamd review' lists those that wait")
         return found[0]
 
     def of(self, dream: str) -> list[Change]:
-        """Every change that this dream staged."""
+        """Return every change that this dream staged."""
         return self._where("dream = ? ORDER BY place", dream)
 
     def counts(self) -> OpenChanges:
@@ -96,14 +96,14 @@ class Changes:
         return OpenChanges(Change.table.count(self._connection, "decision = ?", Decision.WAITING))
 
     def earlier(self) -> tuple[EarlierChange, ...]:
-        """The latest changes that wait or were declined: they are not to be staged again."""
+        """Return the latest changes that wait or were declined: they are not to be staged again."""
         found = self._where(
             "decision IN (?, ?) ORDER BY number DESC LIMIT ?", Decision.WAITING, Decision.DECLINED, MOST_EARLIER
         )
         return tuple(EarlierChange(one.number, one.record.operation, one.decision) for one in found)
 
     def undecided(self) -> tuple[str, ...]:
-        """The crystals of the notes that changes have become which nobody decided."""
+        """Return the crystals of the notes that changes have become which nobody decided."""
         rows = self._connection.execute("SELECT DISTINCT note FROM changes WHERE note <> '' ORDER BY note")
         return tuple(row["note"] for row in rows)
 

@@ -33,7 +33,7 @@ class _Read:
 
 @cache
 def daily_spend(folder: Path) -> "DailySpend":
-    """This process's reader of that folder."""
+    """Return this process's reader of that folder."""
     return DailySpend(folder)
 
 
@@ -62,7 +62,7 @@ class DailySpend:
                         disk.remove(old)
 
     def of(self, at: datetime) -> Spend:
-        """What was spent on the day of this moment. Raises StorageError when it cannot be read."""
+        """Return what was spent on the day of this moment. Raises StorageError when it cannot be read."""
         day = f"{at:%Y-%m-%d}"
         with self._turn:
             known = self._read if self._read.day == day else _Read(day)
@@ -84,6 +84,6 @@ class DailySpend:
 
 
 def _spend(line: bytes) -> Spend:
-    """The cost in this line; nothing for a line that was torn by a full disk, or by hand."""
+    """Return the cost in this line; nothing for a line that was torn by a full disk, or by hand."""
     found = _LINE.fullmatch(line)
     return Spend(1, int(found[1]), float(found[2])) if found else Spend()

@@ -72,25 +72,25 @@ class NoteInbox:
             self.disk.append_locked(self.workspace.inbox, block, b"")
 
     def files(self) -> list[Path]:
-        """The files in which notes stand, in the order in which they are read."""
+        """Return the files in which notes stand, in the order in which they are read."""
         scratch, inbox = self.workspace.scratch, self.workspace.inbox
         found = [*self.displaced().values(), scratch, *self.rotated().values(), inbox]
         return [path for path in found if os.path.lexists(path)]
 
     def is_inbox(self, path: Path) -> bool:
-        """Whether the file is one of the user's own folder."""
+        """Return whether the file is one of the user's own folder."""
         return path.parent == self.workspace.state
 
     def displaced(self) -> dict[int, Path]:
-        """The files that were scratch.md before, by their numbers, the oldest first."""
+        """Return the files that were scratch.md before, by their numbers, the oldest first."""
         return _numbered(self.workspace.scratch.parent, _DISPLACED)
 
     def rotated(self) -> dict[int, Path]:
-        """The inboxes of before, by the numbers of the copies that have them, the oldest first."""
+        """Return the inboxes of before, by the numbers of the copies that have them, the oldest first."""
         return _numbered(self.workspace.state, _ROTATED)
 
     def next_number(self) -> int:
-        """The number that scratch.md will have when it is put aside."""
+        """Return the number that scratch.md will have when it is put aside."""
         return max(self.displaced(), default=0) + 1
 
     def show_anew(self, content: bytes, read: int, number: int) -> None:
@@ -110,13 +110,13 @@ class NoteInbox:
 
 
 def read_before(path: Path) -> int:
-    """How many bytes of this file were in rows when it was put aside; 0 of another file."""
+    """Return how many bytes of this file were in rows when it was put aside; 0 of another file."""
     match = _DISPLACED.fullmatch(path.name)
     return int(match[2]) if match else 0
 
 
 def number_of(path: Path) -> int:
-    """The number of a file that was scratch.md; 0 of another file."""
+    """Return the number of a file that was scratch.md; 0 of another file."""
     match = _DISPLACED.fullmatch(path.name)
     return int(match[1]) if match else 0
 
@@ -127,7 +127,7 @@ def modified(status: os.stat_result) -> datetime:
 
 
 def _numbered(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
-    """The files in the folder whose whole name matches, by the number in it."""
+    """Return the files in the folder whose whole name matches, by the number in it."""
     with suppress(NotFoundError), storage_errors(folder):
         matches = [name.fullmatch(entry) for entry in os.listdir(folder)]  # noqa: PTH208 - names are enough
         found = {int(match[1]): folder / match[0] for match in matches if match}

@@ -23,7 +23,7 @@ class RefusedInputs:
         self._connection = connection
 
     def count(self, pieces: Iterable[Evidence]) -> None:
-        """One more dream was refused over these."""
+        """Return one more dream was refused over these."""
         with transaction(self._connection) as connection:
             counts = self._counts()
             for key in dict.fromkeys(map(_key, pieces)):
@@ -31,7 +31,7 @@ class RefusedInputs:
             Meta(connection).put(_COUNTS, json.dumps(dict(list(counts.items())[-_KEPT:])))
 
     def enough(self, pieces: Iterable[Evidence]) -> tuple[str, ...]:
-        """The ids of those over which three dreams were refused."""
+        """Return the ids of those over which three dreams were refused."""
         counts = self._counts()
         return tuple(piece.id for piece in pieces if counts and counts.get(_key(piece), 0) >= ENOUGH)
 

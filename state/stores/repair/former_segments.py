@@ -53,7 +53,7 @@ def _pending(workspace: Workspace, disk: Disk) -> list[Note]:
 
 
 def _consumed(sidecar: bytes | None) -> int:
-    """The bytes that were consumed of a segment; 0 when the record is damaged: better read twice than never."""
+    """Return how many bytes of a segment were consumed; 0 of a damaged record: better read twice than never."""
     try:
         return max(0, int(json.loads(sidecar or b"{}").get("consumed", 0)))
     except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):

@@ -142,7 +142,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def read_safetensors(path: Path) -> "dict[str, NDArray[np.float32]]":
-    """The float32 tensors of a safetensors file by name, mapped read-only.
+    """Return the float32 tensors of a safetensors file by name, mapped read-only.
 
     The format: eight bytes of length (little-endian), so much JSON, then the tensors at the offsets it tells.
     Raises ValueError when the file is not of that form.

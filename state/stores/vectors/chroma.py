@@ -70,7 +70,7 @@ class VectorIndex:
         return [(name, 1.0 - far) for name, far in zip(found["ids"][0], found["distances"][0], strict=True)]
 
     def count(self) -> int:
-        """How many records the index holds."""
+        """Return how many records the index holds."""
         with self._watched():
             return int(self._collection.count())
 

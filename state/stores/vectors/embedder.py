@@ -84,7 +84,7 @@ class Place:
 
 
 def installed_sources() -> Sources:
-    """Where this installation would keep the model; the folders need not exist."""
+    """Return where this installation would keep the model; the folders need not exist."""
     spec = importlib.util.find_spec(PACKAGE)
     package = Path(spec.origin).parent / "model" if spec and spec.origin else None
     chroma = Path.home() / ".cache" / "chroma" / "onnx_models" / MODEL
@@ -92,14 +92,14 @@ def installed_sources() -> Sources:
 
 
 def is_there(model: Path | None = None) -> bool:
-    """Whether any source has the files of a model, by their names alone."""
+    """Return whether any source has the files of a model, by their names alone."""
     places = installed_sources()
     has_files = bool(_packed_folders(places) or _whole_folders(places))
     return model is not None or has_files or (places.chroma / ARCHIVE).exists()
 
 
 def places(cache: Path, sources: Sources | None = None, model: Path | None = None) -> tuple[Place, ...]:
-    """The models on the disk in the order in which they are tried; the first with nothing wrong is used."""
+    """Return the models on the disk in the order in which they are tried; the first with nothing wrong is used."""
     store, found = _Cache(cache), _wanted(sources or installed_sources(), model)
     if _is_own(model):
         return (_own_place(model.expanduser()),)
@@ -127,7 +127,7 @@ def _packed_folders(sources: Sources) -> tuple[Path, ...]:
 
 
 def _whole_folders(sources: Sources) -> tuple[Path, ...]:
-    """The folders that have both files, whatever is in them; the package's is one as long as it is installed."""
+    """Return the folders with both files, whatever is in them; the package's is one while it is installed."""
     there = tuple(one for one in sources.installed if weights.is_there(one))
     return (*there, sources.package) if sources.package is not None else there
 
@@ -161,7 +161,7 @@ def open_embedder(
     download: bool = False,
     model: Path | None = None,
 ) -> Embedder | Unavailable:
-    """The embedder of the first source that is there and whole; never raises.
+    """Return the embedder of the first source that is there and whole; never raises.
 
     `cache` (created when missing) keeps the model as it is loaded and what was verified. A file whose size, times or
     inode have changed is hashed again; a cached file that is not as it was written is written again. The network is
@@ -231,7 +231,7 @@ def _from_weights(folder: Path, cache: "_Cache", threads: int) -> Embedder:
 
 
 def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    """A sentence-transformers model in ONNX form: model.onnx, there or in onnx/, and tokenizer.json; mean pooling."""
+    """Load a sentence-transformers model in ONNX form: model.onnx, there or in onnx/, and tokenizer.json."""
     graph, tokenizer = _own_files(folder)
     pooling = _settings(folder / "1_Pooling" / "config.json")
     if pooling and not pooling.get("pooling_mode_mean_tokens", False):
@@ -250,12 +250,12 @@ def _own_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """What a JSON file of a model says; nothing when there is none."""
+    """Return what a JSON file of a model says; nothing when there is none."""
     return dict(json.loads(path.read_bytes())) if path.is_file() else {}
 
 
 def _from_archive(archive: Path, sha256: str, cache: "_Cache", threads: int) -> Embedder:
-    """The model out of ChromaDB's archive; what ChromaDB has unpacked beside it carries no digest and is not used."""
+    """Load the model out of ChromaDB's archive; what lies unpacked beside it has no digest and is not used."""
     cache.check(archive, sha256)
 
     def member(name: str) -> bytes:
@@ -291,12 +291,12 @@ class _Cache:
         self._disk = Disk(folder)
 
     def check(self, path: Path, sha256: str) -> None:
-        """Raises ValueError unless the file has this digest."""
+        """Raise ValueError unless the file has this digest."""
         if self.digest(path) != sha256:
             raise ValueError(f"{path} has not the pinned SHA-256 {sha256[:12]}...; install it again")
 
     def derived(self, name: str, make: Callable[[], bytes]) -> Path:
-        """The file of this name, made when it is missing or is not what was made before."""
+        """Return the file of this name, made when it is missing or is not what was made before."""
         path = self._folder / name
         made = self._read().get(name)
         if made is None or not path.exists() or self.digest(path) != made:
@@ -308,7 +308,7 @@ class _Cache:
         return path
 
     def digest(self, path: Path) -> str:
-        """The SHA-256 of a file, read again only when the file has changed."""
+        """Return the SHA-256 of a file, read again only when the file has changed."""
         status = path.stat()
         state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
         known = self._read().get(str(path))

@@ -39,7 +39,7 @@ def drop_builds(folder: Path, keep: str = "") -> None:
 
 
 def has_build(folder: Path, build: str) -> bool:
-    """Whether a build of this name lies there, of nothing but regular files and folders."""
+    """Return whether a build of this name lies there, of nothing but regular files and folders."""
     path = folder / build
     if not _BUILD.fullmatch(build) or path.is_symlink() or not path.is_dir():
         return False
