@@ -13,7 +13,8 @@ from tests.support.running import NOTES, Caller
 from tests.support.transcript import Transcript
 
 
-def test_the_life_of_a_memory(told: Transcript, here: Path) -> None:
+def lived(told: Transcript) -> None:
+    """Note twice and dream twice, and look at what the versions say."""
     told("""
         $ dreamd history
         no version yet; 'dreamd dream' makes the first
@@ -62,6 +63,12 @@ def test_the_life_of_a_memory(told: Transcript, here: Path) -> None:
         [1]
         $ dreamd diff --file
         ! no difference between version 2 and as it is
+    """)
+
+
+def test_the_life_of_a_memory(told: Transcript, here: Path) -> None:
+    lived(told)
+    told("""
         $ dreamd why port 8443
         <line>  Active Context: The deployment runs on port 8443 behind nginx
         written … in version 2, …

