@@ -144,7 +144,8 @@ class Dreamer:
         return self._fitted(sheet, EXTRACTIVE, usage or Usage())
 
     def _fitted(self, sheet: Sheet, author: str, usage: Usage) -> Ended:
-        fit(sheet, self.ports.memory)
+        if not self.snapshot.policy.asks_all:  # else no line leaves without its owner's word
+            fit(sheet, self.ports.memory)
         seconds = (self.ports.clock() - self.snapshot.now).total_seconds()
         return Ended(sheet.dream(author, usage, seconds), sheet.refusals)
 

@@ -344,10 +344,10 @@ class Sheet(Page):
             by_owner=any(piece.trust is Trust.OWNER for piece in pieces),
         )
         if rule.approval is Approval.NEVER:
-            return Told(operation, f"dream.approve.{rule.name} is {rule.approval}")
+            return Told(operation, rule.words)
         why = self._asks(operation, pieces)
         if rule.approval is Approval.ASK:
-            why = why or f"dream.approve.{rule.name}: {rule.approval}"
+            why = why or rule.words
         earlier = next((one for one in self.snapshot.earlier if self._is_same(operation, one)), None)
         if earlier is not None and (why or earlier.decision is Decision.DECLINED):
             return Told(operation, f"change {earlier.number} {_HELD[earlier.decision]}")

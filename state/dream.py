@@ -1,7 +1,7 @@
 """Dream: what a dream has read (`Snapshot`), and all that it will change and why (`Dream`), as values.
 
 Between reading a snapshot and committing a dream nothing remembered changes. A dream can be run dry, run twice to
-compare prompts, kept as a proposal, and committed again after a crash.
+compare prompts, and committed again after a crash.
 """
 
 import json
@@ -330,7 +330,7 @@ class Dream:
 
 
 RECORD_FORMAT = 6
-"""The form in which a version and a proposal keep a dream. What has no number is of before there were any: 0."""
+"""The form in which a version keeps a dream. What has no number is of before there were any: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
 

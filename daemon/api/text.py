@@ -297,8 +297,6 @@ def dream_text(reply: "Dreamt") -> str:
 
         return "\n".join([unified_diff(dream.before, dream.after, "as it is", "after this dream"), _how(dream)])
     rows = [f"version {dream.number}, {len(dream.after):,} characters"]
-    if outcome.mode == "propose":
-        rows = [f"proposal {dream.id} waits; 'dreamd review {dream.id} --approve' commits it"]
     if dream.joined:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     rows += [f"  {row}" for row in change_rows(dream)]
@@ -395,7 +393,6 @@ def _status_rows(value: "Status") -> Iterator[tuple[str, str]]:
         yield "daemon", f"process {value.service.pid}, since {value.service.since:%Y-%m-%d %H:%M} UTC"
     elif value.holder:
         yield "held by", str(value.holder)
-    yield from (("proposal", f"{dream} waits; 'dreamd review' shows it") for dream in value.proposals)
     if waiting := value.changes.waiting:
         verb, them = ("waits", "it") if waiting == 1 else ("wait", "them")
         yield "review", f"{counted(waiting, 'change')} {verb}; 'dreamd review' shows {them}"

@@ -1,20 +1,14 @@
-"""Show what waits for you, proposals of whole dreams and changes of single lines, and decide on it."""
+"""Show the changes of lines that wait for you, and decide on them."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daemon.api.operations import changes as lines
-from daemon.api.operations import versions
-from daemon.api.operations.changes import ChangesDecided, ChangeToReview, SaidBy
-from daemon.api.operations.versions import Decided
-from daemon.api.text import change_rows
+from daemon.api.operations.changes import ChangesDecided, ChangesToReview, ChangeToReview, SaidBy
 from daemon.cli.parsing import caller_of, takes_workspace, workspace_of
 from daemon.cli.perform import show
-from daemon.explain.dream import unified_diff
-from state.dream import Dream
 from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageError
 
 if TYPE_CHECKING:
@@ -22,19 +16,18 @@ if TYPE_CHECKING:
 
 _DECISIONS = {
     "approve": "let them apply",
-    "decline": "refuse them; of a proposal the notes wait",
+    "decline": "refuse them: they are not asked for again",
     "accept": "changes that applied are right",
     "undo": "changes that applied are wrong: the old text comes back",
     "reopen": "what was declined waits again, what was accepted can be undone again",
 }
-# A number of a change has fewer digits than the beginning of a proposal's id that anybody would write.
 _LONGEST_NUMBER = 7
 _FROM = "dream.approve and dream.mode say what does"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: which of them, and what to do with it."""
-    parser.add_argument("names", nargs="*", metavar="ID", help="numbers of changes, or the beginning of a proposal's")
+    parser.add_argument("names", nargs="*", metavar="N", help="numbers of changes")
     decision = parser.add_mutually_exclusive_group()
     for verdict, about in _DECISIONS.items():
         names = ("--decline", "--reject") if verdict == "decline" else (f"--{verdict}",)
@@ -46,22 +39,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     takes_workspace(parser)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What waits: dreams as a whole, and changes of single lines."""
-
-    proposals: tuple[Dream, ...]
-    changes: tuple[ChangeToReview, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reviewed:
-    """What became of the decisions."""
-
-    proposals: tuple[Decided, ...] = ()
-    changes: ChangesDecided | None = None
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Show or decide; 3 when nothing waits."""
     caller = caller_of(arguments, "review")
@@ -69,44 +46,35 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.names or not all(is_number(name) and int(name) for name in arguments.names):
             raise UsageError("name the changes to reopen by their numbers", "'dreamd review --reopen 3'")
         return _decide(caller, {"reopen": tuple(map(int, arguments.names))}, arguments)
-    waiting = _chosen(Waiting(caller.ask(versions.proposals).dreams, caller.ask(lines.changes).changes), arguments)
+    waiting = _chosen(caller.ask(lines.changes).changes, arguments)
     if arguments.edit or arguments.file:
         from daemon.cli.review_todo import edited
 
         def decide(decisions: Mapping[str, Any]) -> int:
             return _decide(caller, decisions, arguments)
 
-        return edited(waiting.changes, workspace_of(arguments), arguments.file, decide)
+        return edited(waiting, workspace_of(arguments), arguments.file, decide)
     if arguments.verdict:
-        meant = _meant(waiting, arguments)
-        numbers = tuple(one.number for one in meant.changes)
-        return _decide(caller, {arguments.verdict: numbers} if numbers else {}, arguments, meant.proposals)
-    show(_waiting_text, waiting, as_json=arguments.json)
+        return _decide(caller, {arguments.verdict: _meant(waiting, arguments)}, arguments)
+    show(_waiting_text, ChangesToReview(tuple(waiting)), as_json=arguments.json)
     return 0
 
 
-def _chosen(waiting: Waiting, arguments: argparse.Namespace) -> Waiting:
-    """Return those that are named, or stand in the section; else all. Raise NothingToDoError and NotFoundError."""
+def _chosen(waiting: Sequence[ChangeToReview], arguments: argparse.Namespace) -> Sequence[ChangeToReview]:
     if arguments.section:
         wanted = arguments.section.casefold()
-        waiting = Waiting((), tuple(one for one in waiting.changes if one.section.value.casefold() == wanted))
-        if not waiting.changes:
+        waiting = [one for one in waiting if one.section.value.casefold() == wanted]
+        if not waiting:
             raise NothingToDoError(f"no change waits in {arguments.section!r:.60}", "'dreamd review' shows what does")
     if not arguments.names:
-        if not waiting.proposals and not waiting.changes:
+        if not waiting:
             raise NothingToDoError("nothing waits for you", _FROM)
         return waiting
-    numbered = {one.number: one for one in waiting.changes}
-    changes, dreams = dict[int, ChangeToReview](), dict[str, Dream]()
+    numbered = {one.number: one for one in waiting}
     for name in arguments.names:
-        found = [one for one in waiting.proposals if one.id.startswith(name)]
-        if is_number(name) and int(name) in numbered:
-            changes[int(name)] = numbered[int(name)]
-        elif len(found) == 1:
-            dreams[found[0].id] = found[0]
-        else:
-            raise NotFoundError(f"no change and no proposal {name!r:.40} waits", "'dreamd review' lists them")
-    return Waiting(tuple(dreams.values()), tuple(changes.values()))
+        if not is_number(name) or int(name) not in numbered:
+            raise NotFoundError(f"no change {name!r:.40} waits", "'dreamd review' lists them")
+    return [numbered[number] for number in dict.fromkeys(map(int, arguments.names))]
 
 
 def is_number(name: str) -> bool:
@@ -114,54 +82,40 @@ def is_number(name: str) -> bool:
     return name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NUMBER
 
 
-def _meant(waiting: Waiting, arguments: argparse.Namespace) -> Waiting:
+def _meant(waiting: Sequence[ChangeToReview], arguments: argparse.Namespace) -> tuple[int, ...]:
     """Return those that the decision is for: what was named; else all of its kind, if that is said or clear."""
+    if arguments.names:
+        return tuple(one.number for one in waiting)
     verdict, applied = arguments.verdict, arguments.verdict in {"accept", "undo"}
-    if not arguments.names:
-        changes = tuple(one for one in waiting.changes if (one.decision == "applied") is applied)
-        waiting = Waiting(() if applied else waiting.proposals, changes)
-        names = [one.id for one in waiting.proposals] + [str(one.number) for one in changes]
-        if not names:
-            raise NothingToDoError(f"there is nothing to {verdict}", "'dreamd review' shows what waits")
-        if len(names) > 1 and not (arguments.all or arguments.section):
-            raise UsageError(f"{len(names)} wait ({', '.join(names[:10])})", "name some, or a --section, or --all")
-    if waiting.proposals and applied:
-        raise UsageError(f"a proposal cannot be {verdict!r}", "approve or decline it")
-    return waiting
+    numbers = tuple(one.number for one in waiting if (one.decision == "applied") is applied)
+    if not numbers:
+        raise NothingToDoError(f"there is nothing to {verdict}", "'dreamd review' shows what waits")
+    if len(numbers) > 1 and not (arguments.all or arguments.section):
+        listed = ", ".join(map(str, numbers[:10]))
+        raise UsageError(f"{len(numbers)} wait ({listed})", "name some, or a --section, or --all")
+    return numbers
 
 
-def _decide(
-    caller: "Caller",
-    decisions: Mapping[str, Any],
-    arguments: argparse.Namespace,
-    proposals: Sequence[Dream] = (),
-) -> int:
+def _decide(caller: "Caller", decisions: Mapping[str, Any], arguments: argparse.Namespace) -> int:
     """Have it decided and tell what became of it. Raise RejectedError when nothing could be done."""
-    done = tuple(caller.ask(versions.decide, dream=one.id, verdict=arguments.verdict) for one in proposals)
-    of = caller.ask(lines.decide, **decisions) if decisions else None
-    show(_reviewed_text, Reviewed(done, of), as_json=arguments.json)
-    if of is not None and not (of.approved or of.undone or of.declined or of.accepted or of.reopened):
+    done = caller.ask(lines.decide, **decisions)
+    show(_reviewed_text, done, as_json=arguments.json)
+    if not (done.approved or done.undone or done.declined or done.accepted or done.reopened):
         raise RejectedError("none of it could be done", "MEMORY.md stands as it was")
     return 0
 
 
-def _reviewed_text(done: Reviewed) -> str:
-    rows = [
-        f"proposal {one.dream} is "
-        + (f"committed as version {one.version}" if one.version else "declined; its notes are pending")
-        for one in done.proposals
-    ]
-    if (of := done.changes) is not None:
-        words = {
-            f"approved: version {of.version}": of.approved,
-            f"undone: version {of.version}": of.undone,
-            "declined": of.declined,
-            "accepted": of.accepted,
-            "open again": of.reopened,
-            "no longer what its lines are, so dropped": of.outdated,
-        }
-        rows += [f"{_named(numbers)} {word}" for word, numbers in words.items() if numbers]
-        rows += [f"refused: change {one.number} by {one.refusal.guard}: {one.refusal.figures}" for one in of.refused]
+def _reviewed_text(of: ChangesDecided) -> str:
+    words = {
+        f"approved: version {of.version}": of.approved,
+        f"undone: version {of.version}": of.undone,
+        "declined": of.declined,
+        "accepted": of.accepted,
+        "open again": of.reopened,
+        "no longer what its lines are, so dropped": of.outdated,
+    }
+    rows = [f"{_named(numbers)} {word}" for word, numbers in words.items() if numbers]
+    rows += [f"refused: change {one.number} by {one.refusal.guard}: {one.refusal.figures}" for one in of.refused]
     return "\n".join(rows)
 
 
@@ -171,14 +125,8 @@ def _named(numbers: Sequence[int]) -> str:
     return f"changes {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} are"
 
 
-def _waiting_text(waiting: Waiting) -> str:
-    rows = list[str]()
-    for dream in waiting.proposals:
-        rows.append(f"proposal {dream.id}, {dream.at:%Y-%m-%d %H:%M}, {dream.reason}, by {dream.author}")
-        rows += (f"  {row}" for row in change_rows(dream))
-        rows.append(unified_diff(dream.before, dream.after, "as it was", "proposed"))
-        rows.append(f"approve it with 'dreamd review {dream.id} --approve', or --decline it")
-    rows += (row for change in waiting.changes for row in _change_rows(change))
+def _waiting_text(waiting: ChangesToReview) -> str:
+    rows = [row for change in waiting.changes for row in _change_rows(change)]
     states = {one.decision.value for one in waiting.changes}
     if "waiting" in states:
         rows.append(

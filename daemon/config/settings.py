@@ -106,15 +106,17 @@ class ApproveSection(_Section):
         """Read a configuration of an earlier release: what these two keys asked for does not exist any more."""
         return _without(given, "doubtful", "ask_newer")
 
-    def policy(self, heard: Heard) -> Policy:
+    def policy(self, heard: Heard, *, asks_all: bool) -> Policy:
         """Return these rules as a policy, with what becomes of what was heard."""
-        kinds = {name: Approval(getattr(self, name)) for name in (*RULED, "by_hand")}
+        add, revise, merge, evict, by_hand = map(
+            Approval, (self.add, self.revise, self.merge, self.evict, self.by_hand)
+        )
         sections = tuple(
             SectionRule(SectionName(name), action, Approval(getattr(rules, action.value)))
             for name, rules in self.sections.items()
             for action in RULED
         )
-        return Policy(**kinds, sections=sections, heard=heard)
+        return Policy(add, revise, merge, evict, by_hand, sections, heard, asks_all)
 
 
 class DreamSection(_Section):
@@ -132,7 +134,7 @@ class DreamSection(_Section):
     @property
     def policy(self) -> Policy:
         """What becomes of each operation of a dream."""
-        return self.approve.policy(Heard(self.heard))
+        return self.approve.policy(Heard(self.heard), asks_all=self.mode == "propose")
 
 
 class LimitsSection(_Section):

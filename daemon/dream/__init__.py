@@ -1,1 +1,1 @@
-"""Dreams: one run from snapshot to commit, the consolidation pass, proposals and restore."""
+"""Dreams: one run from snapshot to commit, the consolidation pass, reviews and restore."""

@@ -1,4 +1,4 @@
-"""Changes: carries out what the owner decides of staged changes and whole proposals; settles what nobody decided."""
+"""Changes: carries out what the owner decides of staged changes; settles what nobody decided."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +15,13 @@ from state.changes.change import CurrentLine
 from state.changes.owner import lines_in
 from state.document.merge import working
 from state.document.operations import Action, Refusal
-from state.dream import Decided, Decision, Dream, decode_record
-from state.errors import ConflictError, RejectedError, UsageError
+from state.dream import Decided, Decision, Dream
+from state.errors import ConflictError, UsageError
 from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.database.tables import Change
 from state.text.words import normalise
 
-# The ledger's detail of a declined proposal: the dream itself did not fail.
-DECLINED = "by the owner"
 # What may be decided of a change, by what it is.
 DECISIONS: Mapping[Decision, tuple[Decision, ...]] = {
     Decision.WAITING: (Decision.APPROVED, Decision.DECLINED),
@@ -215,32 +213,3 @@ def _lines(store: Store) -> tuple[CurrentLine, ...]:
     """Return the lines that stand in MEMORY.md as its owner left it."""
     text, _ = read_document(store)
     return lines_in(working(text), store.lineage.current_lines())
-
-
-def approve(store: Store, dream: str) -> Dream:
-    """Commit a waiting proposal.
-
-    Raises RejectedError when MEMORY.md has a newer version than the one it was made for.
-    """
-    proposal = store.ledger.proposal(dream)
-    record = decode_record(proposal.record, f"proposal {proposal.dream}")
-    # Decided before a crash: the commit was finished since, or is now.
-    if not store.memory.is_committed(record.id) and store.lineage.is_overtaken(record.number):
-        store.ledger.decide(record.id, "outdated")
-        store.ledger.end(record.id, "rejected", "outdated: there is a newer version", utc_now())
-        raise RejectedError(
-            f"proposal {record.id} was made for version {record.number - 1} and there is a newer one",
-            "its notes are pending, run 'dreamd dream'",
-        )
-    done = WorkspaceMemory(store).commit(record)
-    store.ledger.decide(record.id, "approved")
-    store.ledger.end(record.id, "committed", "approved", utc_now(), done.number)
-    return done
-
-
-def decline(store: Store, dream: str) -> str:
-    """Reject a waiting proposal; its notes stay pending. Returns its id."""
-    proposal = store.ledger.proposal(dream)
-    store.ledger.decide(proposal.dream, "rejected")
-    store.ledger.end(proposal.dream, "rejected", DECLINED, utc_now())
-    return proposal.dream

@@ -1,4 +1,4 @@
-"""Memory: the port `graphs.ports.Memory` of a dream over the stores of one workspace: real, dry, or as a proposal."""
+"""Memory: the port `graphs.ports.Memory` of a dream over the stores of one workspace, real or dry."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -110,21 +110,6 @@ class DryMemory(WorkspaceMemory):
 
     def commit(self, dream: Dream) -> Dream:
         """Write nothing: the dream is only shown."""
-        return dream
-
-
-@dataclass(frozen=True, slots=True)
-class ProposingMemory(WorkspaceMemory):
-    """Keeps the dream as a proposal for the owner."""
-
-    def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:
-        """Read for a dream that waits as a whole: nothing of it waits on its own."""
-        read = WorkspaceMemory.read(self, dream, reason, now, upto)
-        return replace(read, policy=read.policy.asked_as_a_whole)
-
-    def commit(self, dream: Dream) -> Dream:
-        """Keep the proposal; its notes stay pending until it is approved."""
-        self.store.ledger.propose(dream)
         return dream
 
 

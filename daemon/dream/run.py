@@ -16,7 +16,7 @@ from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.forgotten import withheld_lately
 from daemon.dream.lines.agreements import propose_agreements
 from daemon.dream.lines.brought_back import bring_back
-from daemon.dream.memory import DryMemory, ProposingMemory, Upto, WorkspaceMemory
+from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
 from daemon.ingest.notes import BATCH, absorb_notes
@@ -51,14 +51,10 @@ COMPARED = 512
 
 
 class Mode(StrEnum):
-    """What becomes of a dream: committed, kept as a proposal, or only shown."""
+    """What becomes of a dream: committed, or only shown."""
 
     AUTO = "auto"
-    PROPOSE = "propose"
     DRY = "dry"
-
-
-_MEMORIES = {Mode.AUTO: WorkspaceMemory, Mode.PROPOSE: ProposingMemory, Mode.DRY: DryMemory}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +159,6 @@ def unseen_seeds(store: Store) -> int:
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
-    if store.config.dream.mode == "propose" and (waiting := store.ledger.proposals()):
-        store.ledger.skip(dream, reason.value, f"proposal {waiting[0].dream} waits", now)
-        raise NothingToDoError(f"proposal {waiting[0].dream} waits", "decide it with 'dreamd review' first")
     new = new_input(store)
     wanted = 1 if reason in _IMPATIENT else store.config.dream.min_chunks
     if new >= wanted:
@@ -240,7 +233,7 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
     dream, mode = begun.id, begun.mode
     model = model_for(store, dream)
     window = model.context_window if model else None
-    memory = _MEMORIES[mode](store, window)
+    memory = (DryMemory if mode is Mode.DRY else WorkspaceMemory)(store, window)
     upto = None
     if begun.resumed and model is not None:
         with checkpoints(store, dream) as connection:
@@ -262,7 +255,7 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
             _streamed(dreamer, saver_of(connection), begun, on_step)
     assert dreamer.ended is not None
     if dreamer.ended.dream is not None and mode is not Mode.DRY:
-        on_step(_committed(dreamer.ended.dream, mode))
+        on_step(Step("commit", f"version {dreamer.ended.dream.number}"))
     return dreamer.snapshot, dreamer.ended
 
 
@@ -291,12 +284,6 @@ def _thread(dream: str) -> "RunnableConfig":
 
 def _report_end(ended: Ended, on_step: Callable[[Step], None]) -> None:
     on_step(evicted(ended.dream) if ended.dream is not None else Step("evict", f"refused: {ended.why}"))
-
-
-def _committed(dream: Dream, mode: Mode) -> Step:
-    if mode is Mode.AUTO:
-        return Step("commit", f"version {dream.number}")
-    return Step("propose", "it waits for 'dreamd review'")
 
 
 def _count_refused(store: Store, snapshot: Snapshot, dream: Dream | None) -> None:
@@ -341,11 +328,9 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
             f"the dream was refused ({ended.why})",
             "MEMORY.md stands as it was and every note is pending. 'dreamd status' shows the figures",
         )
-    if mode is Mode.AUTO:
+    if mode is not Mode.DRY:
         detail = withheld_lately(store, ended.refused) or ("it changed nothing" if record.changes_nothing else "")
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
-    elif mode is Mode.PROPOSE:
-        store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
     pending = store.notes.count()
     changes = store.changes.counts().waiting
     return Outcome(record, mode, ended.refused, begun.resumed, pending.notes, pending.more, changes)

@@ -12,7 +12,7 @@ from daemon.workspace.stores import Store
 from graphs.ports import Answer
 from state.codec import decode
 from state.document.operations import Operation, Refusal
-from state.dream import Dream, decode_record
+from state.dream import Dream
 from state.errors import NotFoundError, StorageError
 from state.stores.database.tables import Run
 from state.stores.history.ledger import KeptCall
@@ -179,7 +179,7 @@ def run_of_version(store: Store, number: int) -> Run:
 def details(store: Store, run: Run, limit: int) -> DreamDetails:
     """Return all that is known of this run, at most `limit` of each list."""
     number = run.version if run.version is not None else store.lineage.version_of(run.id)
-    record = _record(store, run.id, number)
+    record = _record(store, number)
     (shown,) = described(store, [replace(run, version=number)])
     operations = record.operations if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
@@ -207,13 +207,12 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     )
 
 
-def _record(store: Store, dream: str, number: int | None) -> Dream | None:
-    """Return the dream as its version or its proposal has it; None if neither can be read any more."""
+def _record(store: Store, number: int | None) -> Dream | None:
+    """Return the dream as its version has it; None if it made none, or that cannot be read any more."""
+    if number is None:
+        return None
     try:
-        if number is not None:
-            return store.memory.version(number)
-        proposed = store.ledger.proposed(dream)
-        return decode_record(proposed, f"proposal {dream}") if proposed is not None else None
+        return store.memory.version(number)
     except (NotFoundError, StorageError):
         return None
 
@@ -236,7 +235,7 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
     def shown(text: str) -> str:
         return text if text in clean else redacted(store, text)
 
-    def old(line: str) -> str:  # one that left in this dream; in a proposal it has not left
+    def old(line: str) -> str:  # one that waits has not left
         life = None if line in left else store.lineage.life(line)
         return left.get(line, life.text if life else "")
 
@@ -267,9 +266,8 @@ def unified_diff(before: str, after: str, old: str, new: str) -> str:
 
 def _diff(store: Store, record: Dream, number: int | None) -> str:
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
-    new = "proposed" if number is None else f"version {number}"
     clean = _clean(store, record)
-    rows = unified_diff(record.before, record.after, old, new).splitlines()
+    rows = unified_diff(record.before, record.after, old, f"version {number}").splitlines()
     # In runs of lines, since a key has several.
     runs = groupby(rows, lambda row: row.startswith(_HEADS) or row[1:].removeprefix("- ") in clean)
     return "\n".join(

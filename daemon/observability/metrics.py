@@ -94,7 +94,7 @@ class Metrics:
         self._registry.register(collector)
 
     def dreamed(self, workspace: str, reason: str, outcome: str, *, seconds: float = 0.0) -> None:
-        """Count a run that has ended: committed, proposed, skipped, rejected or failed. Skips have no duration."""
+        """Count a run that has ended: committed, skipped, rejected or failed. Skips have no duration."""
         self._count("dreams", workspace=workspace, reason=reason, outcome=outcome)
         if outcome != "skipped":
             self._took("dream", seconds, outcome=outcome)

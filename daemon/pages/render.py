@@ -79,7 +79,7 @@ def workspaces_html(status: "DaemonStatus", place: Place, now: datetime, start: 
 def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
     if info.problem is not None or status is None:
         return info.problem is None
-    return not (status.problems or status.proposals or status.changes.waiting)
+    return not (status.problems or status.changes.waiting)
 
 
 def as_json(replies: Mapping[str, Any]) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import day_start
-from daemon.dream.changes import DECLINED
 from daemon.dream.run import new_crystals, unseen_seeds
 from daemon.service.triggers import History, Pending
 from daemon.sessions.for_dreams import waiting_count
@@ -54,7 +53,6 @@ def read_facts(store: Store, keeper: "Keeper", awake_since: datetime, phase: flo
     dreams = [run.started_at for run in runs if run.outcome != "skipped"]
     looks = [run.ended_at or run.started_at for run in runs if run.outcome == "skipped"] + dreams
     failures, failed_at = _failures(runs)
-    proposals = store.ledger.proposals() if store.config.dream.mode == "propose" else ()
     unfinished = store.ledger.unfinished()
     stages = "SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle"
     return Facts(
@@ -67,7 +65,6 @@ def read_facts(store: Store, keeper: "Keeper", awake_since: datetime, phase: flo
             ceiling_until=_ceiling_until(store, now),
             last_pass=keeper.last_pass,
             last_spike_pass=keeper.last_spike_pass,
-            proposal=proposals[0].dream if proposals else "",
             schema=any(run.outcome == "committed" for run in runs) or _has_schema(store),
             phase=phase,
         ),
@@ -113,7 +110,7 @@ def is_copy_wanted(keeper: "Keeper", now: datetime) -> bool:
 def _failures(runs: Iterable[Run]) -> tuple[int, datetime | None]:
     """Return how many of the last runs in a row failed or were rejected, and when the last of them ended."""
     tries = (run for run in runs if run.outcome not in ("skipped", "running"))
-    failed = list(takewhile(lambda run: run.outcome in _FAILURES and run.detail != DECLINED, tries))
+    failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
     return len(failed), (failed[0].ended_at or failed[0].started_at) if failed else None
 
 

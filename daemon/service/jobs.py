@@ -158,7 +158,7 @@ class Jobs:
 
     def _record_dream(self, keeper: Keeper, reason: Reason, outcome: Outcome, seconds: float) -> None:
         dream, usage = outcome.dream, outcome.dream.usage
-        ended = {Mode.AUTO: "committed", Mode.PROPOSE: "proposed", Mode.DRY: "dry"}[outcome.mode]
+        ended = "dry" if outcome.mode is Mode.DRY else "committed"
         self._metrics.dreamed(keeper.name, reason.value, ended, seconds=seconds)
         for problem in dream.problems:
             logs.get(workspace=keeper.name).warning("dream_noticed", problem=problem)

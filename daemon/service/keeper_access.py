@@ -97,7 +97,7 @@ class DaemonAccess:
             self._kept().record_session_end(utc_now())
             self.wake(self.keeper)
         else:
-            self.submit(self._kept(), reason, Mode(self.config.dream.mode), None)
+            self.submit(self._kept(), reason, Mode.AUTO, None)
         return True
 
     def service(self) -> ServiceStatus:

@@ -17,8 +17,7 @@ nothing new none of them dreams. A consolidation pass comes after dreams (a drea
 before a skip (what it reads may be what was wanted).
 
 Three things put a dream off: the time after a failed one, an open ceiling, a pause since the last one began. They put
-off the floor too, and they end by themselves. A proposal that waits for its owner has no end of its own; then looks
-are skipped, and say so.
+off the floor too, and they end by themselves.
 
 **Time** is what the clock says, and the clock may be set. What lies in the future has no known age: a look, a pass or
 a dream there counts as if it had been when the daemon began to watch (`awake_since`), and if that lies in the future
@@ -150,13 +149,11 @@ def _passes(context: TriggerContext) -> Iterator[Decision]:
 
 def _skips(context: TriggerContext) -> Iterator[Decision]:
     """Yield the end of the interval, if no dream can follow it; the detail says what would have to change."""
-    if context.is_ready and not context.history.proposal:
+    if context.is_ready:
         return
     reason, moment, expected = interval_end(context)
     at, cause = context.postponed(moment)
-    if context.history.proposal:
-        detail = _recorded_detail(context, Decision(Action.SKIP, reason, "", at))
-    elif context.pending.new < 1:
+    if context.pending.new < 1:
         detail = "nothing is pending"
     else:
         more = max(context.thresholds.min_chunks, 1) - context.pending.new
@@ -171,6 +168,4 @@ def _recorded_detail(context: TriggerContext, decision: Decision) -> str:
         return decision.detail
     if decision.action is Action.DREAM:
         return f"{context.pending.new} new"
-    if context.history.proposal:
-        return f"proposal {context.history.proposal} waits for 'dreamd review'"
     return f"{context.pending.new} new, {max(context.thresholds.min_chunks, 1)} wanted"

@@ -226,7 +226,7 @@ class Scheduler:
             return TICK_SECONDS
         managed.problem = None
         if decision.action is Action.DREAM:
-            wish = Wish(decision.reason or Reason.INTERVAL, Mode(self._config().dream.mode))
+            wish = Wish(decision.reason or Reason.INTERVAL, Mode.AUTO)
             logs.get(workspace=managed.name).info("dream_due", reason=str(wish.reason), why=decision.detail)
             await self._dream(managed, wish)
             return 0.0

@@ -53,7 +53,6 @@ class History:
     `ceiling_until`: when the open breaker closes, at most a day ahead; one further ahead was set by another clock and
     does not hold.
     `last_pass`, `last_spike_pass`: when a pass was last begun, whatever became of it, and the last for a spike.
-    `proposal`: the id of a proposal that must be decided before the next dream; empty when dreams need no approval.
     `schema`: whether MEMORY.md has its seven sections.
     `phase`: this workspace's place in the jitter, in [0, 1).
 
@@ -69,7 +68,6 @@ class History:
     ceiling_until: datetime | None = None
     last_pass: datetime | None = None
     last_spike_pass: datetime | None = None
-    proposal: str = ""
     schema: bool = True
     phase: float = 0.0
 
@@ -186,7 +184,7 @@ class TriggerContext:
 def triggers(context: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
     """Return the triggers that hold, or will at their moment, in order of urgency, and in words."""
     pending, limits = context.pending, context.thresholds
-    if pending.new < 1 or context.history.proposal:
+    if pending.new < 1:
         return
     appended = pending.latest if pending.latest is not None and context.is_new(pending.latest) else None
     if pending.session_ended is not None and context.is_new(pending.session_ended):

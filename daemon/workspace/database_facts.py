@@ -24,7 +24,7 @@ NO_HELP = 3
 _ANSWERED = """SELECT asked.model, author.model IS asked.model AS helped
     FROM dreams JOIN (SELECT dream, max(model) AS model FROM calls GROUP BY dream) asked ON asked.dream = dreams.id
     LEFT JOIN versions author ON author.number = dreams.version
-    WHERE outcome IN ('committed', 'rejected') AND id NOT IN (SELECT dream FROM proposals)
+    WHERE outcome IN ('committed', 'rejected')
     ORDER BY started_at DESC LIMIT ?"""
 
 
@@ -54,7 +54,6 @@ class DatabaseFacts:
     last_dream: LastDream | None = None
     crystals: dict[str, int] = field(default_factory=dict)
     waiting_embeddings: int = 0
-    proposals: tuple[str, ...] = ()
     changes: OpenChanges = field(default_factory=OpenChanges)
     spent: Spend = field(default_factory=Spend)
     rejections: tuple[Refusal, ...] = ()
@@ -88,7 +87,6 @@ def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> Databa
         last_dream=_last_dream(run, ledger, lineage) if run else None,
         crystals=_lifecycles(connection),
         waiting_embeddings=waiting,
-        proposals=tuple(proposal.dream for proposal in ledger.proposals()),
         changes=Changes(connection).counts() if schema >= _WITH_CHANGES else OpenChanges(),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),

@@ -42,13 +42,11 @@ class Session:
 class _Facts:
     """Of state.db: how the last dream ended and when, how much waits for the owner, whether anything is forgotten.
 
-    `verdict` is that on its proposal, empty for a dream that made none. `memory` is what is to be read: MEMORY.md,
-    or what stands in for it; `torn` says that a conflict is in the file.
+    `memory` is what is to be read: MEMORY.md, or what stands in for it; `torn` says that a conflict is in the file.
     """
 
     outcome: str = ""
     ended: str = ""
-    verdict: str = ""
     changes: int = 0
     forgets: bool = False
     version: int = 0
@@ -148,8 +146,7 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
     troubles = {
         "git left a conflict in MEMORY.md, this is the version before it": facts.torn,
         "the last dream failed": facts.outcome == "failed",
-        # With a verdict its owner did not want it.
-        "the guards refused the last dream": facts.outcome == "rejected" and not facts.verdict,
+        "the guards refused the last dream": facts.outcome == "rejected",
     }
     if trouble := next((one for one, is_so in troubles.items() if is_so), ""):
         return f"[dreamd: {trouble}: dreamd status]"
@@ -157,8 +154,6 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
         if changes:
             waiting = "1 change waits" if changes == 1 else f"{changes} changes wait"
             return f"[dreamd: {waiting} for the owner: dreamd review{option}]"
-    if facts.verdict == "waiting":
-        return "[dreamd: a dream waits for the owner: dreamd review]"
     day_ago = now - OLD
     oldest = min((note.at for note in newest.notes), default=now)
     with suppress(ValueError):
@@ -183,20 +178,18 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
         with open_unmigrated(workspace.database) as connection:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
             last = connection.execute(
-                "SELECT id, outcome, coalesce(ended_at, started_at) AS at FROM dreams WHERE outcome <> 'skipped'"
+                "SELECT outcome, coalesce(ended_at, started_at) AS at FROM dreams WHERE outcome <> 'skipped'"
                 " ORDER BY started_at DESC LIMIT 1"
             ).fetchone()
             counted = connection.execute(
-                "SELECT (SELECT verdict FROM proposals WHERE dream = ?),"
-                " (SELECT count(*) FROM changes WHERE decision = 'waiting'), EXISTS (SELECT 1 FROM forgotten),"
-                " (SELECT coalesce(max(number), 0) FROM versions)",
-                (last["id"] if last else "",),
+                "SELECT (SELECT count(*) FROM changes WHERE decision = 'waiting'), EXISTS (SELECT 1 FROM forgotten),"
+                " (SELECT coalesce(max(number), 0) FROM versions)"
             ).fetchone()
             read, torn = _in_place_of(memory, workspace, connection)
     except (sqlite3.Error, DreamdError):
         return _Facts(forgets=True, memory=memory)
     outcome, ended = (last["outcome"], last["at"]) if last else ("", "")
-    return _Facts(outcome, ended, counted[0] or "", counted[1], bool(counted[2]), counted[3], read, torn)
+    return _Facts(outcome, ended, counted[0], bool(counted[1]), counted[2], read, torn)
 
 
 def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str, bool]:

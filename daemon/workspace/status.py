@@ -131,7 +131,6 @@ class Status:
     pending: Pending
     crystals: dict[str, int]
     waiting_embeddings: int
-    proposals: tuple[str, ...]
     spending: Spending
     rejections: tuple[Refusal, ...]
     holder: Holder | None
@@ -167,11 +166,10 @@ def status(
         version=facts.version,
         characters=len(text),
         last_dream=facts.last_dream,
-        next_dream=_next(facts, service),
+        next_dream=(service.dreaming or service.upcoming) if service is not None else NO_DAEMON,
         pending=pending,
         crystals=facts.crystals,
         waiting_embeddings=facts.waiting_embeddings,
-        proposals=facts.proposals,
         spending=_spending(config, facts.spent, spent_by_all, facts.last_dream, now),
         rejections=facts.rejections,
         holder=owner,
@@ -185,12 +183,6 @@ def status(
         changes=facts.changes,
         last_bootstrap=given,
     )
-
-
-def _next(facts: DatabaseFacts, service: ServiceStatus | None) -> str:
-    if service is not None:
-        return service.dreaming or service.upcoming
-    return "when its proposal is decided ('dreamd review')" if facts.proposals else NO_DAEMON
 
 
 def _pending(workspace: Workspace) -> PendingCount:

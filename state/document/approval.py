@@ -1,7 +1,7 @@
 """Approval: which operations apply by themselves, which wait for the owner, and which are refused."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from state.document.document import SectionName
@@ -9,6 +9,7 @@ from state.document.operations import Action
 
 # The kinds of operations that have rules of their own.
 RULED = (Action.ADD, Action.REVISE, Action.MERGE, Action.EVICT)
+_MODE = "mode"
 # What a rule for another kind of operation is meant for as well.
 _KINDS = {Action.MOVE: Action.REVISE, Action.CLOSE: Action.EVICT, Action.RECALL: Action.ADD, Action.LEARN: Action.ADD}
 
@@ -31,10 +32,15 @@ class Heard(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a policy that concerns an operation; `name` is its key below `dream.approve`."""
+    """One rule of a policy that concerns an operation; `name` is its key below `dream.approve`, or "mode"."""
 
     name: str
     approval: Approval
+
+    @property
+    def words(self) -> str:
+        """The line of the configuration that says so."""
+        return "dream.mode: propose" if self.name == _MODE else f"dream.approve.{self.name}: {self.approval}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,8 @@ class SectionRule:
 class Policy:
     """The owner's rules: one for each kind of operation, for lines written by hand, and for sections.
 
-    Of several rules that concern an operation the strictest counts.
+    Of several rules that concern an operation the strictest counts. `asks_all` (dream.mode: propose): nothing
+    applies unasked, and no line leaves for want of room.
     """
 
     add: Approval = Approval.AUTO
@@ -60,6 +67,7 @@ class Policy:
     by_hand: Approval = Approval.AUTO
     sections: tuple[SectionRule, ...] = ()
     heard: Heard = Heard.MARK
+    asks_all: bool = False
 
     def rule_of(
         self,
@@ -75,6 +83,7 @@ class Policy:
         """
         kind = _KINDS.get(action, action)
         rules = [Rule(kind.value, Approval(getattr(self, kind.value)))]
+        rules += [Rule(_MODE, Approval.ASK)] if self.asks_all else []
         rules += [Rule("by_hand", self.by_hand)] if by_hand else []
         if not by_owner:
             concerned = set(sections)
@@ -84,14 +93,3 @@ class Policy:
                 if one.action is kind and one.section in concerned
             ]
         return max(rules, key=lambda rule: list(Approval).index(rule.approval))
-
-    @property
-    def asked_as_a_whole(self) -> "Policy":
-        """The policy of a dream that waits as a whole: what would be asked is asked with it."""
-
-        def told(approval: Approval) -> Approval:
-            return Approval.AUTO if approval is Approval.ASK else approval
-
-        kinds = {name: told(getattr(self, name)) for name in (*RULED, "by_hand")}
-        sections = tuple(replace(one, approval=told(one.approval)) for one in self.sections)
-        return Policy(**kinds, sections=sections, heard=self.heard)

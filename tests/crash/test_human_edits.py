@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from daemon.dream.run import Mode
 from daemon.workspace.stores import Store, utc_now
 from state.document.operations import Action
 from state.scratch import Note
@@ -28,6 +27,7 @@ from tests.support.committing import (
     OLD_NOTES,
     Prepared,
     added,
+    cut_off,
     dreamt,
     is_committed,
     lines,
@@ -73,9 +73,8 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     root = prepared(tmp_path_factory.mktemp("edits") / "agent").root
     with opened(contained(root)) as store:
         store.notes.inbox.append(Note(NEW_PORT, utc_now(), 0.8, replaces=PORT))
-        dream = dreamt(store, mode=Mode.PROPOSE).dream
-        store.ledger.decide(dream.id, "rejected")
-        store.crystals.connection.execute("UPDATE dreams SET outcome = 'running' WHERE id = ?", (dream.id,))
+        store.ledger.end(store.ledger.runs(1)[0].id, "failed", "cut off", utc_now())
+        dream = cut_off(store)
     assert any(operation.action is Action.REVISE for operation in dream.operations)
     return Prepared(root, dream)
 

@@ -43,9 +43,7 @@ CALLS: tuple[tuple[str, Fields, tuple[str, ...]], ...] = (
     ("mood", {}, ("mood",)),
     ("ingest", {"paths": ["chat.jsonl"]}, ()),
     ("take_in", {"files": [{"path": "CLAUDE.md", "kind": "instructions", "own": True}]}, ()),
-    ("dream_now", {"mode": "propose"}, ()),
-    ("proposals", {}, ()),
-    ("decide", {"verdict": "approve"}, ()),
+    ("dream_now", {"mode": "auto"}, ()),
     ("changes", {}, ()),
     ("decide_changes", {"decline": []}, ()),
     ("lines", {"limit": 50}, ()),
@@ -210,7 +208,7 @@ def answered(served: Running, tmp_path_factory: pytest.TempPathFactory) -> dict[
     said = talk(itself(served, root), root)
     assert said["working_memory_note"]["text"] == NOTE
     assert "ledger" in said["memory_search"]["hits"][0]["text"]
-    assert said["dream_now"]["outcome"]["mode"] == "propose"
+    assert said["dream_now"]["outcome"]["mode"] == "auto"
     assert "ledger" in said["memory_state"]["text"]
     assert [one["id"] for one in said["crystals"]["crystals"]] == [said["crystal"]["id"]]
     assert "Ada drinks no coffee" in [line["text"] for line in said["change_lines"]["lines"]]

@@ -142,7 +142,7 @@ def test_what_it_does_waits_for_the_owner_as_a_models_operations_do() -> None:
     asked = extracted(snapshot(text, "Anna sails.", policy=Policy(Approval.ASK)))
     assert (asked.changes, [one.operation.text for one in asked.staged]) == ([], ["Anna sails."])
     never = extracted(snapshot(text, "Anna sails.", policy=Policy(Approval.NEVER)))
-    assert [one.figures for one in never.refused] == ["dream.approve.add is never"]
+    assert [one.figures for one in never.refused] == ["dream.approve.add: never"]
     assert by_hand.heard == asked.heard == never.heard == {"N1"}
 
 

@@ -37,7 +37,6 @@ _PLACES = {
     "rejections": "figures",
     "calls": "reply",
     "changes": "record",
-    "proposals": "record",
 }
 
 

@@ -99,12 +99,12 @@ def test_with_a_daemon_the_command_line_is_a_client_in_everything(home: Home) ->
         home.configure(dream={"mode": "propose"})
         daemon.send(signal.SIGHUP)
         daemon.until(lambda: daemon.events("config_reloaded"))
-        assert "proposal" in did("dream").out
+        assert "1 change waits for you" in did("dream").out
         assert "Miez" in did("review").out
         did("review", "--approve")
         assert "Miez" in lived.document(workspace)
         assert f"process {pid}" in did("status").out
-        assert [one["reason"] for one in daemon.events("dream_committed")] == ["manual", "manual"]
+        assert [one["reason"] for one in daemon.events("dream_committed")] == ["manual", "manual", "manual"]
         daemon.terminated()
     lived.assert_valid(workspace)
 

@@ -1,4 +1,4 @@
-"""Proposals, dry runs and restores: what is decided by a person happens, what is not leaves no trace."""
+"""Dreams that ask, dry runs and restores: what is decided by a person happens, what is not leaves no trace."""
 
 import sqlite3
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.support.planted import LINES, NEWS, lost, noted
 from tests.support.running import Caller
 from tests.support.scripted_model import Script, ScriptedModel
 
-MINE = "The owner wrote this line while a proposal was waiting"
+MINE = "The owner wrote this line while changes were waiting"
 
 
 @pytest.fixture
@@ -24,72 +24,47 @@ def proposing(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Caller:
 
 def waiting(dreamd: Caller, workspace: Workspace) -> list[str]:
     ended = dreamd("review", "-w", workspace.root, "--json")
-    return [one["id"] for one in ended.json["proposals"]] if ended.status == 0 else []
+    return [one["new"] for one in ended.json["changes"]] if ended.status == 0 else []
 
 
-def test_a_proposal_waits_and_its_approval_commits_it(proposing: Caller, workspace: Workspace) -> None:
-    before = lived.document(workspace)
+def test_with_mode_propose_no_line_changes_before_its_owner_has_said_so(
+    proposing: Caller, workspace: Workspace
+) -> None:
+    before = lived.lines(workspace)
     assert proposing("dream", workspace.root).status == 0
-    assert lived.document(workspace) == before
-    assert sorted(lived.pending(workspace)) == sorted(NEWS)
-    # It waits: another dream would propose the same again.
-    noted(workspace, ["Something came in between"])
-    assert proposing("dream", workspace.root).status == 3
+    assert lived.lines(workspace) == before
+    assert (sorted(waiting(proposing, workspace)), lived.pending(workspace)) == (sorted(NEWS), [])
+    # What waits is not asked for again, and holds nothing else up.
+    later = "Something came in between"
+    noted(workspace, [later])
+    assert proposing("dream", workspace.root).status == 0
+    assert sorted(waiting(proposing, workspace)) == sorted([*NEWS, later])
     write(workspace, lambda text: added(text, MINE))
-
-    assert proposing("review", "-w", workspace.root, "--approve").status == 0
-    assert {*NEWS, MINE} <= set(lived.lines(workspace))
-    assert lived.pending(workspace) == ["Something came in between"]
-    lived.assert_valid(workspace)
+    assert proposing("review", "-w", workspace.root, "--approve", "--all").status == 0
+    assert {*NEWS, MINE, later} <= set(lived.lines(workspace))
     assert waiting(proposing, workspace) == []
+    lived.assert_valid(workspace)
+    lived.assert_once(workspace, [*LINES, *NEWS, later])
     assert lost(workspace) == []
 
 
-def test_a_rejected_proposal_leaves_its_notes_pending_and_they_are_dreamt_later(
-    proposing: Caller, workspace: Workspace
-) -> None:
-    before = lived.document(workspace)
-    assert proposing("dream", workspace.root).status == 0
-    assert proposing("review", "-w", workspace.root, "--reject").status == 0
-    assert lived.document(workspace) == before
-    assert sorted(lived.pending(workspace)) == sorted(NEWS)
-    assert "rejected" in lived.outcomes(workspace)
-    assert proposing("dream", workspace.root).status == 0
-    assert proposing("review", "-w", workspace.root, "--approve").status == 0
-    lived.assert_once(workspace, [*LINES, *NEWS])
-
-
-def test_a_proposal_that_a_newer_version_overtook_is_outdated(
+def test_with_mode_propose_no_line_leaves_for_want_of_room(
     proposing: Caller, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("DREAMD_DREAM__CONTEXT_WINDOW", "1000")
+    before = lived.lines(workspace)
     assert proposing("dream", workspace.root).status == 0
-    monkeypatch.setenv("DREAMD_DREAM__MODE", "auto")
-    assert proposing("dream", workspace.root).status == 0
-    text = lived.document(workspace)
-    ended = proposing("review", "-w", workspace.root, "--approve")
-    assert ended.status == 4
-    assert "there is a newer one" in ended.err
-    assert lived.document(workspace) == text
-    assert waiting(proposing, workspace) == []
-    lived.assert_once(workspace, [*LINES, *NEWS])
+    assert lived.lines(workspace) == before
 
 
-def test_an_approval_that_was_cut_off_after_its_commit_is_an_approval(
-    proposing: Caller, workspace: Workspace
-) -> None:
+def test_what_is_declined_is_not_asked_for_again_and_stays_found(proposing: Caller, workspace: Workspace) -> None:
+    before = lived.lines(workspace)
     assert proposing("dream", workspace.root).status == 0
-    (dream,) = waiting(proposing, workspace)
-    assert proposing("review", "-w", workspace.root, "--approve").status == 0
-    # As a kill leaves it that came right after the commit.
-    with closing(sqlite3.connect(workspace.database)) as connection, connection:
-        connection.execute("UPDATE proposals SET verdict = 'waiting'")
-        connection.execute("UPDATE dreams SET outcome = 'proposed' WHERE id = ?", (dream,))
-    text = lived.document(workspace)
-    ended = proposing("review", "-w", workspace.root, "--approve")
-    assert ended.status == 0, ended.err
-    assert lived.document(workspace) == text
-    assert waiting(proposing, workspace) == []
-    lived.assert_once(workspace, [*LINES, *NEWS])
+    assert proposing("review", "-w", workspace.root, "--decline", "--all").status == 0
+    noted(workspace, NEWS)
+    proposing("dream", workspace.root)
+    assert (lived.lines(workspace), waiting(proposing, workspace)) == (before, [])
+    assert lost(workspace) == []
 
 
 def test_a_dry_run_writes_nothing_at_all(dreamd: Caller, workspace: Workspace) -> None:

@@ -7,12 +7,13 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
 from daemon.config.settings import Config, ModelSection
+from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -24,7 +25,7 @@ from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.lineage import Lineage
 from state.stores.vectors.embedder import Unavailable
-from tests.support.faults import Unsynced
+from tests.support.faults import PowerCut, Unsynced
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
 
@@ -89,17 +90,27 @@ def with_model(store: Store) -> Iterator[None]:
             store.config = Config()
 
 
+def cut_off(store: Store, *notes: str) -> Dream:
+    """A dream that a power cut met right before its commit."""
+    made = list[Dream]()
+
+    def commit(_: WorkspaceMemory, dream: Dream) -> Dream:
+        made.append(dream)
+        raise PowerCut
+
+    with patch.object(WorkspaceMemory, "commit", commit), suppress(PowerCut):
+        dreamt(store, *notes)
+    return made[0]
+
+
 def prepared(folder: Path) -> Prepared:
-    """A first version, a line by the owner's hand, and a second dream that waits."""
+    """A first version, a line by the owner's hand, and a second dream that is not committed."""
     workspace = init_workspace(contained(folder))
     with opened(workspace) as store:
         dreamt(store, *OLD_NOTES)
         time.sleep(1.1)  # dreams are not a second apart in life: their stamps differ
         write(workspace, lambda text: added(text, BY_HAND))
-        dream = dreamt(store, *NEW_NOTES, mode=Mode.PROPOSE).dream
-        store.ledger.decide(dream.id, "rejected")
-        # The run as it is while it goes on.
-        store.crystals.connection.execute("UPDATE dreams SET outcome = 'running' WHERE id = ?", (dream.id,))
+        dream = cut_off(store, *NEW_NOTES)
     assert dream.number == 3  # what stands there by hand is the second
     assert dream.taken
     return Prepared(workspace.root, dream)

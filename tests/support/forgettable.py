@@ -12,7 +12,8 @@ from unittest.mock import patch
 import pytest
 
 from daemon import sessions
-from daemon.config.settings import Config, ModelSection
+from daemon.config.settings import Config, DreamSection, ModelSection
+from daemon.dream.changes import decide_changes
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
@@ -22,7 +23,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
-from state.dream import Reason
+from state.dream import Decision, Reason
 from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut
 from state.scratch import Note
@@ -64,7 +65,7 @@ def note(store: Store, *texts: str) -> None:
 
 
 def lived(folder: Path, secret: str = SECRET) -> Workspace:
-    """Dreams, transcripts, sessions, a restore, a proposal, a dream that was cut off, notes that wait, an owner."""
+    """Dreams, transcripts, sessions, a restore, changes that wait, a dream that was cut off, notes, an owner."""
     workspace = init_workspace(folder)
     workspace.document.write_text(f"# Mine\n\n- {KEPT[0]}\n- Remember: {secret}\n", encoding="utf-8")
     talk = workspace.root / "talk.jsonl"
@@ -82,10 +83,12 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         restore(store, 1)
         note(store, f"Once more, {secret}")
-        dream_now(store, Reason.MANUAL, Mode.PROPOSE)
-        store.ledger.decide(store.ledger.proposals()[0].dream, "rejected")
+        store.config = Config(dream=DreamSection(mode="propose"))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        decide_changes(store, {store.changes.open()[-1].number: Decision.DECLINED}, {})
         note(store, f"And again, {secret}", "The piano of house 4 is out of tune")
-        dream_now(store, Reason.MANUAL, Mode.PROPOSE)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        store.config = Config()
         store.crystals.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
         note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
         with (

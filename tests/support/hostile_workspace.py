@@ -95,7 +95,7 @@ def _live(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
     store.notes.inbox.append(Note("The kettle of house 9 was repaired", now, 0.8))
     dream_now(store, Reason.MANUAL, Mode.AUTO)
     store.notes.inbox.append(Note("The piano of house 4 is out of tune", now, 0.8))
-    dream_now(store, Reason.MANUAL, Mode.PROPOSE)
+    dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
 def _crystals(texts: Sequence[HostileText], now: datetime) -> Iterator[Crystal]:
@@ -261,7 +261,7 @@ def _history(connection: sqlite3.Connection, texts: Sequence[HostileText], now: 
 
 
 def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
-    """Changes that wait or applied, a proposal, and the record of the last version, full of hostile words."""
+    """Changes that wait or applied, and the record of the last version, full of hostile words."""
     connection, at = store.crystals.connection, to_text(now)
     lines = [CurrentLine(*row) for row in _standing(connection)][:1]
     for one in texts:
@@ -278,10 +278,6 @@ def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
             "INSERT INTO changes (dream, place, at, record, decision) VALUES (?, ?, ?, ?, ?)",
             ("20260101T000000-hostile", one.number, at, encode(change), decision.value),
         )
-    dream, record = connection.execute("SELECT dream, record FROM proposals").fetchone()
-    proposed = _worded(decode_record(record, "proposal"), texts, lines)
-    proposed = replace(proposed, after=_with_lines(proposed.after, texts))
-    connection.execute("UPDATE proposals SET record = ? WHERE dream = ?", (encode_record(proposed), dream))
     number = store.lineage.last_version()
     (record,) = connection.execute("SELECT record FROM versions WHERE number = ?", (number,)).fetchone()
     last = _worded(decode_record(unpacked(record), "record"), texts, lines)
@@ -319,12 +315,6 @@ def _standing(connection: sqlite3.Connection) -> Iterator[tuple[str, SectionName
     for row in connection.execute("SELECT * FROM lines WHERE died_in IS NULL ORDER BY id"):
         born = datetime.fromisoformat(row["born_at"])
         yield row["id"], SectionName(row["section"]), row["text"], row["importance"], Trust(row["trust"]), born
-
-
-def _with_lines(text: str, texts: Sequence[HostileText]) -> str:
-    for one in texts:
-        text = added(text, f"proposed {one.short(_LINE)}")
-    return text
 
 
 def _files(workspace: Workspace, texts: Sequence[HostileText], now: datetime) -> None:

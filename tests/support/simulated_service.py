@@ -83,7 +83,7 @@ class World:
         return one
 
     def _skip(self, one: Decision) -> None:
-        assert one.detail.endswith(" wanted") or one.detail.startswith("proposal ")
+        assert one.detail.endswith(" wanted")
         self.history = replace(self.history, last_look=self.now)
 
     def _pass(self, one: Decision) -> None:
@@ -94,7 +94,7 @@ class World:
     def _dream(self, one: Decision) -> None:
         assert self.pending.new >= (1 if one.reason in ENOUGH_IS_ONE else self.thresholds.min_chunks)
         ceiling = self.history.ceiling_until
-        self.held_at_dreams.append(bool(self.history.proposal) or (ceiling is not None and self.now < ceiling))
+        self.held_at_dreams.append(ceiling is not None and self.now < ceiling)
         ending = self.endings.pop() if self.endings else self.always
         before = self.history
         self.history = replace(before, last_look=self.now, last_dream=self.now)
@@ -106,8 +106,6 @@ class World:
                 until = midnight if ending == "ceiling" else before.ceiling_until
                 failures = before.failures + 1
                 self.history = replace(self.history, failures=failures, failed_at=self.now, ceiling_until=until)
-            case "proposed":
-                self.history = replace(self.history, failures=0, proposal="P")
             case "stuck":  # it committed, and all is as if it had not
                 self.history = replace(self.history, failures=0)
             case _:
@@ -117,12 +115,6 @@ class World:
     def _consume(self) -> None:
         self.notes, self.is_left = self.notes[self.most :], len(self.notes) > self.most
         self.crystals, self.unread, self.changed, self.session_ended = 0, 0, False, None
-
-    def decide(self) -> None:
-        """The owner approves what is proposed."""
-        if self.history.proposal:
-            self.history = replace(self.history, proposal="", schema=True)
-            self._consume()
 
     def run(self, length: timedelta) -> None:
         """Let this time pass, asking whenever the last answer said so."""
@@ -145,7 +137,7 @@ class World:
     def check(self) -> None:
         """No note waits longer than a day, unless a dream has just failed or must not be."""
         ceiling, failed = self.history.ceiling_until, self.history.failed_at
-        if self.always != "committed" or self.history.proposal or (ceiling is not None and self.now < ceiling):
+        if self.always != "committed" or (ceiling is not None and self.now < ceiling):
             return
         if self.history.failures and failed is not None and self.now < failed + self.thresholds.interval:
             return
@@ -183,7 +175,6 @@ class World:
             "burst": lambda: self.burst(int(figure)),
             "transcript": lambda: self.transcript(int(figure)),
             "session end": self.end_session,
-            "decide": self.decide,
             "spike": lambda: self.spike(figure * MINUTE),
             "sleep": lambda: self.sleep(figure * MINUTE),
             "clock": lambda: self.set_clock(figure * MINUTE),

@@ -27,17 +27,17 @@ def dream_now(
     access: WorkspaceAccess,
     reason: Annotated[Literal["manual", "session-end"], Arg("For the ledger")] = "manual",
     mode: Annotated[
-        Mode | None, Arg("auto writes, propose waits for a review, dry writes nothing; else dream.mode", owner=True)
+        Mode | None, Arg("auto (or none) writes, dry only shows what would be written", owner=True)
     ] = None,
     wait: Annotated[bool, Arg("False: ask the daemon for the dream and return at once")] = True,
 ) -> Dreamt:
     """Fold new notes into MEMORY.md now. Seldom needed: it happens by itself. May take minutes."""
     why = _REASONS[reason]
     if not wait and mode is not None:
-        raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
+        raise UsageError("a dream that nobody waits for is not only shown", "name no mode, or wait for it")
     if not wait and access.dream_soon(why):
         return Dreamt(None)
-    return Dreamt(access.dream(why, mode or Mode(access.config.dream.mode)))
+    return Dreamt(access.dream(why, mode or Mode.AUTO))
 
 
 @operation("dream_status", reads=True, agents="memory", text=status_text)

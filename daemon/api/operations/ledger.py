@@ -29,7 +29,7 @@ def dreams(
     limit: Limit = 50,
     cursor: Annotated[Id, Arg("next_cursor of the page before")] = "",
     outcome: Annotated[
-        Literal["", "committed", "proposed", "dry", "skipped", "rejected", "failed", "running"],
+        Literal["", "committed", "dry", "skipped", "rejected", "failed", "running"],
         Arg("Those that ended so; empty: all"),
     ] = "",
 ) -> DreamPage:

@@ -1,18 +1,16 @@
-"""Operations on versions of MEMORY.md: history, diff, restore, and the decision on proposals."""
+"""Operations on versions of MEMORY.md: history, diff and restore."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import difference_text, restored_text, versions_text
-from daemon.dream.changes import approve, decline
 from daemon.dream.restore import restore
 from daemon.explain.dream import unified_diff
-from daemon.workspace.stores import Store, utc_now
-from state.dream import Dream, decode_record
-from state.errors import NotFoundError, NothingToDoError, UsageError
+from daemon.workspace.stores import Store
+from state.dream import Dream
+from state.errors import NotFoundError, UsageError
 from state.stores.history.lineage import Version
 
 
@@ -98,60 +96,3 @@ def restore_version(
         done = RestoredVersion(dream, store.notes.count().notes)
     access.mark_changed()
     return done
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """The proposals that wait, the oldest first, each a dream that would be committed."""
-
-    dreams: tuple[Dream, ...]
-
-
-@operation("proposals", reads=True)
-def proposals(
-    access: WorkspaceAccess,
-    dream: Annotated[str, Arg("The beginning of an id; empty: all that wait", max_length=100)] = "",
-) -> Waiting:
-    """Return the proposals that wait for a decision (dream.mode: propose)."""
-    with access.read() as store:
-        chosen = [store.ledger.proposal(dream)] if dream else store.ledger.proposals()
-        return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in chosen))
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The decision, approved or declined. `version` is None for a declined one."""
-
-    dream: str
-    verdict: str
-    version: int | None
-    at: datetime
-
-
-@operation("decide", long=True)
-def decide(
-    access: WorkspaceAccess,
-    verdict: Annotated[
-        Literal["approve", "decline", "reject"],
-        Arg("approve commits it; decline (or reject, its older name) leaves its notes pending"),
-    ],
-    dream: Annotated[str, Arg("The beginning of its id; empty when only one waits", max_length=100)] = "",
-) -> Decided:
-    """Approve or decline a proposal."""
-    with access.exclusive() as store:
-        proposal = _waiting_proposal(store, dream)
-        version = approve(store, proposal).number if verdict == "approve" else None
-        if version is None:
-            decline(store, proposal)
-        return Decided(proposal, "declined" if version is None else "approved", version, utc_now())
-
-
-def _waiting_proposal(store: Store, wanted: str) -> str:
-    if wanted:
-        return store.ledger.proposal(wanted).dream
-    waiting = [proposal.dream for proposal in store.ledger.proposals()]
-    if not waiting:
-        raise NothingToDoError("no proposal waits", "dreams make them with dream.mode: propose")
-    if len(waiting) > 1:
-        raise UsageError(f"{len(waiting)} proposals wait ({', '.join(waiting)})", "name one")
-    return waiting[0]

@@ -18,7 +18,7 @@ _RUNS, _ACTS = 40, 15
 _FIRST = {"rows": 8, "text": 300, "prompt": 500, "diff": 4_000}
 _WHOLE = {"rows": 200, "text": 2_000, "prompt": 20_000, "diff": 200_000}
 
-Outcome = Literal["", "committed", "proposed", "skipped", "rejected", "failed", "running"]
+Outcome = Literal["", "committed", "skipped", "rejected", "failed", "running"]
 
 
 def _read(

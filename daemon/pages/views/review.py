@@ -1,4 +1,4 @@
-"""Review: what waits for the owner, change by change, and whole dreams; approve, edit, reject, take it back."""
+"""Review: what waits for the owner, change by change; approve, edit, reject, take it back."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -8,41 +8,31 @@ from pydantic import Field
 
 from daemon.api.operations.changes import ChangesDecided, ChangeToReview, Numbers, OwnText, changes
 from daemon.api.operations.changes import decide as decide_changes
-from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.versions import decide as decide_proposal
-from daemon.api.operations.versions import diff, proposals
-from daemon.explain.dream import unified_diff
 from daemon.pages.acts import UNDO, undo_of
 from daemon.pages.forms import Start
 from daemon.pages.page import Act, Ask, Done, Page, Shown, Undo
 from state.dream import Decision
 
 # So many changes at once: nobody decides on what is not shown.
-_MOST, _DIFF_CHARACTERS = 10, 20_000
+_MOST = 10
 Chosen = Annotated[Numbers, Field(min_length=1)]
 
 
 def _read(ask: Ask, number: Start = 0) -> Shown:
-    """Read what waits, from this change on; whole dreams are on the first page alone."""
+    """Read what waits, from this change on."""
     found = ask(changes)
-    waiting = ask(proposals)
     every = found.changes
     first = next((place for place, one in enumerate(every) if one.number >= number), 0)
     part, later = every[first : first + _MOST], every[first + _MOST :]
-    dreams = () if first else waiting.dreams
-    diffs = {one.id: unified_diff(one.before, one.after, "now", f"version {one.number}") for one in dreams}
     beside = {
-        "dreams": dreams,
-        "diffs": diffs,
-        "most": _DIFF_CHARACTERS,
-        "earlier": first + (len(waiting.dreams) if first else 0),
+        "earlier": first,
         "later": later,
         "kinds": [
             ("To approve", _sections(part, Decision.WAITING), ("Approve", "approve"), ("Reject", "decline")),
             ("Applied", _sections(part, Decision.APPLIED), ("Accept", "accept"), ("Undo", "undo")),
         ],
     }
-    return Shown({"changes": found, "proposals": waiting}, beside)
+    return Shown({"changes": found}, beside)
 
 
 def _sections(every: Sequence[ChangeToReview], decision: Decision) -> list[tuple[str, list[ChangeToReview]]]:
@@ -98,20 +88,9 @@ def _reopen(ask: Ask, number: Chosen) -> Done:
     return Done(f"{_named(number)} open again.", f"reopen {_listed(number, 20)}")
 
 
-def _decide_dream(
-    ask: Ask, dream: Annotated[str, Field(min_length=1, max_length=100)], verdict: Literal["approve", "decline"]
-) -> Done:
-    # What was written into the file since the last version becomes a part of this one: an undo would take it along.
-    written = verdict == "approve" and ask(dream_status).version > 0 and ask(diff, file=True).diff
-    done = ask(decide_proposal, dream=dream, verdict=verdict)
-    said = f"The dream is version {done.version}." if done.version else "The dream was rejected; its notes wait."
-    return Done(said, f"{verdict} {done.dream}", done.version, None if written else undo_of(done.version))
-
-
 _ACTS = (
     Act(_decide, "decide", long=True),
     Act(_reopen, "reopen", long=True),
-    Act(_decide_dream, "proposal", long=True),
     UNDO,
 )
 PAGE = Page("review", "Review", _read, acts=_ACTS, live=True)

@@ -65,6 +65,8 @@ _NEWS = (
     (17, """UPDATE meta SET value = json_remove(json_set(value, '$.crystals',
         json((SELECT json_group_array(key) FROM json_each(meta.value, '$.renamed')))), '$.renamed')
         WHERE name = 'forgetting'"""),
+    # A dream that waited as a whole is dreamt again: its notes are pending.
+    (22, "UPDATE dreams SET outcome = 'rejected' WHERE outcome = 'proposed'"),
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Schema: what a new state.db holds beside the declared tables (`tables`): full-text indexes and a log that stays."""
 
-SCHEMA_VERSION = 21
+SCHEMA_VERSION = 22
 UNDECLARED = (
     """CREATE VIRTUAL TABLE words USING fts5 (text, context, pairs, content = 'crystals', content_rowid = 'key',
     tokenize = 'porter unicode61 remove_diacritics 2')""",

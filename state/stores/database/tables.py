@@ -428,7 +428,7 @@ class DeletedLineRow(Declared, table="tombstones"):
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Declared, table="dreams", indexes=("dreams_by_start (started_at)",)):
-    """One dream's run. `outcome` is running, committed, proposed, skipped, rejected or failed."""
+    """One dream's run. `outcome` is running, committed, skipped, rejected or failed."""
 
     id: Annotated[str, Kind.CODE, PRIMARY]
     started_at: datetime
@@ -482,16 +482,6 @@ class CallRow(Declared, table="calls", indexes=(
     tokens: int
     usd: float
     request: Annotated[str, Kind.JSON] = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proposal(Declared, table="proposals"):
-    """A dream that waits for a human, or did."""
-
-    dream: Annotated[str, Kind.CODE, PRIMARY]
-    at: datetime
-    record: Annotated[str, Kind.RECORD, _is_dream]
-    verdict: Code = "waiting"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ _WORDS = frozenset(
         *("operation", "section", "dream"),
         # who wrote a version, why, and what became of it
         *("extractive", "restore", "import", "hand", "approved", "rejected", "outdated", "waiting", "committed"),
-        *("failed", "proposed", "skipped", "calm", "stop", "length", "auto", "manual"),
+        *("failed", "skipped", "calm", "stop", "length", "auto", "manual"),
         # policies of sessions, and why an item left
         *("ttl", "budget", "hybrid", "hierarchical", "none", "full", "expired", "forgotten", "closed"),
     )

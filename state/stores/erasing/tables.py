@@ -26,7 +26,7 @@ from state.forgetting.known import Target, spans, without
 from state.stores.crystals import full_text, skills
 from state.stores.database.connection import to_text
 from state.stores.database.table import Kind, Layout, layouts_of, packed, unpacked
-from state.stores.database.tables import REST, Change, Proposal, Run, content_of
+from state.stores.database.tables import REST, Change, content_of
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_document
 from state.stores.history.changes import OPEN
@@ -42,7 +42,7 @@ _NAMES = (Kind.CODE, Kind.FILE)
 _REFERENCES = (
     ("crystals", "id"), ("crystals", "parents"), ("evidence", "crystal"), ("lines", "crystal"),
     ("pointers", "crystal"), ("changes", "note"), ("changes", "record"),
-    ("versions", "record"), ("proposals", "record"), ("calls", "request"), ("calls", "reply"), ("meta", "value"),
+    ("versions", "record"), ("calls", "request"), ("calls", "reply"), ("meta", "value"),
 )  # fmt: skip
 
 
@@ -291,14 +291,6 @@ def _version(_: sqlite3.Connection, __: tuple[Any, ...], ___: Row, new: Row, ___
     return {"digest": digest_of(new["text"]), "characters": len(new["text"])} if "text" in new else {}
 
 
-def _proposal(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, __: Row, ___: datetime) -> Row:
-    """Reject a proposal that waits. Its notes stay pending."""
-    if not Proposal.table.count(connection, "dream = ? AND verdict = 'waiting'", *place):
-        return {}
-    Run.table.change(connection, "id = ?", *place, outcome="rejected", detail="it held what was forgotten")
-    return {"verdict": "rejected"}
-
-
 def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, new: Row, now: datetime) -> Row:
     """End the waiting of a staged change of which the text, a line, or all that it rests on is changed."""
     records = [json.loads(one["record"]) for one in (old, old | new)]
@@ -313,7 +305,7 @@ def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, ne
 
 # What else changes in a row that changes.
 _FOLLOWING: Mapping[str, Callable[[sqlite3.Connection, tuple[Any, ...], Row, Row, datetime], Row]] = {
-    "lines": _line, "versions": _version, "proposals": _proposal, "changes": _change,
+    "lines": _line, "versions": _version, "changes": _change,
 }  # fmt: skip
 
 

@@ -8,16 +8,13 @@ from datetime import datetime
 
 from state.budget import Spend
 from state.document.operations import Refusal
-from state.dream import Dream, encode_record
 from state.errors import NotFoundError, UsageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.connection import to_text, transaction
-from state.stores.database.tables import CallRow, Proposal, RejectionRow, Run
+from state.stores.database.tables import CallRow, RejectionRow, Run
 
-# The answers of a dream that was killed are used again; those of a proposal may be looked up.
-_NEEDED = (
-    "SELECT id FROM dreams WHERE outcome = 'running' UNION SELECT dream FROM proposals WHERE verdict = 'waiting'"
-)
+# The answers of a dream that was killed are used again.
+_NEEDED = "SELECT id FROM dreams WHERE outcome = 'running'"
 # The daemon counts the failures among the latest runs, and the status shows the last one.
 _LATEST = f"SELECT * FROM (SELECT id FROM dreams ORDER BY started_at DESC LIMIT 100) UNION {_NEEDED}"
 
@@ -52,7 +49,7 @@ class KeptCall:
 
 
 class Ledger:
-    """Runs, rejections, calls and proposals in state.db. Of texts that may quote something, secrets are left out."""
+    """Runs, rejections and calls in state.db. Of texts that may quote something, secrets are left out."""
 
     def __init__(self, connection: sqlite3.Connection, redaction: Redaction = DEFAULT) -> None:
         self._connection = connection
@@ -173,43 +170,16 @@ class Ledger:
         ).fetchone()
         return Spend(row[0], row[1], row[2])
 
-    def propose(self, dream: Dream) -> None:
-        """Store a dream as a proposal, until a human has decided."""
-        proposal = Proposal(dream=dream.id, at=dream.at, record=encode_record(dream))
-        Proposal.table.add(self._connection, proposal, "INSERT OR REPLACE")
-
-    def proposals(self) -> list[Proposal]:
-        """Return the proposals that wait, the oldest first."""
-        return Proposal.table.read(Proposal, self._connection, "WHERE verdict = 'waiting' ORDER BY at")
-
-    def proposal(self, dream: str) -> Proposal:
-        """Return the waiting proposal of this dream (the beginning of its id is enough). Raise NotFoundError."""
-        found = [one for one in self.proposals() if one.dream.startswith(dream)]
-        if len(found) != 1:
-            raise NotFoundError(f"no waiting proposal {dream!r}", "'dreamd review' lists them")
-        return found[0]
-
-    def proposed(self, dream: str) -> str | None:
-        """Return the record of the proposal that this dream made, decided or not; None if there is none any more."""
-        row = self._connection.execute("SELECT record FROM proposals WHERE dream = ?", (dream,)).fetchone()
-        return row["record"] if row else None
-
-    def decide(self, dream: str, verdict: str) -> None:
-        """Record the verdict on a proposal; its record is kept."""
-        Proposal.table.change(self._connection, "dream = ?", dream, verdict=verdict)
-
     def sweep(self, before: datetime, answers_before: datetime) -> int:
         """Delete what is older: prompts and answers, then whole runs with what belongs to them; how many rows.
 
-        A run that goes on, a proposal that waits, and what was paid in the last runs stay. In the caller's
-        transaction.
+        A run that goes on, and what was paid in the last runs, stay. In the caller's transaction.
         """
         execute, old = self._connection.execute, to_text(before)
         done = execute(
             f"UPDATE calls SET reply = '', request = '' WHERE at < ? AND reply <> '' AND dream NOT IN ({_NEEDED})",
             (to_text(answers_before),),
         ).rowcount
-        done += execute("DELETE FROM proposals WHERE at < ? AND verdict <> 'waiting'", (old,)).rowcount
         done += execute(f"DELETE FROM dreams WHERE started_at < ? AND id NOT IN ({_LATEST})", (old,)).rowcount
         for table in ("rejections", "calls", "steps"):
             statement = f"DELETE FROM {table} WHERE at < ? AND dream NOT IN (SELECT id FROM dreams)"

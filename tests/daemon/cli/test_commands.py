@@ -91,7 +91,7 @@ WRONG = """
 2 secrets allow ''                 | which one?
 3 secrets                          | nothing was redacted that may be no secret
 3 review                           | nothing waits for you
-1 review 2026                      | no change and no proposal '2026' waits
+1 review 2026                      | no change '2026' waits
 2 review 1 --accept --undo         | not allowed with
 2 feel hungry                      | invalid choice: 'hungry'
 2 feel reward --because LONG       | --because: string should have at most 2000 characters

@@ -143,7 +143,7 @@ def test_what_waits_is_shown_and_decided_by_number_and_a_decision_is_taken_back(
         ! dreamd: there is nothing to accept; …
         [3]
         $ dreamd review --approve 1 99
-        ! dreamd: no change and no proposal '99' waits; …
+        ! dreamd: no change '99' waits; …
         [1]
         $ dreamd review --approve --section "Active Context"
         ! dreamd: no change waits in 'Active Context'; …
@@ -151,15 +151,14 @@ def test_what_waits_is_shown_and_decided_by_number_and_a_decision_is_taken_back(
         $ dreamd review --approve 1
         change 1 is approved: version 3
         $ dreamd review --decline 2 --json
-        …"proposals": [],
-        "changes": {…"declined": [
+        …"declined": [
         2
         ],…
         $ dreamd review
         ! dreamd: nothing waits for you; dream.approve and dream.mode say what does
         [3]
         $ dreamd review --approve 1
-        ! dreamd: no change and no proposal '1' waits; …
+        ! dreamd: no change '1' waits; …
         [1]
         $ dreamd review --reopen 2
         change 2 is open again
@@ -213,40 +212,40 @@ def test_what_applied_is_shown_and_undone_or_accepted(applied: Transcript, here:
     assert bond(here) == {TEA, SHORT}
 
 
-def test_a_proposal_waits_until_it_is_approved_or_rejected(
+def test_with_mode_propose_every_line_waits_for_its_owner(
     told: Transcript, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DREAMD_DREAM__MODE", "propose")
     told("""
         $ dreamd note Ada prefers tea
         noted
+        $ dreamd note Bob drinks water
+        noted
         $ dreamd dream
-        proposal <id> waits; 'dreamd review <id> --approve' commits it…
+        version 1, …
+          2 changes wait for you: 'dreamd review'…
         $ dreamd dream
         ! dreamd: …
         [3]
-        $ dreamd review <id>
-        proposal <id>, …
-        --- MEMORY.md (as it was)
-        +++ MEMORY.md (proposed)
-        …+- Ada prefers tea…
-        approve it with 'dreamd review <id> --approve', or --decline it
+        $ dreamd review
+        1  add · …
+        …+ Ada prefers tea…
+        2  add · …
+        …+ Bob drinks water…
         $ dreamd review --approve --decline
         ! dreamd: …not allowed with…
         [2]
-        $ dreamd review --undo <id>
-        ! dreamd: a proposal cannot be 'undo'; approve or decline it
+        $ dreamd review --undo 1
+        ! dreamd: change 1 waits, so you cannot undo it; approve or decline it
         [2]
-        $ dreamd review --reject --json
-        …"verdict": "declined",…"changes": null…
-        $ dreamd bootstrap
-        …Ada prefers tea
-        $ dreamd dream
-        proposal …
+        $ dreamd review --decline 2
+        change 2 is declined
         $ dreamd review --approve
-        proposal … is committed as version 1
+        change 1 is approved: version 2
     """)
-    assert "Ada prefers tea" in (here / "MEMORY.md").read_text()
+    text = (here / "MEMORY.md").read_text()
+    assert "Ada prefers tea" in text
+    assert "Bob drinks water" not in text
 
 
 # ------------------------------------------------------------ the editor, in a real process

@@ -43,7 +43,7 @@ def test_one_word_is_for_what_removes_and_changes_and_other_sections_keep_theirs
 def test_what_was_heard_is_marked_unless_its_owner_is_stricter(tmp_path: Path) -> None:
     assert loaded(tmp_path, "").heard is Heard.MARK
     assert loaded(tmp_path, "dream: {heard: ask}").heard is Heard.ASK
-    assert loaded(tmp_path, "dream: {heard: leave}").asked_as_a_whole.heard is Heard.LEAVE
+    assert loaded(tmp_path, "dream: {heard: leave, mode: propose}").heard is Heard.LEAVE
     with pytest.raises(ConfigError, match=r"dream\.heard is 'no'"):
         loaded(tmp_path, "dream: {heard: 'no'}")
 

@@ -19,6 +19,7 @@ from state.dream import Reason
 from state.errors import NothingToDoError, RejectedError
 from state.scratch import Note
 from state.stores.vectors.embedder import Unavailable
+from tests.support.committing import cut_off
 from tests.support.scripted_model import ScriptedModel
 from tests.support.working import working
 
@@ -132,7 +133,7 @@ def test_a_backlog_of_turns_makes_one_dream_and_then_comes_along_with_news(tmp_p
 def test_a_dream_that_was_refused_keeps_its_news(tmp_path: Path) -> None:
     with working(tmp_path / "agent") as store:
         turns(store, *numbered(8))
-        record = dream_now(store, Reason.MANUAL, Mode.PROPOSE).dream
+        record = cut_off(store)
         assert new_input(store) == 8
         turns(store, "Ada keeps the spare key under the blue flower pot")
         store.memory.commit(record)

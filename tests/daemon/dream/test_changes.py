@@ -253,15 +253,9 @@ def test_never_refuses_and_takes_the_note_in(tmp_path: Path) -> None:
     with opened(tmp_path / "agent", revise="never") as store:
         dreamt(store, OLD_PORT)
         outcome = dreamt(store, NEW_PORT)
-        assert [one.figures for one in outcome.refused] == ["dream.approve.revise is never"]
+        assert [one.figures for one in outcome.refused] == ["dream.approve.revise: never"]
         assert lines(store) == [OLD_PORT]
         assert waiting(store) == []
-
-
-def test_a_dream_that_waits_as_a_whole_asks_for_no_line_of_its_own(store: Store) -> None:
-    dream = dreamt(store, COFFEE, mode=Mode.PROPOSE).dream
-    assert (dream.waiting_changes, [one.applied for one in dream.staged]) == (0, [True])
-    assert COFFEE in dream.after
 
 
 def test_a_dry_run_stages_nothing(store: Store) -> None:

@@ -134,12 +134,10 @@ def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: P
         assert (found.diff, found.operations, found.itself) == ("", (), None)
 
 
-def test_a_proposal_shows_what_it_would_change_and_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
+def test_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
     with opened(tmp_path / "here", answers_days=0) as store:
-        found = asked(store, dreamt(store, TEA, mode=Mode.PROPOSE))
+        found = asked(store, dreamt(store, TEA))
         assert [one.new for one in found.operations] == [TEA]
-        assert "+++ MEMORY.md (proposed)" in found.diff
-        assert (found.run.outcome, found.itself, found.steps[-1].node) == ("proposed", None, "propose")
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
         assert (found.run.calls, sum(one.calls for one in found.steps)) == (1, 1)
 

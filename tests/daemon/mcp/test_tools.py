@@ -161,10 +161,9 @@ def test_a_dream_that_is_to_be_reviewed_cannot_be_forced(here: Workspace) -> Non
     with talking(asking(here, config), config=config) as agent:
         agent.says("working_memory_note", note=TEA)
         assert agent.refused("dream_now", mode="auto")["details"]["fields"].keys() == {"mode"}
-        dreamed = agent.says("dream_now")
-        assert dreamed.startswith("proposal ")
-        assert f"proposal     {dreamed.split()[1]} waits" in agent.says("dream_status")
-    assert not here.document.exists()
+        assert "1 change waits for you" in agent.says("dream_now")
+        assert "1 change waits" in agent.says("dream_status")
+    assert TEA not in here.document.read_text()
 
 
 @pytest.mark.parametrize("name", ["codex-mcp-client", ""])

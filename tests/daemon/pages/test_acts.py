@@ -16,7 +16,6 @@ from daemon.api.operations.table import OPERATIONS
 from daemon.api.operations.versions import history
 from daemon.config.settings import DreamSection
 from daemon.dream.progress import Step
-from daemon.dream.run import Mode
 from daemon.pages.generic import page_of
 from daemon.pages.page import Act, Page
 from daemon.pages.templates import mark
@@ -37,7 +36,6 @@ from tests.daemon.pages.lives import (
     SHORT,
     TEA,
     changed_by_a_model,
-    dreamt,
     live,
 )
 from tests.support.faults import PowerCut
@@ -196,16 +194,6 @@ def test_only_what_is_shown_is_decided_on(browser: Browser, waits: Asking) -> No
     page = browser.get(f"/w/{waits.name}/review")
     shown = page.body.count(b"<article")
     assert (shown, f"{52 - shown} more" in text_of(page), f"Reject all {shown}" in text_of(page)) == (10, True, True)
-
-
-@pytest.mark.parametrize(("verdict", "there"), [("approve", True), ("decline", False)])
-def test_a_whole_dream_is_decided(browser: Browser, ask: Asking, verdict: str, there: bool) -> None:  # noqa: FBT001
-    dreamt(open_workspace(ask.root), TEA, rules=DreamSection(mode="propose"), mode=Mode.PROPOSE)
-    page = browser.get(f"/w/{ask.name}/review")
-    assert f"+- {TEA}" in text_of(page)
-    (form,) = (one for one in fields_of(page, f"/w/{ask.name}/review/proposal") if one["verdict"] == verdict)
-    browser.act(f"/w/{ask.name}/review/proposal", form, HTMX)
-    assert (TEA in ask.document) is there
 
 
 def test_what_was_written_by_hand_is_a_version_before_the_decision(browser: Browser, waits: Asking) -> None:

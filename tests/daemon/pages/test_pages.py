@@ -149,7 +149,7 @@ def test_a_page_shows_what_there_is(browser: Browser, full: Asking, path: str, s
     [
         ("now", ["dream_status", "mood"]),
         ("memory", ["lines"]),
-        ("review", ["changes", "proposals"]),
+        ("review", ["changes"]),
         ("dreams", ["dreams", "acts"]),
         ("search", ["crystals"]),
         ("sessions", ["session_list"]),
@@ -164,7 +164,7 @@ def test_the_json_of_a_page_is_the_replies_of_operations(
 ) -> None:
     replies = browser.get(f"/w/{full.name}/{path}.json").json
     assert list(replies) == operations
-    exact = {"gaps", "skills", "session_list", "changes", "proposals", "recipes"}
+    exact = {"gaps", "skills", "session_list", "changes", "recipes"}
     for one in exact & set(operations):
         assert replies[one] == json.loads(encode(full(OPERATIONS[one]))), one
 
@@ -304,7 +304,7 @@ def test_settings_say_what_is_in_force_and_who_set_it_and_no_secret(
         served.house.config = before
     text = text_of(page)
     yours = text[text.index("What you have set") : text.index("Everything")]
-    assert 'dream.mode "propose" "auto" DREAMD_DREAM__MODE auto: write; propose' in yours
+    assert 'dream.mode "propose" "auto" DREAMD_DREAM__MODE auto: by the rules of approve; propose' in yours
     assert "<b>mine.yaml" in yours
     assert "limits.usd_per_day 5.0 the same default" in text
     assert b"hunter2" not in page.body + replies.body

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -187,16 +187,6 @@ def test_a_new_configuration_is_whose_who_comes_next(kept: Kept) -> None:
         kept.config = Config(dream=DreamSection(mode="propose"))
     with kept.keeper.exclusive() as store:
         assert store.config.dream.mode == "propose"
-
-
-def test_a_proposal_that_its_owner_declined_is_no_failure(kept: Kept) -> None:
-    with kept.keeper.exclusive() as store:
-        for number, (outcome, detail) in enumerate((("failed", "MODEL_ERROR: none"), ("rejected", "by the owner"))):
-            store.ledger.begin(f"dream {number}", "interval", LONG_AGO + timedelta(hours=number))
-            store.ledger.end(f"dream {number}", outcome, detail, LONG_AGO + timedelta(hours=number))
-    history = kept.facts().history
-    assert (history.failures, history.failed_at) == (0, None)
-    assert history.last_dream == LONG_AGO + timedelta(hours=1)
 
 
 def test_writing_the_log_anew_is_no_appending_to_it(kept: Kept, workspace: Workspace) -> None:

@@ -13,9 +13,8 @@ from tests.support.long_variants import examples
 from tests.support.simulated_service import DAY, MINUTE, NEW, START, TICK, USUAL, World
 
 HOUR = timedelta(hours=1)
-ENDINGS = ["committed", "committed", "failed", "ceiling", "proposed"]
+ENDINGS = ["committed", "committed", "failed", "ceiling"]
 Event = tuple[str, float]
-DECIDE: Event = ("decide", 0.0)
 MINUTES = st.one_of(st.floats(0, 3), st.floats(0, 40), st.floats(0, 600), st.floats(0, 2000))
 ORDINARY: st.SearchStrategy[Event] = st.one_of(
     st.tuples(st.just("note"), st.integers(1, 3000).map(float)),
@@ -24,7 +23,6 @@ ORDINARY: st.SearchStrategy[Event] = st.one_of(
     st.tuples(st.just("transcript"), st.integers(1, 12).map(float)),
     st.tuples(st.just("sleep"), st.floats(1, 5000)),
     st.tuples(st.just("spike"), st.floats(1, 60)),
-    st.just(DECIDE),
 )
 CLOCK: st.SearchStrategy[Event] = st.tuples(
     st.just("clock"), st.one_of(st.floats(-120, 120), st.floats(-4000, 4000), st.just(-525_600.0), st.just(525_600.0))
@@ -41,9 +39,7 @@ def live(world: World, life: list[tuple[float, Event]]) -> World:
         world.run(wait * MINUTE)
         world.happen(kind, figure)
     world.endings.clear()
-    for _ in range(3):
-        world.decide()
-        world.run(DAY)
+    world.run(3 * DAY)
     return world
 
 
@@ -83,11 +79,9 @@ def test_whatever_the_clock_does_notes_are_dreamt_and_nothing_loops(
 
 
 @given(weeks(ORDINARY), st.lists(st.sampled_from(ENDINGS), max_size=40))
-def test_no_dream_begins_while_a_ceiling_is_open_or_a_proposal_waits(
-    life: list[tuple[float, Event]], endings: list[str]
-) -> None:
-    world = World(endings=["ceiling", "proposed", *endings])
-    live(world, [*life, *[(200.0, DECIDE)] * 3])
+def test_no_dream_begins_while_a_ceiling_is_open(life: list[tuple[float, Event]], endings: list[str]) -> None:
+    world = World(endings=["ceiling", *endings])
+    live(world, life)
     assert world.held_at_dreams == [False] * len(world.did(Action.DREAM))
 
 
@@ -183,7 +177,6 @@ def histories(moment: st.SearchStrategy[datetime], awake: st.SearchStrategy[date
         ceiling_until=st.none() | moments(4000),
         last_pass=some,
         last_spike_pass=some,
-        proposal=st.sampled_from(["", "", "", "P"]),
         schema=st.booleans(),
         phase=PLACE,
     )

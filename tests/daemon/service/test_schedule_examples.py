@@ -269,15 +269,6 @@ def test_a_ceiling_that_another_clock_set_more_than_a_day_ahead_holds_nothing() 
     assert fires(replace(held, ceiling_until=NOON + timedelta(days=1) + SECOND), some(5))[0] is Action.DREAM
 
 
-def test_while_a_proposal_waits_looks_are_skipped_and_say_so() -> None:
-    waiting = quiet(proposal="20260328T0900Z")
-    full = some(50, oldest=ago(5000), session_ended=ago(10))
-    words = "proposal 20260328T0900Z waits for 'dreamd review'"
-    assert now(waiting, full) == Decision(WAIT, Reason.INTERVAL, words, NOON + timedelta(minutes=60))
-    assert now(replace(waiting, last_look=ago(120)), full) == Decision(Action.SKIP, Reason.INTERVAL, words, NOON)
-    assert upcoming(NOON, waiting, full, USUAL).detail == words
-
-
 def test_dreams_begin_five_minutes_apart() -> None:
     pending = some(20, session_ended=NOON, latest=NOON)
     assert fires(quiet(last_look=ago(5), last_dream=ago(5)), pending) == (Action.DREAM, Reason.SESSION_END)

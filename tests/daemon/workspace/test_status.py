@@ -164,15 +164,6 @@ def test_the_last_rejections_come_with_their_figures(here: Workspace) -> None:
     assert now(here).rejections == (Refusal("mass drop", "dream", "40 % of 2,100 characters"),)
 
 
-def test_a_proposal_holds_the_next_dream_up(here: Workspace) -> None:
-    noted(here, "Ada prefers tea")
-    with open_exclusive(here, Config(), "test") as store:
-        outcome = dream_now(store, Reason.MANUAL, Mode.PROPOSE)
-    value = now(here)
-    assert value.proposals == (outcome.dream.id,)
-    assert "dreamd review" in value.next_dream
-
-
 def test_problems_say_what_to_do(here: Workspace) -> None:
     noted(here, "Ada prefers tea")
     with open_exclusive(here, Config(), "test") as store:

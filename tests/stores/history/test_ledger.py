@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from sqlite3 import Connection
@@ -10,7 +9,6 @@ from sqlite3 import Connection
 import pytest
 
 from state.document.operations import Refusal
-from state.dream import Dream, decode_record
 from state.stores.database.connection import open_database
 from state.stores.history.ledger import Call, Ledger
 from state.stores.history.steps import Finished, Steps
@@ -54,22 +52,16 @@ def test_what_is_old_goes_with_all_that_belongs_to_it_but_for_the_latest_runs(co
     assert ledger.sweep(BEFORE, ANSWERS_BEFORE) == 0
 
 
-def test_answers_go_earlier_and_those_of_a_dream_that_goes_on_or_waits_stay(connection: Connection) -> None:
+def test_answers_go_earlier_and_those_of_a_dream_that_goes_on_stay(connection: Connection) -> None:
     ledger = Ledger(connection)
-    for dream, outcome in (("done", "committed"), ("killed", "running"), ("waiting", "proposed")):
+    for dream, outcome in (("done", "committed"), ("killed", "running")):
         run(connection, dream, OLD, outcome)
     run(connection, "recent", RECENT)
-    ledger.propose(_dream("waiting", OLD))
     ledger.sweep(BEFORE, ANSWERS_BEFORE)
-    assert [ledger.replay(dream, "d") for dream in ("done", "killed", "waiting", "recent")] == [
-        None, '{"text": "long"}', '{"text": "long"}', '{"text": "long"}',
+    assert [ledger.replay(dream, "d") for dream in ("done", "killed", "recent")] == [
+        None, '{"text": "long"}', '{"text": "long"}',
     ]  # fmt: skip
     assert [bool(row[0]) for row in connection.execute("SELECT request FROM calls ORDER BY key")] == [
-        False, True, True, True,
+        False, True, True,
     ]  # fmt: skip
     assert ledger.spent(dream="done").usd == 0.5
-
-
-def _dream(id_: str, at: datetime) -> Dream:
-    oldest = decode_record((Path(__file__).parents[1] / "database" / "record_0.json").read_bytes(), "a record")
-    return replace(oldest, id=id_, at=at)
