@@ -9,7 +9,7 @@ from functools import cache
 
 from state.reading import GREETING, as_given, left_out
 from state.scratch import Note
-from state.secrets.policy import DEFAULT, Redaction
+from state.secrets.policy import DEFAULT
 
 # Context window of the reading model, in tokens, and the characters that MEMORY.md may have for it.
 BUDGETS = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
@@ -105,7 +105,7 @@ def bootstrap(
     notes: Iterable[Note],
     context_window: int,
     most: int | None = None,
-    redaction: Redaction = DEFAULT,
+    redacted: Callable[[str], str] = DEFAULT.of,
     shown_of: Callable[[str], str] = str,
     *,
     more: bool = False,
@@ -116,12 +116,12 @@ def bootstrap(
     """Return what fits: MEMORY.md as it is given, cut at a line, and pending notes, newest first; without secrets.
 
     `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. `most_bytes`:
-    the same of UTF-8. A model reads it, and what no dream has seen, or the owner wrote by hand, nobody has redacted.
-    `shown_of` says what may be shown of a note besides; of one that says "" nothing is. `more`: there are older notes
-    than these. `everywhere` is the MEMORY.md of the global workspace, of which The Bond and The Phenotype are given,
-    and `attention` a line at the end; both have their room within that of MEMORY.md.
+    the same of UTF-8. A model reads it, and what no dream has seen, or the owner wrote by hand, nobody has redacted:
+    `redacted` does. `shown_of` says what of a note may be shown besides: of one that says "" nothing. `more`: there
+    are older notes than these. `everywhere` is the MEMORY.md of the global workspace, of which The Bond and The
+    Phenotype are given, and `attention` a line at the end; both have their room within that of MEMORY.md.
     """
-    budget, redacted = budget_for(context_window), cache(redaction.of)
+    budget, redacted = budget_for(context_window), cache(redacted)
     # No more than may be shown is looked through: a log of a million notes, or a file of megabytes, takes no longer.
     looked_at = _LOOKED_AT * budget
     newest, count = _newest(notes)

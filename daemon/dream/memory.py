@@ -17,6 +17,7 @@ from state.crystals.crystal import Crystal
 from state.dream import Dream, Reason, Snapshot
 from state.scratch import Bite, bite_of
 from state.stores.crystals.search import Beside, Searcher
+from state.stores.disk.looked_through import LookedThrough
 from state.stores.git.reading import note_git
 from state.stores.vectors.embedder import Embedder
 
@@ -91,6 +92,9 @@ class WorkspaceMemory:
         done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
         note_git(self.store.workspace, self.store.crystals.connection)
         write_agent_files(self.store)
+        looked = LookedThrough(self.store.workspace, self.store.config.secrets.redaction)
+        looked.redacted(done.after)
+        looked.keep()  # so that no session start has to
         self.store.embed()
         return done
 

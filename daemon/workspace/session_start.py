@@ -19,6 +19,7 @@ from state.agents import Reader
 from state.bootstrap import Bootstrap, bootstrap, budget_for, digest_of, room_taken
 from state.errors import DreamdError
 from state.secrets.policy import Redaction
+from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.workspace import Workspace
 from state.stores.history.notes import Newest, look
 
@@ -71,18 +72,20 @@ def session(
     everywhere, beside = _everywhere(workspace, environment, notices)
     facts = _facts(workspace, memory)
     shown_of = _unforgotten(workspace) if facts.forgets else str
+    looked = LookedThrough(workspace, redaction)
     ready = bootstrap(
         facts.memory,
         newest.notes,
         window,
         limits.characters if limits else None,
-        redaction,
+        looked.redacted,
         shown_of,
         more=newest.more,
         everywhere=everywhere,
         most_bytes=limits.size if limits else None,
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
+    looked.keep()
     return Session(replace(ready, digest=digest_of(facts.memory), version=facts.version), tuple(notices))
 
 
@@ -96,7 +99,7 @@ def lasting(
     facts, (everywhere, _) = _facts(workspace, _memory(workspace, [])), _everywhere(workspace, environment, [])
     shown_of = _unforgotten(workspace) if facts.forgets else str
     return bootstrap(
-        facts.memory, (), window, None, redaction, shown_of, everywhere=everywhere, most_bytes=most_bytes
+        facts.memory, (), window, None, redaction.of, shown_of, everywhere=everywhere, most_bytes=most_bytes
     ).text
 
 
@@ -107,7 +110,7 @@ def project_budget(
     everywhere, _ = _everywhere(workspace, environment, [])
     if not everywhere:
         return budget_for(window)
-    return budget_for(window) - room_taken(bootstrap("", (), window, redaction=redaction, everywhere=everywhere))
+    return budget_for(window) - room_taken(bootstrap("", (), window, redacted=redaction.of, everywhere=everywhere))
 
 
 def is_global(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> bool:

@@ -2,21 +2,31 @@
 
 import re
 
+from state.text.patterns import late_pattern
 from state.text.words import UNSPACED
 
 CHUNK_TOKENS = 400
 OVERLAP_TOKENS = 80
 
-# A run of letters and digits of a spaced script, one character of a script without spaces, or one sign.
-_UNIT = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+|[^\w\s]|_+")
-_SPACELESS = re.compile(rf"[{UNSPACED}]")
+# A run of letters and digits of a spaced script, one character of a script without spaces, or one sign. Classes of so
+# many characters take 40 ms to compile, for which a session start has no time.
+_UNIT = late_pattern(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+|[^\w\s]|_+")
+_SPACELESS = late_pattern(rf"[{UNSPACED}]")
+_RUN = re.compile(r"[^\W_]+|[^\w\s]|_+")
+_FIRST_SPACELESS = "\u0e00"
 _CHARACTERS_PER_TOKEN = 4
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"[.!?。！？…][\"')\]]*\s"), re.compile(r"\s"))
 
 
 def tokens(text: str) -> int:
     """About how many tokens a model counts: one for every four characters of a word, one for every sign."""
-    return sum(_cost(unit.group()) for unit in _UNIT.finditer(text))
+    return sum(map(_tokens, _RUN.findall(text)))
+
+
+def _tokens(run: str) -> int:
+    if len(run) == 1 or max(run) < _FIRST_SPACELESS:
+        return -(-len(run) // _CHARACTERS_PER_TOKEN)
+    return sum(_cost(unit.group()) for unit in _UNIT.finditer(run))
 
 
 def chunk(text: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from state.errors import BusyError, NotFoundError, ReadOnlyError, StorageError
 from state.scratch import HEADER, Note, admitted, render_note
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.disk.disk import Disk
+from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
@@ -58,6 +59,7 @@ class NoteInbox:
         except ReadOnlyError:  # an agent's sandbox: scratch.md is an inbox as well
             self.disk.append_locked(self.workspace.scratch, entry, HEAD)
             return stored
+        LookedThrough(self.workspace, redaction).keep(stored.text)
         # Agents read it there. Whatever hinders that, the note is kept.
         with suppress(StorageError, BusyError):
             self.disk.make_folder(self.workspace.scratch.parent)

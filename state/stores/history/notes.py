@@ -19,8 +19,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from state.crystals.crystal import Origin, crystal_digest
-from state.dream import Remark
 from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Bite, Note, PendingCount, render_note
 from state.secrets.policy import Redaction
@@ -46,6 +44,8 @@ from state.stores.history.log_file import (
 # Whoever only looks at files, before there is a database, does not load SQLite.
 if TYPE_CHECKING:
     import sqlite3
+
+    from state.dream import Remark
 
 
 Answer = TypeVar("Answer")
@@ -316,7 +316,7 @@ class Notes:
         query = f"UPDATE notes SET consumed_in = ? WHERE consumed_in IS NULL AND key IN ({_KEYS})"
         self._db.execute(query, (version, json.dumps(list(keys))))
 
-    def remark(self, remarks: Iterable[Remark]) -> None:
+    def remark(self, remarks: "Iterable[Remark]") -> None:
         """Make notes pending, or consumed, as a restore says. In the transaction of the version."""
         self._db.executemany(
             "UPDATE notes SET consumed_in = ? WHERE key = ?", [(one.after, one.note) for one in remarks]
@@ -529,6 +529,8 @@ class Notes:
         """
         if note.stamped or self._connection is None:
             return False
+        from state.crystals.crystal import Origin, crystal_digest  # a session start seldom gets here
+
         query = """SELECT 1 FROM notes n JOIN crystals c ON c.key = n.crystal
             WHERE c.digest = ? AND (n.consumed_in IS NULL OR NOT n.filed OR n.key = ?)"""
         found = self._connection.execute(query, (crystal_digest(Origin.SCRATCH, note.text), grows))

@@ -1,0 +1,92 @@
+"""Looked through: digests of texts that the rules for secrets have found nothing in, so that nobody asks them twice.
+
+Reading the rules takes longer than all else that a session start does, and what it gives an agent was looked through
+when it was noted, dreamt, or given before. The file lies among what is temporary: a forgetting drops it. Digests that
+other rules, or other settings, have made count for nothing.
+"""
+
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from zlib import crc32
+
+from state.errors import DreamdError
+from state.secrets.policy import NOUNS, Redaction
+from state.stores.disk.workspace import Workspace
+
+MOST = 4_000
+"""More digests than this, and the file is begun anew."""
+_DIGEST_CHARACTERS = 24
+
+
+class LookedThrough:
+    """The texts of one workspace in which these rules have found no secret."""
+
+    def __init__(self, workspace: Workspace, redaction: Redaction) -> None:
+        self._path = workspace.checkpoints / "looked_through"
+        self._redaction = redaction
+        self._rules = _digest(repr((_rules(), redaction.on, sorted(redaction.allow))))
+        self._known: set[str] | None = None
+        self._new: list[str] = []
+
+    def redacted(self, text: str) -> str:
+        """Return the text without its secrets."""
+        if not self._redaction.on or not text:
+            return text
+        digest = _digest(text)
+        if self._known is None:
+            self._known = _read(self._path, self._rules)
+        if digest in self._known:
+            return text
+        shown = self._redaction.of(text)
+        if shown == text:
+            self._known.add(digest)
+            self._new.append(digest)
+        return shown
+
+    def keep(self, *texts: str) -> None:
+        """Write down which texts hold none: those found so far, and these, of which the caller knows it.
+
+        It is not synced, and a failure is passed over: such a text is looked through again.
+        """
+        rows = [*self._new, *map(_digest, texts)]
+        self._new = []
+        if not rows or not self._redaction.on:
+            return
+        with suppress(OSError, DreamdError):
+            known = _read(self._path, self._rules)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
+            is_anew = not known or len(known) > MOST
+            fd = os.open(self._path, flags | (os.O_TRUNC if is_anew else os.O_APPEND), 0o600)
+            try:
+                os.write(fd, "".join(f"{row}\n" for row in ([self._rules, *rows] if is_anew else rows)).encode())
+            finally:
+                os.close(fd)
+
+
+@cache
+def _rules() -> tuple[tuple[str, int, int], ...]:
+    """Return what tells these rules from those of another release: each of their files with its size and its time."""
+    secrets = NOUNS.parent
+    folders = (secrets, secrets / "rules", secrets / "languages", secrets / "told", secrets.with_name("text"))
+    files = (entry for folder in folders for entry in os.scandir(folder) if entry.is_file())
+    return tuple(sorted((entry.path, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files))
+
+
+def _read(path: Path, rules: str) -> set[str]:
+    """Return the rules and the digests that the file has by them; nothing of a file by other rules."""
+    with suppress(OSError, UnicodeDecodeError):
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            rows = os.read(fd, MOST * 2 * _DIGEST_CHARACTERS).decode("ascii").split("\n")
+        finally:
+            os.close(fd)
+        return set(rows) if rows[0] == rules else set()
+    return set()
+
+
+def _digest(text: str) -> str:
+    # Nobody makes texts alike on purpose: who writes such a one here has the secret. `hashlib` is slow to import.
+    content = text.encode("utf-8", "surrogatepass")
+    return f"{crc32(content):08x}{crc32(content[::-1]):08x}{len(content):08x}"
