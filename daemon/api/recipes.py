@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.connect.agent import Place, Scope
-from daemon.connect.agents.table import AGENTS
+from daemon.connect.agents import AGENTS
 from daemon.connect.plan import connected
 
 

@@ -4,17 +4,15 @@ import argparse
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from daemon.cli import terminal
 from daemon.cli.parsing import takes_workspace, told_git, workspace_of
-from daemon.cli.perform import show
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json
 from daemon.config.layers import redaction
 from daemon.config.paths import home, program
 from daemon.connect import record
 from daemon.connect.agent import Agent, Place, Scope, State
-from daemon.connect.agents.table import AGENTS, agent_of, installed
+from daemon.connect.agents import AGENTS, agent_of, installed
 from daemon.connect.check import check
 from daemon.connect.plan import Backup, Plan, carry_out, to_connect
 from daemon.connect.record import Record
@@ -25,26 +23,28 @@ from state.codec import plain
 from state.errors import NothingToDoError, UsageError
 from state.stores.git.exclude import Excluded, keep_out, take_back
 
-_OPTIONS = {
-    "--check": "change nothing; see in each agent's own way that it works",
-    "--trust": "tell the agent that you trust this project and these hooks (Codex)",
-    "--no-auto-memory": "turn off the memory that the agent keeps beside (Claude Code)",
-    "--file": "show the memory in a file that the agent reads, not by its hook (Claude Code, Cursor, Gemini CLI)",
-}
+_NAMES = ", ".join(one.name for one in AGENTS)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: which agents, where, and how."""
     takes_agents(parser, "those that are installed")
-    for option, about in _OPTIONS.items():
-        parser.add_argument(option, dest=option[2:].replace("-", "_"), action="store_true", help=about)
+    for option, about in (
+        ("--check", "change nothing; see in each agent's own way that it works"),
+        ("--trust", "tell the agent that you trust this project and these hooks (Codex)"),
+        ("--no-auto-memory", "turn off the memory that the agent keeps beside (Claude Code)"),
+        (
+            "--file",
+            "show the memory in a file that the agent reads, not by its hook (Claude Code, Cursor, Gemini CLI)",
+        ),
+    ):
+        parser.add_argument(option, action="store_true", help=about)
     takes_workspace(parser)
 
 
 def takes_agents(parser: argparse.ArgumentParser, usual: str) -> "argparse._MutuallyExclusiveGroup":
     """Add the agents, the scope, and how much is asked, for `connect` and `disconnect`; return the scope's group."""
-    names = ", ".join(one.name for one in AGENTS)
-    parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"{names}; without one, {usual}")
+    parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"{_NAMES}; without one, {usual}")
     scope = parser.add_mutually_exclusive_group()
     for kind, about in (
         (Scope.PROJECT, "in this project alone: the default"),
@@ -64,8 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _check(named, place, known, arguments)
     agents = named or installed(os.environ)
     if not agents:
-        names = ", ".join(one.name for one in AGENTS)
-        raise NothingToDoError("no agent that dreamd knows is installed here", f"name one all the same: {names}")
+        raise NothingToDoError("no agent that dreamd knows is installed here", f"name one all the same: {_NAMES}")
     if connected(agents, place, known, arguments) and not arguments.json and place.workspace is not None:
         from daemon.cli.ingest_found import offer
 
@@ -100,24 +99,18 @@ def _shown(place: Place, arguments: argparse.Namespace) -> ShownMemory | None:
 
 def place_of(arguments: argparse.Namespace) -> Place:
     """Return what is connected to what. Raise UsageError without a workspace, and for a home folder as a project."""
-    said = {name[2:].replace("-", "_"): getattr(arguments, name[2:].replace("-", "_"), False) for name in _OPTIONS}
-    how = (not said["no_auto_memory"], said["trust"])
+    no_memory, trust, in_file = (getattr(arguments, name, False) for name in ("no_auto_memory", "trust", "file"))
     if arguments.scope is Scope.USER:
-        if said["file"]:
+        if in_file:
             raise UsageError("a file shows the memory of one project", "--file without --user")
-        return Place(Scope.USER, Path.cwd(), None, program(), os.environ, *how)
-    workspace = workspace_of(arguments)
-    project = project_folder(Path.cwd(), workspace.root)
+        return Place(Scope.USER, Path.cwd(), None, program(), os.environ, not no_memory, trust)
+    start, root = Path.cwd(), workspace_of(arguments).root
+    # Agents start in the workspace around this folder, else in its repository, else in the folder itself.
+    repositories = (one for one in (start, *start.parents) if os.path.lexists(one / ".git"))
+    project = root if start.is_relative_to(root) else next(repositories, start)
     if project == home(os.environ):
         raise UsageError(f"{project} is your home and no project", "--user connects an agent in all projects")
-    return Place(Scope.PROJECT, project, workspace.root, program(), os.environ, *how, said["file"])
-
-
-def project_folder(start: Path, workspace: Path) -> Path:
-    """Return the folder where agents start: the workspace around this one, else the repository, else this one."""
-    if start.is_relative_to(workspace):
-        return workspace
-    return next((folder for folder in (start, *start.parents) if os.path.lexists(folder / ".git")), start)
+    return Place(Scope.PROJECT, project, root, program(), os.environ, not no_memory, trust, in_file)
 
 
 def project_of(place: Place) -> str:
@@ -145,7 +138,14 @@ def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: 
         excluded.append(_exclude_from_git(plan))
     agents, excluded = [plan.agent for plan in changed], [one for one in excluded if one.names]
     if arguments.json:
-        described = [_described(plan) for plan in seen]
+        described = [
+            {
+                "agent": plan.agent,
+                "files": [{"path": str(file.path), "diff": file.diff} for file in plan.changes],
+                "left": [".".join(left.path) for file in plan.files for left in file.left],
+            }
+            for plan in seen
+        ]
         show_json({"agents": described, "changed": agents, "backups": backups, "git": excluded})
         return agents
     for backup in backups:
@@ -161,10 +161,8 @@ def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: 
 
 
 def _agreed(plan: Plan, arguments: argparse.Namespace) -> bool:
-    if arguments.yes:
-        return True
     ask = can_ask() and not arguments.json
-    if ask and agreed(f"{plan.agent}: write this?"):
+    if arguments.yes or (ask and agreed(f"{plan.agent}: write this?")):
         return True
     if not arguments.json:
         say(f"{plan.agent}: nothing was written" + ("" if ask else "; --yes writes it"))
@@ -191,33 +189,23 @@ def _show(plan: Plan, done: str) -> None:
             say(f"{file.path}: {'.'.join(left.path)} was changed by somebody since, and stays")
 
 
-def _described(plan: Plan) -> dict[str, object]:
-    return {
-        "agent": plan.agent,
-        "files": [{"path": str(file.path), "diff": file.diff} for file in plan.changes],
-        "left": [".".join(left.path) for file in plan.files for left in file.left],
-    }
-
-
 def _check(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> int:
     """Try each agent that is meant, connected here or in all projects; return 1 if anything is wrong."""
     shown = _shown(place, arguments)
     connections = {one.name: known.find(one.name, project_of(place)) or known.find(one.name, "") for one in AGENTS}
     meant = agents or [one for one in AGENTS if connections[one.name] is not None] or installed(os.environ)
     found = [
-        (agent, one)
+        (agent.name, one)
         for agent in meant
         for one in check(agent, connections[agent.name], place.project, os.environ, shown)
     ]
-    said = [{"agent": agent.name, **plain(one), "sound": one.state is State.OK} for agent, one in found]
-    show(_checks_text, {"checks": said}, as_json=arguments.json)
+    if arguments.json:
+        rows = [{"agent": name, **plain(one), "sound": one.state is State.OK} for name, one in found]
+        show_json({"checks": rows})
+    for name, one in found if not arguments.json else ():
+        terminal.show(f"{name}: {one.state}: {one.what}")
+        if one.advice and one.state is not State.OK:
+            terminal.show(f"  {one.advice}")
+    if not found and not arguments.json:
+        out("no agent is connected here, and none that dreamd knows is installed")
     return 0 if found and all(one.state is not State.WRONG for _, one in found) else 1
-
-
-def _checks_text(checks: dict[str, list[dict[str, Any]]]) -> str:
-    rows = [
-        f"{one['agent']}: {one['state']}: {one['what']}"
-        + (f"\n  {one['advice']}" if one["advice"] and not one["sound"] else "")
-        for one in checks["checks"]
-    ]
-    return "\n".join(rows) or "no agent is connected here, and none that dreamd knows is installed"

@@ -6,7 +6,7 @@ import os
 from daemon.cli.connect import carry_out_plans, place_of, project_of, takes_agents
 from daemon.cli.parsing import takes_workspace
 from daemon.connect import record
-from daemon.connect.agents.table import agent_of
+from daemon.connect.agents import agent_of
 from daemon.connect.plan import to_disconnect
 from state.errors import NothingToDoError
 

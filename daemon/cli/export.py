@@ -11,36 +11,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.api.text import counted
+from daemon.cli.ingest import patiently
 from daemon.cli.parsing import caller_of, takes_folder
 from daemon.cli.perform import show
 from daemon.cli.terminal import say, working
-from state.errors import BusyError, NotKeptError, StorageError, UsageError
+from state.errors import StorageError, UsageError
 from state.stores.disk.syscalls import storage_errors
 
 if TYPE_CHECKING:
-    from daemon.api.dispatch import Caller
     from daemon.upkeep.export import Exported
 
 _STDOUT = "-"
 # A dream may take minutes, and a backup at night waits for it.
 _PATIENCE_SECONDS = 600.0
-_POLL_SECONDS = 0.2
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the argument: where to."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="the file, replaced if it is there, or a folder for it; - writes to stdout"
-        " (else NAME-DATE-TIME.dreamd.db here)",
+    about = (
+        "the file, replaced if it is there, or a folder for it; - writes to stdout"
+        " (else NAME-DATE-TIME.dreamd.db here)"
     )
+    parser.add_argument("-o", "--output", metavar="FILE", help=about)
     takes_folder(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the archive; the file is whole or not there."""
+    """Write the archive, after a dream that runs; the file is whole or not there."""
+    from daemon.api.operations.upkeep import export_archive
+
     is_piped = arguments.output == _STDOUT
     if is_piped and arguments.json:
         raise UsageError("--json needs stdout for itself", "name a file with --output")
@@ -49,10 +48,16 @@ def run(arguments: argparse.Namespace) -> int:
     with working("exporting…"):
         caller = caller_of(arguments, "export")
         target = None if is_piped else _target(arguments.output, caller.workspace.root)
-        done = _exported(caller)
+        done = patiently(lambda: caller.ask(export_archive, process=os.getpid()), _PATIENCE_SECONDS, say)
         made = Path(done.path)
         try:
-            _copy(made, target)
+            with storage_errors(target or made):
+                if target is not None:
+                    _move(made, target)
+                else:
+                    with made.open("rb") as file:
+                        shutil.copyfileobj(file, sys.stdout.buffer)
+                    sys.stdout.buffer.flush()
         finally:
             with suppress(FileNotFoundError):
                 made.unlink()
@@ -62,26 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _exported_text(done: "Exported") -> str:
-    return (
-        f"{done.path}: {counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}, {done.bytes:,} bytes"
-    )
-
-
-def _exported(caller: "Caller") -> "Exported":
-    """Export into the workspace, after a dream that runs. Raise BusyError if that takes too long."""
-    from daemon.api.operations.upkeep import export_archive
-
-    deadline, waiting = time.monotonic() + _PATIENCE_SECONDS, False
-    while True:
-        try:
-            return caller.ask(export_archive, process=os.getpid())
-        except BusyError as error:
-            if isinstance(error, NotKeptError) or time.monotonic() >= deadline:
-                raise
-            if not waiting:
-                say(f"waiting: {error}")
-            waiting = True
-            time.sleep(_POLL_SECONDS)
+    counts = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}"
+    return f"{done.path}: {counts}, {done.bytes:,} bytes"
 
 
 def _target(output: str | None, root: Path) -> Path:
@@ -98,27 +85,22 @@ def _target(output: str | None, root: Path) -> Path:
     return path
 
 
-def _copy(made: Path, target: Path | None) -> None:
-    """Write the archive to stdout, or give it its name: whole, and open to its owner alone, from the first moment."""
-    with storage_errors(target or made), made.open("rb") as file:
-        if target is None:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
-            return
-        beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
-        try:
-            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as copy:
-                shutil.copyfileobj(file, copy)
-                copy.flush()
-                os.fsync(fd)
-            if beside.stat().st_size != made.stat().st_size:
-                raise StorageError(f"{target} could not be written whole", "try again")
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+def _move(made: Path, target: Path) -> None:
+    """Give the archive its name, maybe on another disk: whole, and open to its owner alone, from the first moment."""
+    beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            os.fsync(fd)
+        if beside.stat().st_size != made.stat().st_size:
+            raise StorageError(f"{target} could not be written whole", "try again")
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -27,25 +27,31 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Import it, and show how to connect an agent."""
     config_of(arguments)
-    folder, wanted = _folder(arguments), not arguments.no_daemon
+    wanted, name = not arguments.no_daemon, arguments.file.name
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    is_named = arguments.folder or arguments.workspace or arguments.everywhere
+    folder = (named_folder(arguments) if is_named else None) or Path.cwd() / (name or "workspace")
     with working("importing…"):
         from daemon.upkeep.import_ import import_archive
 
-        here = os.path.realpath(folder) == os.path.realpath(Path.cwd())
+        is_here = os.path.realpath(folder) == os.path.realpath(Path.cwd())
         done = import_archive(arguments.file, folder)
-    workspace = open_workspace(Path(done.workspace))
+    workspace, kept, notices = open_workspace(Path(done.workspace)), False, list[str]()
     if done.missing:
-        say(f"notice: {counted(len(done.missing), 'version')} had no record: they can be neither shown nor restored")
+        versions = counted(len(done.missing), "version")
+        notices.append(f"{versions} had no record: they can be neither shown nor restored")
     if done.foreign:
         what = f"{counted(done.foreign, 'transcript')} outside the workspace"
-        say(f"notice: {what} had been read: here none of them is; 'dreamd ingest FILE' reads one")
-    if here:
-        say(f"notice: {workspace.root} is another folder now; 'cd' into it again")
-    kept = False
+        notices.append(f"{what} had been read: here none of them is; 'dreamd ingest FILE' reads one")
+    if is_here:
+        notices.append(f"{workspace.root} is another folder now; 'cd' into it again")
     try:
         kept = keep(workspace, wanted=wanted)
-    except DreamdError as error:  # the workspace stands, whatever the registry fails with
-        say(f"notice: the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
+    except DreamdError as error:  # the workspace is there, whatever the registry fails with
+        notices.append(f"the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
+    for notice in notices:
+        say(f"notice: {notice}")
     if arguments.json:
         show_json(plain(done) | {"daemon": kept})
         return 0
@@ -53,13 +59,3 @@ def run(arguments: argparse.Namespace) -> int:
     out(f"{workspace.root} is a workspace now: {what}, as of {done.at:%Y-%m-%d %H:%M:%S} UTC")
     show_next_steps(workspace, kept=kept, wanted=wanted)
     return 0
-
-
-def _folder(arguments: argparse.Namespace) -> Path:
-    """Return the folder that was named by argument or option; else the file's name without its endings, here."""
-    if arguments.folder or arguments.workspace or arguments.everywhere:
-        return named_folder(arguments) or Path.cwd()
-    name = arguments.file.name
-    for ending in _ENDINGS:
-        name = name.removesuffix(ending)
-    return Path.cwd() / (name or "workspace")

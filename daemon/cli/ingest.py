@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -25,7 +26,6 @@ from state.errors import (
 )
 
 if TYPE_CHECKING:
-    from daemon.api.operations.notes import Ingested
     from daemon.api.operations.operation import Operation
     from daemon.ingest.agent_hooks import Hook
     from state.stores.disk.workspace import Workspace
@@ -40,6 +40,10 @@ _POLL_SECONDS = 0.2
 _ASKING_SECONDS = 1.0
 # Without a daemon, the turns of a session begin no more than one dream in this time.
 _BETWEEN_DREAMS_SECONDS = 1_800.0
+_HOOK = (
+    "what a hook of an agent runs: link the transcript that its JSON on stdin names into the workspace, where"
+    " dreams and the daemon read it; at the end of a session have it dreamt"
+)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -51,11 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     about = "with --found: these instructions are your own, or of people you trust as yourself"
     parser.add_argument("--mine", action="append", default=[], type=Path, metavar="FILE", help=about)
     parser.add_argument("--yes", action="store_true", help="with --found: take it in, and ask nothing")
-    about = (
-        "what a hook of an agent runs: link the transcript that its JSON on stdin names into the workspace, where"
-        " dreams and the daemon read it; at the end of a session have it dreamt"
-    )
-    parser.add_argument("--hook", action="store_true", help=about)
+    parser.add_argument("--hook", action="store_true", help=_HOOK)
     takes_workspace(parser)
 
 
@@ -72,21 +72,18 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.paths:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
     from daemon.api.operations.notes import ingest
-    from daemon.cli.perform import show
-    from daemon.cli.terminal import say
+    from daemon.api.text import counted
+    from daemon.cli.terminal import out, say, show_json
 
     done = ask_patiently(arguments, ingest, paths=tuple(str(path.absolute()) for path in arguments.paths))
     for problem in done.problems:
         say(f"problem: {problem}")
-    show(_ingested_text, done, as_json=arguments.json)
+    if arguments.json:
+        show_json(done)
+    else:
+        read = f"{counted(done.turns, 'turn')} of {counted(done.files - done.unread, 'file')}"
+        out(f"{read}, {counted(done.crystals, 'new crystal')}")
     return int(done.unread == done.files)
-
-
-def _ingested_text(done: "Ingested") -> str:
-    from daemon.api.text import counted
-
-    read = f"{counted(done.turns, 'turn')} of {counted(done.files - done.unread, 'file')}"
-    return f"{read}, {counted(done.crystals, 'new crystal')}"
 
 
 def ask_patiently(
@@ -96,19 +93,25 @@ def ask_patiently(
     from daemon.api.client import daemon
     from daemon.cli.terminal import working
 
-    deadline = time.monotonic() + _PATIENCE_SECONDS
     with working("reading…") as tell:
         caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
-        while True:
-            try:
-                return caller.ask(operation, *args, **kwargs)
-            except BusyError:
-                if daemon() is None or time.monotonic() >= deadline:
-                    raise
-                time.sleep(_POLL_SECONDS)
+        seconds = _PATIENCE_SECONDS if daemon() is not None else 0.0
+        return patiently(lambda: caller.ask(operation, *args, **kwargs), seconds)
 
 
-# ---------------------------------------------------------------- as a hook of an agent
+def patiently(ask: Callable[[], ReplyT], seconds: float, tell: Callable[[str], None] = lambda _: None) -> ReplyT:
+    """Return what is asked for, which may be busy for so long. Raise BusyError if it stays so; tell once of it."""
+    deadline, waiting = time.monotonic() + seconds, False
+    while True:
+        try:
+            return ask()
+        except BusyError as error:
+            if isinstance(error, NotKeptError) or time.monotonic() >= deadline:
+                raise
+            if not waiting:
+                tell(f"waiting: {error}")
+            waiting = True
+            time.sleep(_POLL_SECONDS)
 
 
 def _run_as_hook(arguments: argparse.Namespace) -> int:
@@ -180,21 +183,15 @@ def _dream_apart(workspace: "Workspace", hook: "Hook", config: Path | None) -> N
     with storage_errors(log):
         if hook.ends_turn and log.exists() and abs(time.time() - log.stat().st_mtime) < _BETWEEN_DREAMS_SECONDS:
             return
-        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "w") as said:
             try:
                 fcntl.flock(said, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
-            os.truncate(said, 0)
-            os.utime(said)
+            said.truncate(0)
+            os.utime(said.fileno())
             named = ["--config", str(config.absolute())] if config is not None else []
             subprocess.Popen(  # noqa: S603 - the program is this one
                 [*program(), "dream", "--workspace", str(workspace.root), "--reason", "session-end", *named],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=said,
-                start_new_session=True,
-            )
-        finally:
-            os.close(said)
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
+            )  # fmt: skip

@@ -13,15 +13,13 @@ from daemon.cli.ingest import ask_patiently
 from daemon.cli.parsing import workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
 from daemon.config.paths import home
-from daemon.connect.agents.table import agent_of
+from daemon.connect.agents import agent_of
 from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory
 from state.errors import NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.api.operations.notes import TakenIn
-
-_KILO = 1_000
 
 
 def run_found(arguments: argparse.Namespace) -> int:
@@ -61,11 +59,11 @@ def run_found(arguments: argparse.Namespace) -> int:
 def offer(workspace: Workspace) -> None:
     """Say in one line what could be taken in, if there is anything."""
     found = existing_memory(workspace, os.environ)
-    if found:
-        files = {kind: sum(len(one.files) for one in found if one.kind is kind) for kind in Kind}
-        named = [one.path.name for one in found if one.kind is Kind.INSTRUCTIONS]
-        named += [counted(files[Kind.MEMORY], "file") + " of agents' memory"] * bool(files[Kind.MEMORY])
-        named += [counted(files[Kind.SESSIONS], "past session")] * bool(files[Kind.SESSIONS])
+    named = [one.path.name for one in found if one.kind is Kind.INSTRUCTIONS]
+    for kind, noun, more in ((Kind.MEMORY, "file", " of agents' memory"), (Kind.SESSIONS, "past session", "")):
+        if count := sum(len(one.files) for one in found if one.kind is kind):
+            named.append(counted(count, noun) + more)
+    if named:
         where = shlex.quote(str(workspace.root))
         out(f"Written down before: {', '.join(named)}. To take it in: dreamd ingest --found -w {where}")
 
@@ -86,15 +84,16 @@ def _said_to_be_own(
 def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "TakenIn":
     from daemon.api.operations.notes import ExistingFile, take_in
 
-    files = tuple(
-        ExistingFile(path=os.path.abspath(path), kind=one.kind, own=one.own)  # noqa: PTH100 - links stay
-        for one in found
-        for path in one.files
-        if _is_text(path)
-    )
+    files = list[ExistingFile]()
+    for one in found:
+        for path in map(os.path.abspath, one.files):  # links stay
+            if not any("\ud800" <= sign <= "\udfff" for sign in path):
+                files.append(ExistingFile(path=path, kind=one.kind, own=one.own))
+            else:
+                say(f"problem: {path!a}: its name is not UTF-8")
     if not files:
         raise UsageError("no file of these has a name in UTF-8", "rename them")
-    taken = ask_patiently(arguments, take_in, files=files)
+    taken = ask_patiently(arguments, take_in, files=tuple(files))
     for problem in (*taken.problems, *([f"{taken.more_problems:,} more"] if taken.more_problems else [])):
         say(f"problem: {problem}")
     if taken.imports:
@@ -103,36 +102,12 @@ def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "T
 
 
 def _found_text(found: Sequence[ExistingMemory], workspace: Workspace) -> str:
-    rows = [
-        (
-            one.kind.value,
-            ", ".join(one.agents),
-            _short(one.path, workspace),
-            f"{len(one.files):,}{'+' if one.more else ''}",
-            _size(one.size_bytes),
-        )
-        for one in found
-    ]
+    rows, own = list[tuple[str, ...]](), home(os.environ)
+    for one in found:
+        inside, at_home = one.path.is_relative_to(workspace.root), one.path.is_relative_to(own)
+        path = one.path.relative_to(workspace.root if inside else own) if inside or at_home else one.path
+        where = str(path) if inside or not at_home else f"~/{path}"
+        files = f"{len(one.files):,}{'+' if one.more else ''}"
+        size = f"{one.size_bytes / 1_000:,.1f} kB"
+        rows.append((one.kind.value, ", ".join(one.agents), where, files, size))
     return table(("what", "agent", "where", "files", "size"), rows)
-
-
-def _short(path: Path, workspace: Workspace) -> str:
-    if path.is_relative_to(workspace.root):
-        return str(path.relative_to(workspace.root))
-    own = home(os.environ)
-    return f"~/{path.relative_to(own)}" if path.is_relative_to(own) else str(path)
-
-
-def _size(count: int) -> str:
-    if count < _KILO:
-        return f"{count} B"
-    return f"{count / _KILO:,.1f} kB" if count < _KILO * _KILO else f"{count / _KILO / _KILO:,.1f} MB"
-
-
-def _is_text(path: Path) -> bool:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        say(f"problem: {str(path)!a}: its name is not UTF-8")
-        return False
-    return True

@@ -4,7 +4,6 @@ import argparse
 import os
 import shlex
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 
@@ -13,15 +12,15 @@ from daemon.api.recipes import recipes
 from daemon.api.text import counted
 from daemon.cli.connect import connected
 from daemon.cli.dream import found_in
+from daemon.cli.ingest_found import offer
 from daemon.cli.parsing import config_of, named_folder, takes_folder, told_git
-from daemon.cli.perform import show
-from daemon.cli.terminal import agreed, can_ask, out, say, show_notices
+from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
 from daemon.config import registry
 from daemon.config.paths import program, registry_path
 from daemon.config.settings import Config
 from daemon.connect import record
 from daemon.connect.agent import Place, Scope
-from daemon.connect.agents.table import AGENTS, installed
+from daemon.connect.agents import AGENTS, installed
 from daemon.ingest.seed import migrate, set_aside, take_in
 from daemon.workspace.adoption import (
     init_global_workspace,
@@ -36,6 +35,7 @@ from state.errors import UnknownWorkspaceError
 from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
 from state.stores.git.exclude import Excluded, keep_out, take_back, written_by_init
+from state.stores.vectors.embedder import MISSING, is_there
 
 _MOST_SHOWN, _LONGEST_SHOWN = 20, 200
 _OPTIONS = {
@@ -49,19 +49,6 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """The workspace; with the worktrees of which repository it is shared, and what of it is kept out of git."""
-
-    workspace: str
-    created: bool
-    seed_crystals: int
-    backup: str | None
-    daemon: bool
-    worktree_of: str | None
-    git: Excluded
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments: where, and how."""
     for option, about in _OPTIONS.items():
@@ -71,25 +58,27 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the folder (the working directory, unless one is named) a workspace."""
-    config = config_of(arguments)
-    named = named_folder(arguments) or Path.cwd()
+    config, named = config_of(arguments), named_folder(arguments) or Path.cwd()
     tree = None if arguments.separate or arguments.everywhere else linked_worktree(named)
     shared = shared_folder(named) if tree is not None else None
     folder = shared or named
-    known = workspace_at(folder) is not None
-    if not known and not arguments.here and not arguments.everywhere:
+    is_known = workspace_at(folder) is not None
+    if not is_known and not arguments.here and not arguments.everywhere:
         require_project(folder)
-    aside = None if known or arguments.resume else _set_aside(folder, arguments)
+    aside = None if is_known or arguments.resume else _set_aside(folder, arguments)
     workspace = init_global_workspace() if arguments.everywhere else init_workspace(folder, resume=arguments.resume)
     seeded = _seeded(workspace, aside, config)
     kept = keep(workspace, wanted=not arguments.no_daemon)
-    backup = str(workspace.backup) if workspace.backup.exists() else None
-    repository = str(tree.repository) if tree is not None and shared is not None else None
     git = told_git(lambda: _exclude_from_git(workspace, in_git=arguments.in_git))
-    made = Made(str(workspace.root), not known, seeded or 0, backup, kept, repository, git)
-    show(_made_text, made, as_json=arguments.json)
     if arguments.json:
+        made = {"workspace": workspace.root, "created": not is_known, "seed_crystals": seeded or 0}
+        made |= {"backup": workspace.backup if workspace.backup.exists() else None, "daemon": kept}
+        made |= {"worktree_of": tree.repository if tree is not None and shared is not None else None, "git": git}
+        show_json(made)
         return 0
+    out(f"{workspace.root} is a workspace{'' if is_known else ' now'}")
+    if git.names:
+        out(f"kept out of git by {git.file}: {', '.join(git.names)}")
     if tree is not None and shared is not None:
         out(f"{tree.top} is a worktree of {tree.repository}, and all of them have this one workspace")
         out("'dreamd init --separate' in a worktree gives it one of its own")
@@ -97,22 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
         out(f"this worktree has it for itself: its repository {tree.repository} has no main checkout to keep it in")
         out("'dreamd init DIR' of a folder above all its worktrees gives them one together")
     if seeded is not None:
-        crystals = f"MEMORY.md: {counted(seeded, 'crystal')} made of it"
         copy = f"; the file is as it was, and {workspace.backup.name} is a copy of it"
-        out(f"{crystals}, as a stranger's word; the file is {aside.name} now" if aside else f"{crystals}{copy}")
-    _next_steps(workspace, config, arguments, kept=kept)
-    return 0
-
-
-def _made_text(made: Made) -> str:
-    excluded = f"\nkept out of git by {made.git.file}: {', '.join(made.git.names)}" if made.git.names else ""
-    return f"{made.workspace} is a workspace{' now' if made.created else ''}{excluded}"
-
-
-def _next_steps(workspace: Workspace, config: Config, arguments: argparse.Namespace, *, kept: bool) -> None:
-    from daemon.cli.ingest_found import offer
-    from state.stores.vectors.embedder import MISSING, is_there
-
+        strange = f", as a stranger's word; the file is {aside.name} now" if aside else copy
+        out(f"MEMORY.md: {counted(seeded, 'crystal')} made of it{strange}")
     offer(workspace)
     if arguments.everywhere:
         out("it holds what is true in all your projects: dreamd note --global TEXT, dreamd dream --global")
@@ -120,6 +96,7 @@ def _next_steps(workspace: Workspace, config: Config, arguments: argparse.Namesp
         show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
     if not is_there(config.embeddings.model):
         show_notices([MISSING])
+    return 0
 
 
 def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> Excluded:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.cli.parsing import takes_json
-from daemon.cli.perform import show
-from daemon.cli.terminal import say, show_json
+from daemon.cli.terminal import out, say, show_json
 from daemon.config.paths import home
 from daemon.process import systemd_unit as unit
 from daemon.process.systemd_unit import Placed, Sandbox
@@ -40,18 +39,6 @@ class Unit:
     sandbox: Sandbox
     text: str
     workspaces: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """What was done. `next` are commands that are left to run, `notices` what one should know."""
-
-    unit: Path
-    outcome: Placed
-    sandbox: Sandbox
-    started: bool
-    next: tuple[str, ...]
-    notices: tuple[str, ...]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -85,20 +72,20 @@ def run(arguments: argparse.Namespace) -> int:
     refused = dict[Path, str]()
     if systemctl and arguments.system:  # what root names here it gives to the account
         refused = {one: why for one in plan.workspaces if (why := _refusal(arguments.account, one))}
-    commands = tuple(_commands(arguments, outcome, tuple(refused) if systemctl else plan.workspaces))
-    lingers = "loginctl enable-linger" not in commands
+    commands = list(_commands(arguments, outcome, tuple(refused) if systemctl else plan.workspaces))
     notices = [f"{folder} is not looked after yet: {why}" for folder, why in refused.items()]
+    lingers = "loginctl enable-linger" not in commands
     notices += _notices(plan, outcome, is_system=arguments.system, lingers=lingers)
-    done = Installed(plan.unit, outcome, plan.sandbox, bool(systemctl), commands, tuple(notices))
-    show(_installed_text, done, as_json=arguments.json)
-    for notice in () if arguments.json else notices:
+    if arguments.json:
+        done = {"unit": plan.unit, "outcome": outcome, "sandbox": plan.sandbox, "started": bool(systemctl)}
+        show_json({**done, "next": commands, "notices": notices})
+        return 0
+    out(f"{outcome}: {plan.unit}{'; the service runs' if systemctl else ''}")
+    for command in commands:
+        out(f"next: {command}")
+    for notice in notices:
         say(f"notice: {notice}")
     return 0
-
-
-def _installed_text(done: Installed) -> str:
-    runs = "; the service runs" if done.started else ""
-    return "\n".join([f"{done.outcome}: {done.unit}{runs}", *(f"next: {command}" for command in done.next)])
 
 
 def _plan(arguments: argparse.Namespace) -> Unit:
@@ -148,18 +135,11 @@ def _refusal(account: str, folder: Path) -> str:
     try:
         done = subprocess.run(  # noqa: S603 - our own program
             [*unit.installation().command, "init", str(folder)],
-            user=account,
-            group=(group := pwd.getpwnam(account).pw_gid),
-            extra_groups=os.getgrouplist(account, group),
-            umask=0o077,
-            env={**_PLACES, "HOME": "/var/lib/dreamd", "PATH": os.defpath},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            text=True,
-            errors="replace",
-        )
+            user=account, group=(group := pwd.getpwnam(account).pw_gid),
+            extra_groups=os.getgrouplist(account, group), umask=0o077,
+            env={**_PLACES, "HOME": "/var/lib/dreamd", "PATH": os.defpath}, cwd="/", stdin=subprocess.DEVNULL,
+            capture_output=True, check=False, text=True, errors="replace",
+        )  # fmt: skip
     except OSError as error:  # the program is where the account may not go
         return f"{error.filename}: {error.strerror}"
     said = done.stderr.strip().rpartition("\n")[2].removeprefix("dreamd: ")

@@ -9,12 +9,9 @@ from daemon.cli.terminal import say
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Where."""
-    parser.add_argument(
-        "--database",
-        metavar="URL",
-        help="postgresql://user@host:5432/dreamd; else fleet.database of the configuration",
-    )
+    """Add the argument: where."""
+    about = "postgresql://user@host:5432/dreamd; else fleet.database of the configuration"
+    parser.add_argument("--database", metavar="URL", help=about)
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
 
 
@@ -30,6 +27,5 @@ def run(arguments: argparse.Namespace) -> int:
     require_installed()
     from state.stores.fleet.database import migrate, named
 
-    schema = migrate(url, str(uuid4()))
-    say(f"{named(url)} has schema {schema} of the fleet")
+    say(f"{named(url)} has schema {migrate(url, str(uuid4()))} of the fleet")
     return 0

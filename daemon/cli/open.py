@@ -11,9 +11,10 @@ import sys
 import threading
 import time
 import webbrowser
+from contextlib import suppress
 
 from daemon.api.client import Client, LostError, NoDaemonError, daemon
-from daemon.cli.parsing import config_of, named_folder, takes_folder, workspace_of
+from daemon.cli.parsing import config_of, takes_folder, workspace_if_any, workspace_of
 from daemon.cli.terminal import out, say, show_json
 from daemon.config.registry import name_of
 from daemon.config.settings import load
@@ -44,7 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
         pass
     if not arguments.once:
         raise NoDaemonError("no daemon runs, and it serves the pages", _START)
-    return _serve(arguments)
+    from daemon.process.run import run as serve
+
+    if not config_of(arguments).http.port:
+        raise UsageError("http.port is 0, and a browser needs a port", "set DREAMD_HTTP__PORT to a free one")
+    workspace = workspace_of(arguments)
+    threading.Thread(target=_open_when_ready, args=(arguments,), name="open", daemon=True).start()
+    say("serving until Ctrl-C")
+    return serve(lambda: load(arguments.config), (workspace.root,))
 
 
 def _show(client: Client, arguments: argparse.Namespace) -> None:
@@ -63,11 +71,8 @@ def _show(client: Client, arguments: argparse.Namespace) -> None:
 
 def _name(client: Client, arguments: argparse.Namespace) -> str:
     """Return the name of the workspace that is meant, which the daemon keeps from now on; empty outside of one."""
-    try:
-        workspace = workspace_of(arguments)
-    except DreamdError:
-        if named_folder(arguments) is not None:
-            raise
+    workspace = workspace_if_any(arguments)
+    if workspace is None:
         return ""
     kept = {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}
     if str(workspace.root) not in kept:
@@ -84,27 +89,13 @@ def link(client: Client, workspace: str) -> str:
     return url
 
 
-def _serve(arguments: argparse.Namespace) -> int:
-    """Be the daemon, until Ctrl-C; the browser is opened when it is ready."""
-    from daemon.process.run import run as serve
-
-    if not config_of(arguments).http.port:
-        raise UsageError("http.port is 0, and a browser needs a port", "set DREAMD_HTTP__PORT to a free one")
-    workspace = workspace_of(arguments)
-    threading.Thread(target=_open_when_ready, args=(arguments,), name="open", daemon=True).start()
-    say("serving until Ctrl-C")
-    return serve(lambda: load(arguments.config), (workspace.root,))
-
-
 def _open_when_ready(arguments: argparse.Namespace) -> None:
     until = time.monotonic() + _READY_SECONDS
     while time.monotonic() < until:
-        try:
+        with suppress(DreamdError):
             if (client := daemon()) is not None:
                 client.get("/readyz")
                 _show(client, arguments)
                 return
-        except DreamdError:
-            pass
         time.sleep(0.1)
     say("the daemon did not get ready; its log says why")

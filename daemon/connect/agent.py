@@ -1,24 +1,20 @@
 """Agent: one kind of program that can be connected, and what its files hold then.
 
-An agent is data: how it is recognised, and a pure function from a `Place` to the settings of its files. Nothing here
+An agent is a row: how it is recognised, and a pure function from a `Place` to the settings of its files. Nothing here
 writes a file.
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
 from daemon.config.paths import global_root, home, socket_path, state_folder
-from daemon.connect.edit import Format, Setting, holds
-from state.errors import DreamdError
+from daemon.connect.edit import Format, Setting
 
 SERVER = "dreamd"
-# Without a time of its own an agent ends a hook early; a long session is read in less.
-INGEST_SECONDS = 60
 
 
 class Scope(StrEnum):
@@ -26,11 +22,6 @@ class Scope(StrEnum):
 
     PROJECT = "project"
     USER = "user"
-
-
-def hook(event: str, command: str, **more: object) -> Setting:
-    """Return the command that an agent runs at an event, in the form that most agents took over from Claude Code."""
-    return Setting(("hooks", event), {"hooks": [{"type": "command", "command": command, **more}]}, item=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +87,10 @@ class Place:
         named = self.environment.get(variable, "")
         return Path(named) if named.startswith("/") else self.home / usual
 
+    def settings_in(self, folder: str, users: Path | None = None) -> Path:
+        """Return the folder of this name in the project; for all projects the user's own, usually of that name."""
+        return self.project / folder if self.scope is Scope.PROJECT else users or self.home / folder
+
     def command(self) -> list[str]:
         """Return the command of the MCP server."""
         return [*self.program, "mcp", *self._workspace()]
@@ -115,6 +110,14 @@ class Place:
 
     def _workspace(self) -> list[str]:
         return ["--or-global"] if self.workspace is None else ["-w", str(self.workspace)]
+
+
+def _if_there(words: Sequence[str]) -> str:
+    """Return a shell command that runs the words if their program is there, and that never fails.
+
+    An agent may take a hook that fails, or writes to stderr, for a reason to stop what its user wants done.
+    """
+    return f"command -v {shlex.quote(words[0])} >/dev/null 2>&1 && {shlex.join(words)} || true"
 
 
 # What a file will hold once these settings are in it, parsed.
@@ -169,22 +172,3 @@ def commands_in(setting: Setting) -> list[str]:
     """Return the commands of a hook, in each agent's form."""
     value = setting.value if setting.item and isinstance(setting.value, Mapping) else {}
     return [str(one["command"]) for one in value.get("hooks", [value]) if "command" in one]
-
-
-def silenced(own: Sequence[Setting], files: Iterable[Path], *settings: Setting) -> Iterator[CheckResult]:
-    """Yield what keeps a hook from showing the memory: one of these settings, in one of these files."""
-    for path in files if any(one.path[-1] == "SessionStart" for one in own) else ():
-        with suppress(OSError, ValueError, DreamdError):
-            text = path.read_text(encoding="utf-8") if path.is_file() else ""
-            for setting in settings:
-                if text and holds(format_of(path), text, setting):
-                    what = f"{path} has {'.'.join(setting.path)}, so no hook shows the memory"
-                    yield CheckResult(State.WRONG, what, "take that out of the file")
-
-
-def _if_there(words: Sequence[str]) -> str:
-    """Return a shell command that runs the words if their program is there, and that never fails.
-
-    An agent may take a hook that fails, or writes to stderr, for a reason to stop what its user wants done.
-    """
-    return f"command -v {shlex.quote(words[0])} >/dev/null 2>&1 && {shlex.join(words)} || true"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from daemon.connect.agent import SERVER, Agent, CheckResult, State, commands_in, format_of
 from daemon.connect.asking import SECONDS, ask, run, running
-from daemon.connect.edit import Setting, at, read
+from daemon.connect.edit import at, read
 from daemon.connect.plan import missing, text_of
 from daemon.connect.record import Connection, Written
 from daemon.workspace.agent_files import ShownMemory, is_ours
@@ -46,13 +46,15 @@ def check(
     if connection is None:
         yield CheckResult(State.WRONG, "not connected here", f"dreamd connect {agent.name}")
         return
-    files = list(_files(agent, connection, shown))
+    files = [one for written in connection.files for one in _file(agent, connection, written, shown)]
     yield from files
     settings = [one.setting for written in connection.files for one in written.puts]
-    for server, variables in filter(None, map(_server_in, settings)):
-        yield _try_server(server, variables, project, environment)
-    for hook in filter(None, map(_start_hook_in, settings)):
-        yield _try_hook(hook, project, environment)
+    for one in settings:
+        if one.path[-1] == SERVER and isinstance(one.value, Mapping) and "command" in one.value:
+            yield _try_server(one.value, project, environment)
+    for one in settings:
+        if one.path[-1].casefold() == "sessionstart" and (commands := commands_in(one)):
+            yield _try_hook(commands[0], project, environment)
     if any(one.state is State.WRONG for one in files):
         return
     folders = environment.get("PATH", os.defpath).split(os.pathsep)
@@ -67,39 +69,34 @@ def check(
         yield from agent.tries(settings, project, asked_in)
 
 
-def _files(agent: Agent, connection: Connection, shown: ShownMemory | None) -> Iterator[CheckResult]:
-    """Yield whether each file has what was put in, and nothing that does the same again."""
-    for written in connection.files:
-        try:
-            text = text_of(Path(written.path), connection.folder)
-            if written.head is not None:
-                yield _shows(agent, written, text, shown)
-                continue
-            lacking = missing(written, text)
-            known = read(format_of(Path(written.path)), text or "")
-        except DreamdError as error:
-            yield CheckResult(State.WRONG, f"{written.path}: {error.what}", error.advice)
-            continue
-        names = ", ".join(".".join(one.path) for one in lacking)
-        what = f"{written.path}: {f'{names} is not as it was written' if lacking else 'as it was written'}"
-        advice = f"dreamd connect {agent.name} writes it again" if lacking else ""
-        yield CheckResult(State.WRONG if lacking else State.OK, what, advice)
-        for one in (one.setting for one in written.puts):
-            items = at(known, one.path) if commands_in(one) else []
-            others = [each for each in items if each != one.value] if isinstance(items, list) else []
-            if any(_DOES_THE_SAME.search(json.dumps(each)) for each in others):
-                what = f"{written.path}: another hook of {one.path[-1]} runs dreamd as well"
-                yield CheckResult(State.WAITS, what, "take that one out of the file")
-
-
-def _shows(agent: Agent, written: Written, text: str | None, shown: ShownMemory | None) -> CheckResult:
-    """Return whether a file of dreamd's own shows the memory as it is."""
+def _file(agent: Agent, connection: Connection, written: Written, shown: ShownMemory | None) -> Iterator[CheckResult]:
+    """Yield whether a file has what was put in, or shows the memory, and nothing that does the same again."""
     again = f"dreamd connect {agent.name} writes it again"
-    if text is None or not is_ours(text):
-        return CheckResult(State.WRONG, f"{written.path} does not show the memory", again)
-    if shown is not None and text != shown.text(agent.name, written.head or ""):
-        return CheckResult(State.WAITS, f"{written.path} does not show the memory as it is now", again)
-    return CheckResult(State.OK, f"{written.path} shows {len(text):,} characters")
+    try:
+        text = text_of(Path(written.path), connection.folder)
+        if written.head is not None:
+            if text is None or not is_ours(text):
+                yield CheckResult(State.WRONG, f"{written.path} does not show the memory", again)
+            elif shown is not None and text != shown.text(agent.name, written.head):
+                yield CheckResult(State.WAITS, f"{written.path} does not show the memory as it is now", again)
+            else:
+                yield CheckResult(State.OK, f"{written.path} shows {len(text):,} characters")
+            return
+        lacking, known = missing(written, text), read(format_of(Path(written.path)), text or "")
+    except DreamdError as error:
+        yield CheckResult(State.WRONG, f"{written.path}: {error.what}", error.advice)
+        return
+    if lacking:
+        names = ", ".join(".".join(one.path) for one in lacking)
+        yield CheckResult(State.WRONG, f"{written.path}: {names} is not as it was written", again)
+    else:
+        yield CheckResult(State.OK, f"{written.path}: as it was written")
+    for one in (one.setting for one in written.puts):
+        items = at(known, one.path) if commands_in(one) else []
+        others = [each for each in items if each != one.value] if isinstance(items, list) else []
+        if any(_DOES_THE_SAME.search(json.dumps(each)) for each in others):
+            what = f"{written.path}: another hook of {one.path[-1]} runs dreamd as well"
+            yield CheckResult(State.WAITS, what, "take that one out of the file")
 
 
 def _version(
@@ -110,37 +107,26 @@ def _version(
         found = re.search(r"\d+(\.\d+)+", run([program, "--version"], project, environment).stdout)
         if found is None:
             return
-        least = ".".join(map(str, since))
-        is_old = tuple(map(int, found[0].split("."))) < since
-        what = f"{agent.title} {found[0]}" + (f" does not show the memory; {least} does" if is_old else "")
-        yield CheckResult(State.WRONG if is_old else State.OK, what, f"update {agent.title}" if is_old else "")
+        version = f"{agent.title} {found[0]}"
+        if tuple(map(int, found[0].split("."))) >= since:
+            yield CheckResult(State.OK, version)
+        else:
+            what = f"{version} does not show the memory; {'.'.join(map(str, since))} does"
+            yield CheckResult(State.WRONG, what, f"update {agent.title}")
 
 
-def _server_in(setting: Setting) -> tuple[list[str], dict[str, str]] | None:
-    """Return the command of the server in a setting, and its variables; None if the setting is no server."""
-    value = setting.value
-    if setting.path[-1] != SERVER or not isinstance(value, Mapping) or "command" not in value:
-        return None
-    command = value["command"]
-    words = [*command] if isinstance(command, list) else [command, *value.get("args", ())]
-    return words, {**value.get("env", {}), **value.get("environment", {})}
-
-
-def _start_hook_in(setting: Setting) -> str:
-    """Return the command of the hook at the start of a session; "" when the setting is another one."""
-    return next(iter(commands_in(setting)), "") if setting.path[-1].casefold() == "sessionstart" else ""
-
-
-def _try_server(
-    command: Sequence[str], variables: Mapping[str, str], project: Path, environment: Mapping[str, str]
-) -> CheckResult:
-    """Try whether the server starts with next to no environment, and has its tools."""
+def _try_server(entry: Mapping[str, object], project: Path, environment: Mapping[str, str]) -> CheckResult:
+    """Try whether the server of an entry starts with next to no environment, and has its tools."""
+    first, arguments = entry["command"], entry.get("args", ())
+    assert isinstance(arguments, Sequence)
+    command = [*map(str, first)] if isinstance(first, list) else [str(first), *map(str, arguments)]
+    variables = {name: environment[name] for name in _PASSED_ON if name in environment}
+    for own in (entry.get("env"), entry.get("environment")):
+        variables |= own if isinstance(own, dict) else {}
     about = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": {"name": "dreamd", "version": "1"}}
-    passed_on = {name: environment[name] for name in _PASSED_ON if name in environment}
-    begin = time.monotonic()
-    advice = f"run: {shlex.join(command)}"
+    begin, advice = time.monotonic(), f"run: {shlex.join(command)}"
     try:
-        with running(command, project, {**passed_on, **variables}) as server:
+        with running(command, project, variables) as server:
             ask(server, {"id": 1, "method": "initialize", "params": about})
             seconds = time.monotonic() - begin
             tools = ask(server, {"method": "notifications/initialized"}, {"id": 2, "method": "tools/list"})
@@ -154,7 +140,7 @@ def _try_server(
 def _try_hook(command: str, project: Path, environment: Mapping[str, str]) -> CheckResult:
     """Try whether the hook gives what goes into the context, in the form that agents take."""
     event = {"session_id": "", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
-    begin = time.monotonic()
+    begin, fails = time.monotonic(), "the hook at session start fails"
     try:
         ran = subprocess.run(  # noqa: S602 - as agents run their hooks
             command, shell=True, input=json.dumps(event), capture_output=True, text=True, timeout=SECONDS,
@@ -163,22 +149,17 @@ def _try_hook(command: str, project: Path, environment: Mapping[str, str]) -> Ch
         # A hook never fails: what went wrong is on stderr.
         given = _context_in(json.loads(ran.stdout)) if ran.returncode == 0 and ran.stdout else None
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        return CheckResult(State.WRONG, f"the hook at session start fails: {error}", f"run: {command}")
+        return CheckResult(State.WRONG, f"{fails}: {error}", f"run: {command}")
     if given is None:
         why = ran.stderr.strip() or "it answers in another form"
-        return CheckResult(State.WRONG, f"the hook at session start fails: {why}", f"run: {command}")
-    milliseconds = 1000 * (time.monotonic() - begin)
+        return CheckResult(State.WRONG, f"{fails}: {why}", f"run: {command}")
     given_now = f"{len(given):,} characters" if given else "nothing yet, for the memory is empty,"
-    return CheckResult(State.OK, f"session start gives {given_now} in {milliseconds:.0f} ms")
+    return CheckResult(State.OK, f"session start gives {given_now} in {1000 * (time.monotonic() - begin):.0f} ms")
 
 
 def _context_in(answer: object) -> str | None:
     """Return the text that a hook's answer puts into the context, in any agent's form; None for another answer."""
-    if not isinstance(answer, Mapping):
-        return None
-    found = answer.get("additional_context", answer.get("hookSpecificOutput"))
-    if isinstance(found, Mapping):
-        found = found.get("additionalContext")
+    found = at(answer, ["additional_context"], at(answer, ["hookSpecificOutput", "additionalContext"]))
     return found if isinstance(found, str) else None
 
 

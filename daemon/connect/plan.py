@@ -127,19 +127,16 @@ def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetim
 
     Raise DocumentError for a file that is broken, StorageError for one that cannot be read or leads elsewhere.
     """
-    if last is not None:
+    if last is not None:  # what was said once holds
         auto_memory, trust = place.auto_memory and last.auto_memory, place.trust or last.trust
         place = replace(place, auto_memory=auto_memory, trust=trust, in_file=place.in_file or last.in_file)
     project = None if place.scope is Scope.USER else place.project
     known = {one.path: one for one in last.files} if last is not None else {}
 
     def planned(file: AgentFile) -> PlannedFile:
-        def make(text: str | None) -> PlannedFile:
-            if file.head is not None:
-                return shown_in(file, text, shown, agent.name)
-            return connected(file, text, known.get(str(file.path)))
-
-        return _planned(file.path, project, make)
+        if file.head is not None:
+            return _planned(file.path, project, lambda text: shown_in(file, text, shown, agent.name))
+        return _planned(file.path, project, lambda text: connected(file, text, known.get(str(file.path))))
 
     def read(path: Path, settings: tuple[Setting, ...]) -> object:
         return edit.read(format_of(path), planned(AgentFile(path, "", settings)).after or "")
@@ -168,15 +165,15 @@ def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tupl
     Raise BusyError for a file that changed since it was shown, StorageError.
     """
     with record.held(environment) as disk:
-        known = record.read(environment)
+        after = record.read(environment).replacing(plan.last, plan.connection)
         if plan.connection is not None and plan.connection != plan.last:
-            record.write(environment, disk, known.having(plan.connection))
+            record.write(environment, disk, after)
         for one in plan.files:
             if plan.shown is not None and one.written is not None and one.written.head is not None:
                 plan.shown.keep(ShownFile(str(one.path), str(plan.folder), plan.agent, one.written.head))
         backups = tuple(_replaced(disk, one, plan.folder, now) for one in plan.changes)
         if plan.connection is None and plan.last is not None:
-            record.write(environment, disk, known.lacking(plan.last))
+            record.write(environment, disk, after)
         return backups
 
 

@@ -4,17 +4,15 @@ One JSON file in the user's state folder, out of reach of any project. Without i
 exactly.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from daemon.config.paths import make_private_folder, state_folder
-from daemon.connect.edit import Put, Setting, put
+from daemon.connect.edit import Put
 from state.codec import decode, encode
 from state.stores.disk.disk import Disk
 
@@ -56,30 +54,22 @@ class Connection:
         """The project's folder, out of which none of its files may lead; None for all projects."""
         return Path(self.project) if self.project else None
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """Of each agent there is one connection for a project, and one for all."""
-        return self.agent, self.project
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All connections of this user's."""
+    """All connections of this user's: of each agent one for a project, and one for all."""
 
     connections: tuple[Connection, ...] = ()
     format: int = _FORMAT
 
     def find(self, agent: str, project: str) -> Connection | None:
         """Return the connection of this agent in a project; with "", of all projects."""
-        return next((one for one in self.connections if one.key == (agent, project)), None)
+        return next((one for one in self.connections if (one.agent, one.project) == (agent, project)), None)
 
-    def having(self, connection: Connection) -> "Record":
-        """Return the record with this connection in place of the one before."""
-        return replace(self, connections=(*self.lacking(connection).connections, connection))
-
-    def lacking(self, connection: Connection) -> "Record":
-        """Return the record without this connection."""
-        return replace(self, connections=tuple(one for one in self.connections if one.key != connection.key))
+    def replacing(self, old: Connection | None, new: Connection | None) -> "Record":
+        """Return the record with the new connection, if there is one, in place of the old one."""
+        kept = (one for one in self.connections if old is None or one != self.find(old.agent, old.project))
+        return Record((*kept, *([new] if new is not None else [])))
 
 
 def folder(environment: Mapping[str, str]) -> Path:
@@ -91,36 +81,7 @@ def read(environment: Mapping[str, str]) -> Record:
     """Return the record, which is empty without a file. Raise StorageError for one that cannot be read."""
     path = folder(environment) / "connections.json"
     content = Disk(path.parent).read_optional(path) if path.parent.is_dir() else None
-    if content is None:
-        return Record()
-    with suppress(ValueError, TypeError, KeyError, AttributeError):  # decode says what is wrong with it
-        if "format" not in (old := json.loads(content)):
-            content = json.dumps(_converted(old)).encode()
-    return decode(Record, content, str(path))
-
-
-def _converted(old: dict[str, Any]) -> dict[str, Any]:
-    """Return a record of the first format in this one: it has values, and not the texts that were put in for them."""
-    for connection in old["connections"]:
-        for file in connection["files"]:
-            made, found = file.pop("made", []), file.pop("found", [])
-            file.pop("format")
-            file.pop("replaced", None)
-            file["puts"] = [
-                {
-                    "setting": setting,
-                    "text": "" if setting["path"] in found else _text_of(setting, file["path"]),
-                    "depth": 0 if setting["path"] in made else len(setting["path"]) - (not setting["item"]),
-                }
-                for setting in file.pop("settings")
-            ]
-    return {"connections": old["connections"], "format": _FORMAT}
-
-
-def _text_of(setting: dict[str, Any], path: str) -> str:
-    """Return what the first format put into TOML for a setting; in JSON the value itself is looked for."""
-    whole = Setting(tuple(setting["path"]), setting["value"], setting["item"])
-    return put("toml" if path.endswith(".toml") else "json", "", whole)[1].text
+    return Record() if content is None else decode(Record, content, str(path))
 
 
 @contextmanager

@@ -306,26 +306,6 @@ def test_in_all_projects_and_in_one_of_them_is_told_to_be_twice(ada: Person) -> 
     assert "reads the memory twice" in ada.connect("claude-code").err
 
 
-def test_what_an_older_version_wrote_is_taken_out_by_its_record(ada: Person) -> None:
-    (ada.home / ".codex").mkdir()
-    (ada.home / ".codex" / "config.toml").write_text(CODEX)
-    before = ada.files()
-    assert ada.connect("claude-code", "codex", "--trust").status == 0
-    path = ada.home / ".local/state/dreamd/connections/connections.json"
-    old = json.loads(path.read_text())
-    del old["format"]
-    for file in (file for connection in old["connections"] for file in connection["files"]):
-        puts = file.pop("puts")
-        file |= {"format": "toml" if "toml" in file["path"] else "json", "found": [], "replaced": []}
-        file |= {"settings": [one["setting"] for one in puts], "made": [one["setting"]["path"] for one in puts]}
-    path.write_text(json.dumps(old))
-    assert all(one["sound"] for one in ada.connect("--check", "--json").json["checks"])
-    assert ada("disconnect", "--yes", "-w", ada.project).status == 0
-    assert {name: content.split() for name, content in ada.files().items()} == {
-        name: content.split() for name, content in before.items()
-    }
-
-
 def git(*words: str | Path, folder: Path) -> str:
     """What git itself says."""
     who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "protocol.file.allow=always")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from daemon.connect import edit
 from daemon.connect.agent import Agent, AgentFile, Place, Scope, commands_in
-from daemon.connect.agents.table import AGENTS
+from daemon.connect.agents import AGENTS
 from daemon.connect.edit import Setting
 from daemon.connect.plan import connected, disconnected, missing
 from daemon.connect.record import Written

@@ -1,1 +1,0 @@
-"""The agents that can be connected, a module for each."""
