@@ -20,46 +20,37 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 FOLDER = "transcripts"
-_SESSION_END, _TURN_END = "SessionEnd", "Stop"
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """An event of an agent's. `transcript` is None when the agent keeps none."""
+    """An event of an agent's. `transcript` is None when the agent keeps none.
 
-    event: str
+    `ends_session`: nothing more will be said in it. `ends_turn`: the agent waits for its user; in some agents nothing
+    else tells that a session has ended.
+    """
+
     transcript: Path | None
-
-    @property
-    def ends_session(self) -> bool:
-        """Whether nothing more will be said in this session."""
-        return self.event == _SESSION_END
-
-    @property
-    def ends_turn(self) -> bool:
-        """Whether the agent waits for its user: in some agents nothing else tells that a session has ended."""
-        return self.event == _TURN_END
+    ends_session: bool
+    ends_turn: bool
 
 
 def parse_hook(message: bytes) -> Hook:
     """Return the event of this message. Raise UsageError when it is not the JSON that agents send to hooks."""
+    problem = ""
     try:
         fields = json.loads(message)
     except (ValueError, RecursionError):  # the error holds the message
-        raise _no_hook("stdin: invalid JSON") from None
+        fields, problem = {}, "stdin: invalid JSON"
     if not isinstance(fields, dict):
-        raise _no_hook("stdin: input should be an object")
-    if "hook_event_name" not in fields:
-        raise _no_hook("hook_event_name: field required")
-    event, path = fields["hook_event_name"], fields.get("transcript_path")
-    for name, value in (("hook_event_name", event), ("transcript_path", path or "")):
-        if not isinstance(value, str) or "\0" in value:
-            raise _no_hook(f"{name}: input should be a valid string")
-    return Hook(event, Path(path).expanduser().absolute() if path else None)
-
-
-def _no_hook(problem: str) -> UsageError:
-    return UsageError("--hook reads the JSON that an agent gives its hooks on stdin", problem)
+        fields, problem = {}, "stdin: input should be an object"
+    event, path = fields.get("hook_event_name"), fields.get("transcript_path") or ""
+    for name, value in (("hook_event_name", event), ("transcript_path", path)):
+        if not problem and (not isinstance(value, str) or "\0" in value):
+            problem = f"{name}: {'field required' if value is None else 'input should be a valid string'}"
+    if problem:
+        raise UsageError("--hook reads the JSON that an agent gives its hooks on stdin", problem)
+    return Hook(Path(path).expanduser().absolute() if path else None, event == "SessionEnd", event == "Stop")
 
 
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) -> Path:

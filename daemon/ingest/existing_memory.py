@@ -37,7 +37,14 @@ _LONGEST_SLUG = 200
 _HEAD_BYTES = 256 * 1024
 
 _CLAUDE, _CODEX, _GEMINI = ("claude-code",), ("codex",), ("gemini",)
-# Files of a project, and who reads them; files of everywhere likewise.
+# Where an agent keeps what holds for all projects: the variable that names the folder, its usual place, and its
+# instructions.
+_HOMES: tuple[tuple[tuple[str, ...], str, str, str], ...] = (
+    (_CLAUDE, "CLAUDE_CONFIG_DIR", ".claude", "CLAUDE.md"),
+    (_CODEX, "CODEX_HOME", ".codex", "AGENTS.md"),
+    (_GEMINI, "", ".gemini", "GEMINI.md"),
+)
+# Instructions of a project, and who reads them.
 _OF_A_PROJECT = (
     ("CLAUDE.md", _CLAUDE),
     ("CLAUDE.local.md", _CLAUDE),
@@ -45,7 +52,6 @@ _OF_A_PROJECT = (
     ("AGENTS.md", ("codex", "cursor", "opencode", "vscode")),
     ("GEMINI.md", _GEMINI),
 )
-_OF_EVERYWHERE = (("CLAUDE.md", _CLAUDE), ("AGENTS.md", _CODEX), ("GEMINI.md", _GEMINI))
 
 
 class Kind(StrEnum):
@@ -85,30 +91,28 @@ def existing_memory(workspace: Workspace, environment: Mapping[str, str]) -> tup
     if _is_global(workspace, environment):
         return files
     belongs, (claude, codex, _) = belonging(workspace, environment), _homes(environment)
-    sessions = (
-        *_sessions_of_claude(workspace.root, claude / "projects", belongs),
-        *_sessions_of_codex(codex, belongs),
-    )
-    return (*files, *filter(None, sessions))
+    return (*files, *_sessions_of_claude(workspace.root, claude / "projects", belongs), *_rollouts(codex, belongs))
 
 
 def existing_files(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
     """Return the same without sessions."""
-    homes, root = _homes(environment), workspace.root
-    claude, codex, _ = homes
+    homes, root, found = _homes(environment), workspace.root, list[ExistingMemory]()
+    claude, codex = homes[:2]
     if _is_global(workspace, environment):
-        written = [
-            _found(Kind.INSTRUCTIONS, agents, folder / name, [folder / name], own=True)
-            for folder, (name, agents) in zip(homes, _OF_EVERYWHERE, strict=True)
-        ]
-        memories = [_found(Kind.MEMORY, _CODEX, codex / "memories", [codex / "memories" / "memory_summary.md"])]
+        for folder, (agents, _, _, name) in zip(homes, _HOMES, strict=True):
+            found += _found(Kind.INSTRUCTIONS, agents, folder / name, [folder / name], own=True)
+        found += _found(Kind.MEMORY, _CODEX, codex / "memories", [codex / "memories" / "memory_summary.md"])
     else:
-        written = [_found(Kind.INSTRUCTIONS, agents, root / name, [root / name]) for name, agents in _OF_A_PROJECT]
-        memories = [
-            *_memory_of_claude(root, claude, home(environment)),
-            _memory_of_codex(codex / "memories", belonging(workspace, environment)),
-        ]
-    return tuple(_once(filter(None, (*written, *memories))))
+        for name, agents in _OF_A_PROJECT:
+            found += _found(Kind.INSTRUCTIONS, agents, root / name, [root / name])
+        found += _memory_of_claude(root, claude, home(environment))
+        found += _memory_of_codex(codex / "memories", belonging(workspace, environment))
+    known = dict[str, ExistingMemory]()
+    for one in found:  # CLAUDE.md is often a link to AGENTS.md, and then read by all
+        real = os.path.realpath(one.path)
+        before = known.get(real) if one.kind is Kind.INSTRUCTIONS else None
+        known[real] = replace(before, agents=(*before.agents, *one.agents)) if before else one
+    return tuple(known.values())
 
 
 def _is_global(workspace: Workspace, environment: Mapping[str, str]) -> bool:
@@ -132,17 +136,12 @@ def slug(folder: Path) -> str:
     return re.sub(r"[^a-zA-Z0-9]", lambda sign: "-" * (1 + (ord(sign[0]) > 0xFFFF)), str(folder))
 
 
-def _homes(environment: Mapping[str, str]) -> tuple[Path, Path, Path]:
-    """Return the folders of Claude Code, Codex and Gemini CLI."""
-    named = (environment.get("CLAUDE_CONFIG_DIR", ""), environment.get("CODEX_HOME", ""), "")
-    claude, codex, gemini = (
-        Path(folder) if folder.startswith("/") else home(environment) / usual
-        for folder, usual in zip(named, (".claude", ".codex", ".gemini"), strict=True)
-    )
-    return claude, codex, gemini
+def _homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    named = [(environment.get(variable, ""), usual) for _, variable, usual, _ in _HOMES]
+    return tuple(Path(path) if path.startswith("/") else home(environment) / usual for path, usual in named)
 
 
-def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingMemory | None]:
+def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingMemory]:
     """Yield that of the repository and of the workspace's folder, or the one in the folder that the user names.
 
     A project's settings cannot move it: they may have come with the project.
@@ -157,71 +156,58 @@ def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingM
         # Of two whose long names are cut alike nobody can tell which it is.
         folders = [found[0] / "memory" for found in matching if len(found) == 1]
     for folder in folders:
-        files = sorted(_files(folder, ".md"), key=lambda path: (path.name != "MEMORY.md", path.name))
-        yield _found(Kind.MEMORY, _CLAUDE, folder, files)
+        files = sorted(_entries(folder, ".md"), key=lambda path: (path.name != "MEMORY.md", path.name))
+        yield from _found(Kind.MEMORY, _CLAUDE, folder, files)
 
 
 def _named_like(projects: Path, top: Path) -> list[Path]:
     name = slug(top)
     if len(name) <= _LONGEST_SLUG:
         return [projects / name]
-    cut = f"{name[:_LONGEST_SLUG]}-"
-    return [folder for folder in _entries(projects) if folder.name.startswith(cut)]
+    return [folder for folder in _entries(projects) if folder.name.startswith(f"{name[:_LONGEST_SLUG]}-")]
 
 
-def _memory_of_codex(folder: Path, belongs: Belongs) -> ExistingMemory | None:
-    handbook = folder / "MEMORY.md"
+def _memory_of_codex(folder: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
+    handbook, summaries = folder / "MEMORY.md", _entries(folder / "rollout_summaries", ".md")
     files = [handbook] if applies(_head(handbook, LONGEST_FILE), belongs) else []
-    summaries = _files(folder / "rollout_summaries", ".md")
     files += [path for path in summaries if belongs(folder_of_summary(_head(path, 4_096)))]
     return _found(Kind.MEMORY, _CODEX, folder, files)
 
 
-def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterator[ExistingMemory | None]:
+def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
     """Yield those of each folder; folders have names alike, so what a session says of its folder decides."""
     tops = (root, *worktrees_of(repository_top(root) or root))
     cuts = tuple({slug(top)[:_LONGEST_SLUG] for top in tops})
     for folder in _entries(projects):
         if folder.name.startswith(cuts):
-            files = [path for path in _files(folder, ".jsonl") if belongs(_folder_of_session(path))]
+            files = [path for path in _entries(folder, ".jsonl") if belongs(_folder_of_session(path))]
             files.sort(key=lambda path: (status := _status(path)) is not None and status.st_mtime, reverse=True)
-            yield _found(Kind.SESSIONS, _CLAUDE, folder, files)
+            yield from _found(Kind.SESSIONS, _CLAUDE, folder, files)
 
 
-def _sessions_of_codex(codex: Path, belongs: Belongs) -> Iterator[ExistingMemory | None]:
+def _rollouts(codex: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
+    """Yield Codex's sessions, the newest first: folders and files are named by their time."""
+
+    def below(folder: Path, depth: int = 3) -> Iterator[Path]:
+        for path in reversed(_entries(folder)):
+            if path.name.startswith("rollout-") and path.suffix == ".jsonl":
+                yield path
+            elif depth and path.name.isdigit():
+                yield from below(path, depth - 1)
+
     for folder in (codex / "sessions", codex / "archived_sessions"):
-        mine = (path for path in islice(_rollouts(folder), _MOST_LOOKED_AT) if belongs(_folder_of_session(path)))
-        yield _found(Kind.SESSIONS, _CODEX, folder, mine)
-
-
-def _rollouts(folder: Path, depth: int = 3) -> Iterator[Path]:
-    """Yield the newest first: folders and files are named by their time."""
-    for path in reversed(_entries(folder)):
-        if path.name.startswith("rollout-") and path.suffix == ".jsonl":
-            yield path
-        elif depth and path.name.isdigit():
-            yield from _rollouts(path, depth - 1)
+        mine = (path for path in islice(below(folder), _MOST_LOOKED_AT) if belongs(_folder_of_session(path)))
+        yield from _found(Kind.SESSIONS, _CODEX, folder, mine)
 
 
 def _found(
     kind: Kind, agents: tuple[str, ...], place: Path, paths: Iterable[Path], *, own: bool = False
-) -> ExistingMemory | None:
-    """Return those of the paths that are regular files; None if there are none."""
+) -> Iterator[ExistingMemory]:
+    """Yield those of the paths that are regular files, if there are any."""
     found = {path: status.st_size for path in islice(paths, MOST_FILES + 1) if (status := _status(path)) is not None}
-    files = tuple(found)[:MOST_FILES]
-    size = sum(found[path] for path in files)
-    return ExistingMemory(kind, agents, place, files, size, own, len(found) > MOST_FILES) if files else None
-
-
-def _once(found: Iterable[ExistingMemory]) -> Iterator[ExistingMemory]:
-    """Yield instructions to which a link leads again once, as read by all: CLAUDE.md is often a link to AGENTS.md."""
-    known = dict[str, ExistingMemory]()
-    for one in found:
-        real = os.path.realpath(one.path)
-        before = known.get(real) if one.kind is Kind.INSTRUCTIONS else None
-        agents = (*before.agents, *one.agents) if before else one.agents
-        known[real] = replace(before or one, agents=agents)
-    yield from known.values()
+    if files := tuple(found)[:MOST_FILES]:
+        size = sum(found[path] for path in files)
+        yield ExistingMemory(kind, agents, place, files, size, own, len(found) > MOST_FILES)
 
 
 def _folder_of_session(path: Path) -> str:
@@ -255,11 +241,8 @@ def _status(path: Path) -> os.stat_result | None:
     return None
 
 
-def _entries(folder: Path) -> list[Path]:
+def _entries(folder: Path, suffix: str = "") -> list[Path]:
+    """Return what is in a folder, as far as it can be read, by name."""
     with suppress(OSError), os.scandir(folder) as entries:
-        return sorted(Path(entry.path) for entry in islice(entries, _MOST_LOOKED_AT))
+        return sorted(Path(one.path) for one in islice(entries, _MOST_LOOKED_AT) if one.name.endswith(suffix))
     return []
-
-
-def _files(folder: Path, suffix: str) -> list[Path]:
-    return [path for path in _entries(folder) if path.suffix == suffix]

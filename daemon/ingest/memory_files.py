@@ -8,13 +8,11 @@ from pathlib import Path
 
 from daemon.ingest.existing_memory import LONGEST_FILE
 from daemon.ingest.formats import prose
-from daemon.ingest.formats.lines import Place
-from daemon.ingest.formats.turn import Watermark
+from daemon.ingest.formats.conversation import Watermark
 from daemon.ingest.memory_text import memory_text
 from daemon.ingest.transcripts import name_of, turn_crystals
 from daemon.workspace.redaction import learnable, redacted
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Crystal
 from state.errors import DocumentError
 from state.stores.disk.disk import Disk, opened, read_whole
 from state.stores.disk.syscalls import storage_errors
@@ -38,37 +36,27 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
     """Make a crystal of each part of a file that has none, in one transaction; the file is only read.
 
     `trust`: whose word it is at most. What is known already stays as it is, unless somebody who is trusted more says
-    it now. Raise StorageError and DocumentError for a file that cannot be read.
-    """
-    content, changed = _read(store, path)
-    try:
-        text = memory_text(content, belongs)
-    except DocumentError as error:
-        raise DocumentError(f"{path}: {error.what}", error.advice) from error
-    found = list(prose.read(text.content, Place(str(path), changed), Watermark(), prose.MARKDOWN))
-    turns = [turn for reading in found for turn in reading.turns]
-    problems = [str(problem) for reading in found for problem in reading.problems]
-    spoken = [replace(turn, trust=least_trust([turn.trust, trust])) for turn in turns]
-    made = [_kept(crystal) for crystal in turn_crystals(store, spoken, name_of(store, path))]
-    crystals = {crystal.id: crystal for crystal in store.crystals.known(learnable(store, made))}
-    for known in store.crystals.get(crystals):
-        if known.trust.rank >= crystals[known.id].trust.rank:
-            del crystals[known.id]
-    new = store.crystals.upsert(crystals.values())
-    return TakenIn(new, len(turns), text.imports, tuple(redacted(store, problem) for problem in problems))
-
-
-def _read(store: Store, path: Path) -> tuple[bytes, datetime]:
-    """Return the file's content, and when it was changed.
-
-    In the workspace, refuse a link that leads out of it, or to what is hidden.
+    it now. Raise StorageError and DocumentError for a file that cannot be read, or that is in the workspace and a
+    link out of it or to what is hidden.
     """
     root = store.workspace.root
     real = Disk(root).target(path) if path.is_relative_to(root) else path
     with storage_errors(path), opened(real) as file:
         changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
-        return read_whole(file, path, LONGEST_FILE), changed
-
-
-def _kept(crystal: Crystal) -> Crystal:
-    return replace(crystal, importance=max(crystal.importance, _IMPORTANCE.get(crystal.trust, 0.0)))
+        content = read_whole(file, path, LONGEST_FILE)
+    try:
+        text = memory_text(content, belongs)
+    except DocumentError as error:
+        raise DocumentError(f"{path}: {error.what}", error.advice) from error
+    found = list(prose.read(text.content, str(path), changed, Watermark(), prose.MARKDOWN))
+    turns = [turn for reading in found for turn in reading.turns]
+    problems = [str(problem) for reading in found for problem in reading.problems]
+    spoken = [replace(turn, trust=least_trust([turn.trust, trust])) for turn in turns]
+    made = turn_crystals(store, spoken, name_of(store, path))
+    worthy = [replace(one, importance=max(one.importance, _IMPORTANCE.get(one.trust, 0.0))) for one in made]
+    crystals = {crystal.id: crystal for crystal in store.crystals.known(learnable(store, worthy))}
+    for known in store.crystals.get(crystals):
+        if known.trust.rank >= crystals[known.id].trust.rank:
+            del crystals[known.id]
+    new = store.crystals.upsert(crystals.values())
+    return TakenIn(new, len(turns), text.imports, tuple(redacted(store, problem) for problem in problems))

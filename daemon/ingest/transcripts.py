@@ -1,26 +1,32 @@
 """Transcripts: what is new in the configured files becomes crystals, each file read on from its watermark."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from daemon.ingest.feelings import feel
+from daemon.ingest.formats.conversation import Turn, Watermark
+from daemon.ingest.formats.own_answers import is_own_answer
 from daemon.ingest.formats.reading import readings
-from daemon.ingest.formats.turn import Turn, Watermark
-from daemon.ingest.turn_crystals import crystals_of
 from daemon.workspace.adoption import vouched
 from daemon.workspace.redaction import learnable, redacted
 from daemon.workspace.scan import files
 from daemon.workspace.stores import Store
 from state.codec import decode, encode
-from state.crystals.crystal import Crystal
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.crystals.salience import Salience, salience
 from state.errors import ConfigError, DocumentError, DreamdError
+from state.secrets.policy import DEFAULT, Redaction
 from state.signals.event_lexicon import feelings_in
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.syscalls import storage_errors
+from state.text.chunks import chunk
 from state.trust import Trust
+
+# What was done is worth finding again, and seldom worth the attention of a dream.
+_CALL = Salience(Kind.EPISODE, 0.2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +39,15 @@ class Absorbed:
 
 def transcript_files(store: Store) -> list[Path]:
     """Return the configured transcripts. Raise ConfigError for a glob that leads out of the workspace."""
-    return sorted({path for pattern in store.config.sources.transcripts for path in _matching(store, pattern)})
-
-
-def _matching(store: Store, pattern: str) -> list[Path]:
-    root = store.workspace.root
-    if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
-        raise ConfigError(
-            f"sources.transcripts: {pattern!r} is no glob inside the workspace", "write it as in 'chats/*.md'"
-        )
-    if "\0" in pattern or any("**" in part and part != "**" for part in pattern.split("/")):
-        raise ConfigError(
-            f"sources.transcripts: {pattern!r} is no glob ('**' stands alone)", "write it as in 'chats/*.md'"
-        )
-    return [path for path in files(root, pattern) if ".dreamd" not in path.relative_to(root).parts]
+    root, found = store.workspace.root, set[Path]()
+    for pattern in store.config.sources.transcripts:
+        parts = pattern.split("/")
+        is_inside = pattern and not pattern.startswith("/") and ".." not in parts
+        if not is_inside or "\0" in pattern or any("**" in part and part != "**" for part in parts):
+            why = "is no glob ('**' stands alone)" if is_inside else "is no glob inside the workspace"
+            raise ConfigError(f"sources.transcripts: {pattern!r} {why}", "write it as in 'chats/*.md'")
+        found |= {path for path in files(root, pattern) if ".dreamd" not in path.relative_to(root).parts}
+    return sorted(found)
 
 
 def absorb_transcripts(
@@ -74,7 +75,7 @@ def absorb_transcripts(
         problems += unread
         if count:
             report(f"{path.name}: {count} turns")
-    return Absorbed(turns=turns, problems=tuple(problems))
+    return Absorbed(turns, tuple(problems))
 
 
 def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], bool]) -> tuple[int, list[str]]:
@@ -118,13 +119,22 @@ def _require_ours(store: Store, path: Path) -> None:
     root, real = store.workspace.root, path.resolve()
     if not path.is_relative_to(root) or str(real) in vouched(store.workspace):
         return
-    if real.is_relative_to(root):
-        if leads_elsewhere(path, root):
-            raise DocumentError(f"{path} leads to {real}, which is no transcript", "remove the link")
-        return
-    raise DocumentError(
-        f"{path} leads to {real}, outside the workspace", f"if you mean that file, run: dreamd ingest {real}"
-    )
+    if not real.is_relative_to(root):
+        advice = f"if you mean that file, run: dreamd ingest {real}"
+        raise DocumentError(f"{path} leads to {real}, outside the workspace", advice)
+    if leads_elsewhere(path, root):
+        raise DocumentError(f"{path} leads to {real}, which is no transcript", "remove the link")
+
+
+def name_of(store: Store, path: Path) -> str:
+    """Return the file, links followed, relative to the workspace if inside. Raise DocumentError for no UTF-8."""
+    real, root = path.resolve(), store.workspace.root
+    name = str(real.relative_to(root) if real.is_relative_to(root) else real)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise DocumentError(f"{name!a}: its name is not UTF-8, so nothing can be kept of it", "rename it") from None
+    return name
 
 
 def turn_crystals(store: Store, turns: Iterable[Turn], file: str) -> list[Crystal]:
@@ -135,22 +145,38 @@ def turn_crystals(store: Store, turns: Iterable[Turn], file: str) -> list[Crysta
     forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
     tombstones, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
     for turn in (replace(turn, source=replace(turn.source, file=file)) for turn in turns):
-        made = crystals_of([turn], redaction)
+        made = list(crystals_of(turn, redaction))
         if len(made) > 1 and (text := tombstones.without(turn.text)) != turn.text:
-            made = crystals_of([replace(turn, text=text)], redaction) if text else []
+            made = list(crystals_of(replace(turn, text=text), redaction)) if text else []
             withheld += 1
         crystals += made
     forgotten.count(withheld)
     return crystals
 
 
-def name_of(store: Store, path: Path) -> str:
-    """Return the file, links followed, relative to the workspace if inside. Raise DocumentError for no UTF-8."""
-    real = path.resolve()
-    root = store.workspace.root
-    name = str(real.relative_to(root)) if real.is_relative_to(root) else str(real)
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise DocumentError(f"{name!a}: its name is not UTF-8, so nothing can be kept of it", "rename it") from None
-    return name
+def crystals_of(turn: Turn, redaction: Redaction = DEFAULT) -> Iterator[Crystal]:
+    """Yield one crystal for each chunk of a turn, without its secrets; all have its position, kind and importance.
+
+    The context is what a search needs beside the text: "Speaker, 8 May 2023", or the path of headings of a block.
+    """
+    if turn.trust in (Trust.TOOL, Trust.WEB) and is_own_answer(turn.text):
+        return
+    text = redaction.of(turn.text)  # before it is cut: half a secret is not recognised
+    worth = _CALL if turn.call else salience(text, turn.trust)
+    speaker = turn.speaker[:1].upper() + turn.speaker[1:]
+    context = ", ".join(filter(None, (turn.heading, speaker, f"{turn.at.day} {turn.at:%B %Y}")))
+    for piece in chunk(text):
+        yield Crystal(
+            text=piece,
+            origin=Origin.SESSION,
+            created_at=turn.at,
+            kind=worth.kind,
+            importance=worth.importance,
+            trust=turn.trust,
+            context=redaction.of(context),
+            speaker=redaction.of(turn.speaker),
+            session=turn.session,
+            position=turn.position,
+            source=turn.source,
+            heard=turn.heard,
+        )

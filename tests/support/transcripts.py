@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from daemon.ingest.formats.conversation import Reading, Turn, Watermark
 from daemon.ingest.formats.reading import readings
-from daemon.ingest.formats.turn import Reading, Turn, Watermark
 
 
 def read_turns(path: Path, start: Watermark | None = None) -> Reading:

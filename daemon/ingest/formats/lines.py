@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import BinaryIO
 
 LINE_BYTES = 8 * 1024 * 1024
@@ -31,6 +30,10 @@ class Line:
         """Whether the line has its line end: an unended last line may still be being written."""
         return self.raw.endswith(b"\n")
 
+    def decoded(self) -> str:
+        """Return the text, without a byte order mark at the start of the file. Raise UnicodeDecodeError."""
+        return self.raw.decode("utf-8-sig" if self.start == 0 else "utf-8")
+
 
 def lines_from(file: BinaryIO, start: int = 0, number: int = 1) -> Iterator[Line]:
     """Yield the lines of an open file from offset `start`, which is the beginning of line `number`."""
@@ -39,24 +42,9 @@ def lines_from(file: BinaryIO, start: int = 0, number: int = 1) -> Iterator[Line
         end = start + len(raw)
         too_long = len(raw) == LINE_BYTES and not raw.endswith(b"\n")
         if too_long:
-            end, ended = _skip(file, end)
-            raw = raw[:200] + (b"\n" if ended else b"")
+            rest = b""
+            while not rest.endswith(b"\n") and (rest := file.readline(_STEP)):
+                end += len(rest)
+            raw = raw[:200] + b"\n" * rest.endswith(b"\n")
         yield Line(number, start, end, raw, too_long)
         start, number = end, number + 1
-
-
-def _skip(file: BinaryIO, end: int) -> tuple[int, bool]:
-    """Read on to the end of a line; return its offset, and whether the line has a line end."""
-    while rest := file.readline(_STEP):
-        end += len(rest)
-        if rest.endswith(b"\n"):
-            return end, True
-    return end, False
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A file by its name, and the time at which it was changed."""
-
-    name: str
-    at: datetime

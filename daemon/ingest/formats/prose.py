@@ -7,18 +7,20 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from io import BytesIO
 
 from daemon.ingest.formats.cleaning import clean
-from daemon.ingest.formats.lines import CALL_PROBLEMS, CALL_TURNS, LINE_BYTES, Line, Place, lines_from
+from daemon.ingest.formats.conversation import Problem, Reading, Turn, Watermark
+from daemon.ingest.formats.lines import CALL_PROBLEMS, CALL_TURNS, LINE_BYTES, Line, lines_from
 from daemon.ingest.formats.speakers import FENCE, Floor
-from daemon.ingest.formats.turn import Problem, Reading, Turn, Watermark
 from state.crystals.crystal import Source
 from state.errors import DocumentError
 from state.trust import Trust
 
+MARKDOWN, SPEECHES, PARAGRAPHS = "Markdown", "speakers' lines", "plain text"
 TEXT_BYTES = 16 * 1024 * 1024
 _BLOCK_CHARACTERS = 64 * 1024
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*?)\s*#*\s*$")
@@ -27,57 +29,31 @@ _RULE = re.compile(r" {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$")
 _SPEECH = re.compile(r"(?:\[[^\]\n]{1,40}\]\s*)?([^\W\d][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}):\s+(?=\S)")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A paragraph, a list item, a code block or what a speaker says, and its lines. `trust`: whose word it is."""
+@dataclass(slots=True)
+class _Block:
+    """A paragraph, a list item, a code block or what a speaker says: its lines, and what of them is said."""
 
-    text: str
-    lines: tuple[Line, ...]
     heading: str = ""
     speaker: str = ""
     trust: Trust = Trust.OWNER
-
-    @property
-    def raw(self) -> bytes:
-        """Its lines as they stand in the file."""
-        return b"".join(line.raw for line in self.lines)
-
-
-class Gathering:
-    """Lines that are becoming a block."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew."""
-        self._lines: list[Line] = []
-        self._texts: list[str] = []
-        self._size = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether the block is long enough to be one, whatever follows."""
-        return self._size >= _BLOCK_CHARACTERS
+    lines: list[Line] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    size: int = 0
 
     def add(self, line: Line, text: str) -> None:
         """Add a line, and what of it is said."""
-        self._lines.append(line)
-        self._texts.append(text)
-        self._size += len(text)
+        self.lines.append(line)
+        self.said.append(text)
+        self.size += len(text)
 
-    def take(self, trust: Trust, heading: str = "", speaker: str = "") -> Iterator[Block]:
-        """Yield the block gathered so far, if it says anything, and begin anew."""
-        text = clean("\n".join(self._texts))
-        if text and any(letter.isalnum() for letter in text):
-            yield Block(text, tuple(self._lines), heading, speaker, trust)
-        self.forget()
-
-
-Blocks = Callable[[Iterator[tuple[Line, str]]], Iterator[Block]]
+    @property
+    def text(self) -> str:
+        """All that is said; "" where there is no word in it."""
+        text = clean("\n".join(self.said))
+        return text if any(letter.isalnum() for letter in text) else ""
 
 
-def read(content: bytes, place: Place, start: Watermark, kind: str) -> Iterator[Reading]:
+def read(content: bytes, name: str, changed: datetime, start: Watermark, kind: str) -> Iterator[Reading]:
     """Yield the blocks of a text that were not read before, about one call's worth at a time.
 
     The last block may still grow, so the next reading of a longer file begins with it again. Raise DocumentError at
@@ -87,51 +63,42 @@ def read(content: bytes, place: Place, start: Watermark, kind: str) -> Iterator[
     if start.memory().get("as", kind) != kind:  # its beginning reads otherwise now
         start = Watermark()
     turns, problems = list[Turn](), list[Problem]()
-    last: Block | None = None
-    for position, block in enumerate(BLOCKS[kind](_lines(content, place, start.lines, problems))):
+    mark = replace(start, bytes_read=len(content), digest=_digest(content), carry=carry)
+    lines = _lines(content, name, start.lines, problems)
+    blocks = _speeches(lines) if kind == SPEECHES else _parts(lines, is_markdown=kind == MARKDOWN)
+    said = ((block, text) for block in blocks if (text := block.text))
+    for position, (block, text) in enumerate(said):
         if position < start.turns:
             continue
+        first = block.lines[0]
         if len(turns) >= CALL_TURNS:
-            mark = _mark(content[: block.lines[0].start], block, position, carry)
-            yield Reading(tuple(turns), mark, tuple(problems), complete=False)
+            read_now = content[: first.start]
+            before = Watermark(len(read_now), first.start, first.number - 1, position, _digest(read_now), carry)
+            yield Reading(tuple(turns), before, tuple(problems), complete=False)
             turns.clear()
             problems.clear()
-        last = block
-        source = Source(place.name, block.lines[0].number, block.lines[-1].number, _digest(block.raw))
-        turns.append(
-            Turn(block.text, block.speaker, block.trust, place.at, place.name, position, source, block.heading)
-        )
-    mark = replace(start, bytes_read=len(content), digest=_digest(content), carry=carry)
-    yield Reading(tuple(turns), _mark(content, last, turns[-1].position, carry) if last else mark, tuple(problems))
-
-
-def _mark(content: bytes, block: Block, position: int, carry: str) -> Watermark:
-    """Return the watermark after this content, before this block."""
-    first = block.lines[0]
-    return Watermark(len(content), first.start, first.number - 1, position, _digest(content), carry)
+        source = Source(name, first.number, block.lines[-1].number, _digest(b"".join(one.raw for one in block.lines)))
+        turns.append(Turn(text, block.speaker, block.trust, changed, name, position, source, block.heading))
+        mark = replace(mark, resume=first.start, lines=first.number - 1, turns=position)
+    yield Reading(tuple(turns), mark, tuple(problems))
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _lines(content: bytes, place: Place, known: int, problems: list[Problem]) -> Iterator[tuple[Line, str]]:
+def _lines(content: bytes, name: str, known: int, problems: list[Problem]) -> Iterator[tuple[Line, str]]:
     """Yield the lines that are short enough, with their texts; of the others those beyond the known are problems."""
     for line in lines_from(BytesIO(content)):
+        try:
+            text = "" if line.too_long else line.decoded().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            what = f"{name}:{line.number}: byte 0x{line.raw[error.start]:02x} is not UTF-8"
+            raise DocumentError(what, "convert the file to UTF-8, or leave it out") from error
         if not line.too_long:
-            yield line, _decoded(place, line)
+            yield line, text
         elif line.number > known and len(problems) < CALL_PROBLEMS:
-            problems.append(Problem(place.name, line.number, f"longer than {LINE_BYTES // 2**20} MiB"))
-
-
-def _decoded(place: Place, line: Line) -> str:
-    try:
-        return line.raw.decode("utf-8-sig" if line.start == 0 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise DocumentError(
-            f"{place.name}:{line.number}: byte 0x{line.raw[error.start]:02x} is not UTF-8",
-            "convert the file to UTF-8, or leave it out",
-        ) from error
+            problems.append(Problem(name, line.number, f"longer than {LINE_BYTES // 2**20} MiB"))
 
 
 def is_heading(line: str) -> bool:
@@ -147,40 +114,38 @@ def is_conversation(lines: Sequence[str]) -> bool:
     return named >= 4 and named >= 0.6 * len(texts) and named >= 2 * len(names)
 
 
-def _markdown(lines: Iterator[tuple[Line, str]]) -> Iterator[Block]:
-    """Yield the blocks of a document under their headings."""
+def _parts(lines: Iterator[tuple[Line, str]], *, is_markdown: bool) -> Iterator[_Block]:
+    """Yield the blocks of Markdown under their headings, or the paragraphs of a text."""
     path, fence = list[tuple[int, str]](), ""
-    floor, gathered = Floor(), Gathering()
-    trust = floor.trust
+    floor, block = Floor(), _Block()
     for line, text in lines:
-        opening, heading = FENCE.match(text), _HEADING.match(text[:400])
-        if floor.heard(text) and floor.trust is not trust:
-            yield from gathered.take(trust, _under(path))
-        if fence:
-            gathered.add(line, text)
-            if opening and opening[1].startswith(fence) and text.strip() == opening[1]:
-                fence = ""
-                yield from gathered.take(trust, _under(path))
-        elif _begins(text):
-            yield from gathered.take(trust, _under(path))
+        is_given = floor.heard(text) and floor.trust is not block.trust
+        begins = not fence and (not text.strip() or (is_markdown and _begins(text)))
+        if begins or is_given or block.size >= _BLOCK_CHARACTERS:
+            yield block
+            block = _Block(_under(path), trust=floor.trust)
+        opening = FENCE.match(text) if is_markdown else None
+        if begins:
             fence = opening[1] if opening else ""
-            if heading:
+            if is_markdown and (heading := _HEADING.match(text[:400])):
                 level = len(heading[1])
                 path = [*(above for above in path if above[0] < level), (level, heading[2])]
-            elif first_text := _without_mark(text):
-                gathered.add(line, first_text)
-        else:
-            gathered.add(line, text)
-        trust = floor.trust
-        if gathered.full:
-            yield from gathered.take(trust, _under(path))
-    yield from gathered.take(trust, _under(path))
+                block.heading = _under(path)
+            elif first := _without_mark(text):
+                block.add(line, first)
+            continue
+        block.add(line, text if is_markdown else text.strip())
+        if fence and opening and opening[1].startswith(fence) and text.strip() == opening[1]:
+            fence = ""
+            yield block
+            block = _Block(_under(path), trust=floor.trust)
+    yield block
 
 
 def _begins(text: str) -> bool:
-    """Return whether a line ends the block before it: a fence, a heading, a blank line, a rule or an item."""
+    """Return whether a line ends the block before it: a fence, a heading, a rule or an item."""
     match = FENCE.match(text) or _HEADING.match(text[:400]) or _RULE.match(text[:80]) or _ITEM.match(text)
-    return bool(match) or not text.strip()
+    return bool(match)
 
 
 def _without_mark(text: str) -> str:
@@ -195,36 +160,15 @@ def _under(path: list[tuple[int, str]]) -> str:
     return " > ".join(title for _, title in path)
 
 
-def _paragraphs(lines: Iterator[tuple[Line, str]]) -> Iterator[Block]:
-    """Yield the paragraphs of a text."""
-    floor, gathered = Floor(), Gathering()
-    trust = floor.trust
-    for line, text in lines:
-        if floor.heard(text) and floor.trust is not trust:
-            yield from gathered.take(trust)
-        trust = floor.trust
-        if text.strip():
-            gathered.add(line, text.strip())
-        if not text.strip() or gathered.full:
-            yield from gathered.take(trust)
-    yield from gathered.take(trust)
-
-
-def _speeches(lines: Iterator[tuple[Line, str]]) -> Iterator[Block]:
+def _speeches(lines: Iterator[tuple[Line, str]]) -> Iterator[_Block]:
     """Yield what each speaker says, up to the next name."""
-    speaker, floor, gathered = "", Floor(), Gathering()
+    floor, block = Floor(), _Block()
     for line, text in lines:
         label = _SPEECH.match(text) if floor.is_open(text) else None
-        said = text.strip()
         if label:
-            yield from gathered.take(floor.trust, speaker=speaker)
-            speaker, said = label[1], said[label.end() :]
-            floor.given_to(speaker)
-        gathered.add(line, said)
-        if gathered.full:
-            yield from gathered.take(floor.trust, speaker=speaker)
-    yield from gathered.take(floor.trust, speaker=speaker)
-
-
-MARKDOWN, SPEECHES, PARAGRAPHS = "Markdown", "speakers' lines", "plain text"
-BLOCKS: dict[str, Blocks] = {MARKDOWN: _markdown, SPEECHES: _speeches, PARAGRAPHS: _paragraphs}
+            floor.given_to(label[1])
+        if label or block.size >= _BLOCK_CHARACTERS:
+            yield block
+            block = _Block(speaker=label[1] if label else block.speaker, trust=floor.trust)
+        block.add(line, text[label.end() if label else 0 :].strip())
+    yield block

@@ -1,25 +1,35 @@
-"""Reading: a transcript from its watermark on, in the format that its content shows."""
+"""Reading: a transcript from its watermark on, in the format that its content shows.
+
+JSON lines are streamed, so a file of any size is read in bounded memory; a document is read whole.
+"""
 
 import hashlib
+import json
 import os
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import BinaryIO
 
-from daemon.ingest.formats import documents, prose, records
-from daemon.ingest.formats.agents import READERS, format_of
-from daemon.ingest.formats.lines import Place, lines_from
-from daemon.ingest.formats.turn import Reading, RecordError, Watermark
+from daemon.ingest.formats import prose
+from daemon.ingest.formats.agents import READERS, Reader, format_of, messages_of, opened
+from daemon.ingest.formats.conversation import Conversation, Problem, Reading, Record, RecordError, Watermark
+from daemon.ingest.formats.lines import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, LINE_BYTES, Line, lines_from
+from state.crystals.crystal import Source
 from state.errors import DocumentError, NotFoundError, StorageError
-from state.stores.disk.disk import opened
+from state.stores.disk.disk import opened as opened_file
 
 _LINES = 200
 _HEAD_BYTES = 64 * 1024
+# A log is only appended to: its last block tells whether it is still the same file.
+_TAIL_BYTES = 4 * 1024
+_JSON_BYTES = 64 * 1024 * 1024
 _MARKDOWN = {".md", ".markdown", ".mdx"}
 _JSON_LINES = {".jsonl", ".ndjson"}
 _NOTHING_YET, _JSON = "nothing yet", "JSON document"
+_IN_EACH_MESSAGE = re.compile(r'(?<!\\)"role"\s*:')  # once, and so tells its line
 
 
 def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
@@ -40,7 +50,7 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
     complete = False
     while not complete:
         try:
-            with opened(path) as file:
+            with opened_file(path) as file:
                 for reading in _readings(file, path, start or Watermark()):
                     yield reading
                     complete, start = reading.complete, reading.watermark
@@ -53,30 +63,27 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
 def _readings(file: BinaryIO, path: Path, start: Watermark) -> Iterator[Reading]:
     """Yield a reading of JSON lines, or all readings of a document."""
     kind, status = _format_of(file, path), os.fstat(file.fileno())
-    place, size = Place(str(path), datetime.fromtimestamp(status.st_mtime, UTC)), status.st_size
+    changed, size, is_log = datetime.fromtimestamp(status.st_mtime, UTC), status.st_size, kind in READERS
     if kind == _NOTHING_YET:
         yield Reading((), Watermark())
         return
-    content = b"" if kind in READERS else _content(file, path, size, kind)
-    if start.bytes_read > size or start.digest != (
-        records.digest(file, start.bytes_read)
-        if kind in READERS
-        else hashlib.sha256(content[: start.bytes_read]).hexdigest()
-    ):
+    content = b"" if is_log else _content(file, path, size, kind)
+    digest = _tail(file, start.bytes_read) if is_log else hashlib.sha256(content[: start.bytes_read]).hexdigest()
+    if start.bytes_read > size or start.digest != digest:
         start = Watermark()
     if start.bytes_read == size:
         yield Reading((), start)
-    elif kind in READERS:
-        yield records.read(file, place, start, READERS[kind][1])
+    elif is_log:
+        yield _read_log(file, str(path), changed, start, READERS[kind][1])
     elif kind == _JSON:
-        yield documents.read(content, place)
+        yield _read_document(content, str(path), changed)
     else:
-        yield from prose.read(content, place, start, kind)
+        yield from prose.read(content, str(path), changed, start, kind)
 
 
 def _content(file: BinaryIO, path: Path, size: int, kind: str) -> bytes:
     """Return all of a document. Raise DocumentError when it is too long: it cannot be read in part."""
-    most = documents.DOCUMENT_BYTES if kind == _JSON else prose.TEXT_BYTES
+    most = _JSON_BYTES if kind == _JSON else prose.TEXT_BYTES
     if size > most:
         advice = "write it as JSONL (one message a line), which is read in parts" if kind == _JSON else "split it"
         raise DocumentError(f"{path} is a {kind} of {size // 2**20} MiB; {most // 2**20} are read", advice)
@@ -95,7 +102,7 @@ def _format_of(file: BinaryIO, path: Path) -> str:
         return _NOTHING_YET
     json_lines = path.suffix.lower() in _JSON_LINES
     if json_lines or begins.startswith(b"{"):
-        known_format = _format_of_records(file, path, must_be=json_lines)
+        known_format = _format_of_log(file, path, must_be=json_lines)
         if known_format:
             return known_format
     if b"\0" in head:
@@ -111,14 +118,14 @@ def _format_of(file: BinaryIO, path: Path) -> str:
     return prose.SPEECHES if prose.is_conversation(lines) else prose.PARAGRAPHS
 
 
-def _format_of_records(file: BinaryIO, path: Path, *, must_be: bool) -> str | None:
+def _format_of_log(file: BinaryIO, path: Path, *, must_be: bool) -> str | None:
     """Return the format of the first line that is a record of a known one."""
     whole = unfinished = 0
     for line in islice(lines_from(file), _LINES):
         if not line.raw.strip():
             continue
         try:
-            record = records.record_of(line)
+            record = _record_of(line)
         except RecordError:
             unfinished += not line.ended
             continue
@@ -134,3 +141,119 @@ def _format_of_records(file: BinaryIO, path: Path, *, must_be: bool) -> str | No
         f"{path}: none of its first {_LINES} lines is a record of {', '.join(names)} or {last}",
         "ingest one of these, a JSON document of messages, Markdown or plain text",
     )
+
+
+# JSON lines
+
+
+def _tail(file: BinaryIO, end: int) -> str:
+    """Return the SHA-256 (hex) of the last bytes before offset `end`, as a watermark keeps it."""
+    start = max(0, end - _TAIL_BYTES)
+    file.seek(start)
+    return hashlib.sha256(file.read(end - start)).hexdigest()
+
+
+def _read_log(file: BinaryIO, name: str, changed: datetime, start: Watermark, reader: Reader) -> Reading:
+    """Read the records from a watermark on, up to the end or to about one call's worth."""
+    problems = list[Problem]()
+    end, ends, complete = start.resume, start.lines, True
+    talk = Conversation(name, changed, start.memory(), start.turns)
+    for line in lines_from(file, start.resume, start.lines + 1):
+        if len(talk.turns) >= CALL_TURNS or len(problems) >= CALL_PROBLEMS or end - start.resume >= CALL_BYTES:
+            complete = False
+            break
+        if line.raw.strip():
+            before = len(talk.turns)
+            talk.source = Source(name, line.number, line.number, hashlib.sha256(line.raw.strip()).hexdigest())
+            try:
+                for message in opened(_record_of(line), talk, f"{name}/{line.number}"):
+                    reader(message, talk)
+            except RecordError as error:
+                del talk.turns[before:]
+                if not line.ended:  # still being written: left for the next time
+                    break
+                problems.append(Problem(name, line.number, f"the record {error}"))
+        # A last line without its end counts as a line only when the end has come.
+        end, ends = line.end, ends + line.ended
+    turns = tuple(talk.turns)
+    mark = Watermark(end, end, ends, start.turns + len(turns), _tail(file, end), json.dumps(talk.carry()))
+    return Reading(turns, mark, tuple(problems), complete)
+
+
+def _record_of(line: Line) -> Record:
+    """Return the JSON object on a line. Raise RecordError, which says what is wrong with it."""
+    if line.too_long:
+        raise RecordError(f"is longer than {LINE_BYTES // 2**20} MiB")
+    try:
+        record = json.loads(line.decoded())
+    except UnicodeDecodeError as error:
+        raise RecordError(f"is not UTF-8 (byte 0x{line.raw[error.start]:02x})") from error
+    except json.JSONDecodeError as error:
+        raise RecordError(f"is not JSON ({error.msg} at column {error.colno})") from error
+    except RecursionError as error:
+        raise RecordError("is nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise RecordError(f"is not JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise RecordError("is no JSON object")
+    return record
+
+
+# JSON documents: a session, or several, in one array or object
+
+
+def _read_document(content: bytes, name: str, changed: datetime) -> Reading:
+    """Read all turns of the document, each with its line where the lines can be told.
+
+    Raise DocumentError when it is no JSON, or of no known format.
+    """
+    text, document = _parsed(content, name)
+    records = [one for one in (document if isinstance(document, list) else [document]) if isinstance(one, dict)]
+    kind = next(filter(None, map(format_of, records)), None)
+    if kind is None:
+        raise DocumentError(
+            f"{name} is JSON of an unknown shape",
+            'known are OpenAI-style messages ([{role, content}, …] or {"messages": […]}) and sessions of Gemini CLI '
+            "and of opencode",
+        )
+    talk, problems, count = Conversation(name, changed), list[Problem](), 0
+    groups = (messages_of(record) for record in records)
+    lines = _lines(text, sum(1 if group is None else len(group) for group in groups))
+    digest = hashlib.sha256(content).hexdigest()
+    for number, record in enumerate(records, 1):
+        for message in opened(record, talk, name if len(records) == 1 else f"{name}/{number}"):
+            count += 1
+            talk.source = Source(name, *next(lines), digest)
+            try:
+                READERS[kind][1](message, talk)
+            except RecordError as error:
+                problems.append(Problem(name, 1, f"message {count} {error}"))
+    return Reading(tuple(talk.turns), Watermark(len(content), len(content), digest=digest), tuple(problems))
+
+
+def _parsed(content: bytes, name: str) -> tuple[str, object]:
+    try:
+        text = content.decode("utf-8-sig")
+        return text, json.loads(text)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"{name}:{line}: byte 0x{content[error.start]:02x} is not UTF-8"
+        raise DocumentError(what, "convert the file to UTF-8") from error
+    except json.JSONDecodeError as error:
+        what = f"{name}:{error.lineno}: this is not JSON ({error.msg}, column {error.colno})"
+        raise DocumentError(what, "mend the file, or name it .jsonl if each line is a record") from error
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"{name} is JSON nested too deeply, or with too long a number", "mend it") from error
+
+
+def _lines(text: str, messages: int) -> Iterator[tuple[int, int]]:
+    """Yield first and last line of each message: up to the next one; the whole document if they cannot be told."""
+    starts, line, at = [], 1, 0
+    for match in _IN_EACH_MESSAGE.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        starts.append(line)
+    last = line + text.count("\n", at)
+    if not messages or len(starts) != messages:
+        return repeat((1, last))
+    return iter([(start, max(start, end - 1)) for start, end in zip(starts, [*starts[1:], last + 1], strict=True)])

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from daemon.ingest.formats.turn import Turn
-from daemon.ingest.turn_crystals import crystals_of
+from daemon.ingest.formats.conversation import Turn
+from daemon.ingest.transcripts import crystals_of
 from state.crystals.crystal import Kind, Origin, Source
 from state.trust import Trust
 
@@ -20,7 +20,7 @@ TURN = Turn(
 
 
 def test_a_crystal_keeps_speaker_date_session_position_and_source() -> None:
-    (crystal,) = crystals_of([TURN])
+    (crystal,) = crystals_of(TURN)
     assert crystal.origin is Origin.SESSION
     assert crystal.context == "User, 8 May 2023"
     assert (crystal.text, crystal.speaker, crystal.session, crystal.position) == ("I prefer tabs.", "user", "s1", 3)
@@ -29,14 +29,14 @@ def test_a_crystal_keeps_speaker_date_session_position_and_source() -> None:
 
 
 def test_a_block_of_a_document_has_its_headings_as_context() -> None:
-    (crystal,) = crystals_of([replace(TURN, speaker="", heading="Project > Setup")])
+    (crystal,) = crystals_of(replace(TURN, speaker="", heading="Project > Setup"))
     assert crystal.context == "Project > Setup, 8 May 2023"
 
 
 def test_a_secret_is_gone_before_the_text_is_cut() -> None:
     secret = "Tr0ub4dor" + "x9Q" * 200
     words = " ".join(f"word{number}" for number in range(398))
-    crystals = crystals_of([replace(TURN, text=f"{words} password={secret} {words}")])
+    crystals = list(crystals_of(replace(TURN, text=f"{words} password={secret} {words}")))
     assert len(crystals) > 1
     assert not any("x9Qx9Q" in crystal.text for crystal in crystals)
     assert any("[redacted: password]" in crystal.text for crystal in crystals)

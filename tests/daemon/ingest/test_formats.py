@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from daemon.ingest.formats.turn import Reading, Turn, Watermark, moment
+from daemon.ingest.formats.conversation import Reading, Turn, Watermark, moment
 from state.trust import Trust
 from tests.support.transcripts import read_turns, turns
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daemon.ingest.formats.conversation import Turn, Watermark
 from daemon.ingest.formats.lines import CALL_PROBLEMS
 from daemon.ingest.formats.reading import readings
-from daemon.ingest.formats.turn import Turn, Watermark
 from state.errors import DocumentError, NotFoundError
 from tests.support.transcripts import read_turns
 

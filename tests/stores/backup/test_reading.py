@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from daemon.ingest.formats.turn import Watermark
+from daemon.ingest.formats.conversation import Watermark
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import open_workspace
 from state.codec import encode
