@@ -53,8 +53,7 @@ def discreet(error: ModelError) -> ModelError:
         what, advice = "the model cannot be asked now", "try again later."
         return TransientError(what, advice, retry_after=error.retry_after, answer=error.answer)
     if isinstance(error, UnusableReplyError):
-        what, advice = "the model answered nothing that can be used", "try again."
-        return UnusableReplyError(what, advice, error.answer)
+        return UnusableReplyError("the model answered nothing that can be used", "try again.", error.answer)
     return ModelError("the model refused the request", "ask who runs the service; the log says why.")
 
 
@@ -88,10 +87,8 @@ def explain(litellm: Foreign, error: BaseException, context: CallContext) -> Mod
 
     chain = tuple(_chain(error))
     http = next((link.response for link in chain if isinstance(link, httpx.HTTPStatusError)), None)
-    if http is None and (failure := _without_an_answer(litellm, error, chain, context)):
-        return failure
-    status = http.status_code if http is not None else getattr(error, "status_code", None)
-    return _by_status(litellm, error, status, http, context)
+    failure = _without_an_answer(litellm, error, chain, context) if http is None else None
+    return failure or _refused(litellm, error, http, context)
 
 
 def _without_an_answer(
@@ -99,69 +96,60 @@ def _without_an_answer(
 ) -> ModelError | None:
     import httpx
 
+    place = context.place
     if any(isinstance(link, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout) for link in chain):
-        return TransientError(
-            f"{context.place} cannot be reached", "check model.api_base, the network and the server."
-        )
+        return TransientError(f"{place} cannot be reached", "check model.api_base, the network and the server.")
     if isinstance(error, TimeoutError | litellm.Timeout):
-        what = f"{context.place} did not answer within {context.timeout_seconds:g} s"
+        what = f"{place} did not answer within {context.timeout_seconds:g} s"
         return TransientError(what, "raise model.timeout_seconds, or use a faster model.", answer=context.most())
     if broken := next((link for link in chain if isinstance(link, httpx.TransportError)), None):
         # It broke in the middle of an answer, which the model had written.
         answer = context.most() if "message body" in str(broken) else None
-        return TransientError(f"{context.place} broke the connection off", "see the server's log.", answer=answer)
+        return TransientError(f"{place} broke the connection off", "see the server's log.", answer=answer)
     if context.api_base is None and (missing := missing_keys(litellm, context.name)):
-        what, advice = _no_key(missing)
-        return ModelError(f"{context.place} {what}", advice)
-    if _is_unreadable(error, chain):
-        what = f"{context.place} answered what is no chat completion"
+        return ModelError(f"{place} wants a key and there is none", _set_keys(missing))
+    # Adapters that cannot read a 200 raise a 500, a 422 or no status; a missing package is found before anything is
+    # sent.
+    is_json = any(isinstance(link, json.JSONDecodeError) for link in chain)
+    is_status = getattr(error, "status_code", None) in (None, 200, 422, 500)
+    if (is_json or is_status) and not any(isinstance(link, ImportError) for link in chain):
+        what = f"{place} answered what is no chat completion"
         return UnusableReplyError(what, "check model.api_base (often it ends in /v1).", context.most())
     return None
 
 
-def _by_status(
-    litellm: Foreign, error: BaseException, status: int | None, http: Foreign, context: CallContext
-) -> ModelError:
-    detail = _detail(error)
-    used_up = status == 429 and re.search(r"insufficient_quota|billing", detail + _text(http)) is not None
+def _refused(litellm: Foreign, error: BaseException, http: Foreign, context: CallContext) -> ModelError:
+    """Return what a refusal means: the first row that fits, each with what to do about it."""
+    status = int(http.status_code if http is not None else getattr(error, "status_code", None) or 0)
+    detail, text = _detail(error), http.text if http is not None and http.is_stream_consumed else ""
+    used_up = status == 429 and re.search(r"insufficient_quota|billing", detail + text) is not None
     if status == 429 and not used_up:
         what, advice = "is limiting the rate of requests", "wait, or raise the limit with the provider."
         return TransientError(f"{context.place} {what}", advice, retry_after=_retry_after(http))
-    if status is not None and (status > 500 or (http is not None and status in (408, 409, 425, 500))):
+    if status > 500 or (http is not None and status in (408, 409, 425, 500)):
         return TransientError(f"{context.place} failed ({status})", "try later.", retry_after=_retry_after(http))
-    refusal = _known_refusal(litellm, error, status, http, context)
-    if refusal is None and status in (400, 422) and context.structured:
+    missing = missing_keys(litellm, context.name) if status in (401, 403) else []
+    is_too_long = isinstance(error, litellm.ContextWindowExceededError) or "context_length" in text or status == 413
+    rows = (
+        (is_too_long, "takes no request as long as this one",
+         "lower limits.tokens_per_dream, or use a model with a larger context window."),
+        (isinstance(error, litellm.ContentPolicyViolationError),
+         f"refused the content by its policy: {detail}", "use another model."),
+        (bool(missing), "wants a key and there is none", _set_keys(missing)),
+        (status in (401, 403), f"does not accept the key ({status})",
+         "check the provider's key in dreamd's environment."),
+        (300 <= status < 400, f"answered with a redirect{_redirect_target(http)} ({status}), which is not followed",
+         "set model.api_base to the address that is meant."),
+        (status == 404, "is not known there (404)", "check model.name and model.api_base."),
+        (used_up, "has used up the account's quota (429)", "see the provider's billing page."),
+    )  # fmt: skip
+    for fits, what, advice in rows:
+        if fits:
+            return ModelError(f"{context.place} {what}", advice)
+    if status in (400, 422) and context.structured:
         return SchemaRefusedError(f"{context.place} refused structured output ({status}): {detail}")
     verb = "refused the request" if http is not None else "could not be asked"
-    what, advice = refusal or (f"{verb} ({status or type(error).__name__}): {detail}", "check model.name.")
-    return ModelError(f"{context.place} {what}", advice)
-
-
-def _known_refusal(
-    litellm: Foreign, error: BaseException, status: int | None, http: Foreign, context: CallContext
-) -> tuple[str, str] | None:
-    """Return what a known kind of refusal means, and what to do about it."""
-    is_too_long = isinstance(error, litellm.ContextWindowExceededError) or "context_length" in _text(http)
-    if is_too_long or status == 413:
-        return (
-            "takes no request as long as this one",
-            "lower limits.tokens_per_dream, or use a model with a larger context window.",
-        )
-    if isinstance(error, litellm.ContentPolicyViolationError):
-        return f"refused the content by its policy: {_detail(error)}", "use another model."
-    if status in (401, 403):
-        if missing := missing_keys(litellm, context.name):
-            return _no_key(missing)
-        return f"does not accept the key ({status})", "check the provider's key in dreamd's environment."
-    if status is not None and 300 <= status < 400:
-        return (
-            f"answered with a redirect{_redirect_target(http)} ({status}), which is not followed",
-            "set model.api_base to the address that is meant.",
-        )
-    return {
-        404: ("is not known there (404)", "check model.name and model.api_base."),
-        429: ("has used up the account's quota (429)", "see the provider's billing page."),
-    }.get(status or 0)
+    return ModelError(f"{context.place} {verb} ({status or type(error).__name__}): {detail}", "check model.name.")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -172,30 +160,14 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _is_unreadable(error: BaseException, chain: tuple[BaseException, ...]) -> bool:
-    """Return whether an error without an HTTP error behind it is about the answer, not about sending the request.
-
-    Adapters that cannot read a 200 raise a 500, a 422 or no status; a missing key or package is found before anything
-    is sent.
-    """
-    if any(isinstance(link, ImportError) for link in chain):
-        return False
-    status = getattr(error, "status_code", None)
-    return status in (None, 200, 422, 500) or any(isinstance(link, json.JSONDecodeError) for link in chain)
-
-
 def missing_keys(litellm: Foreign, name: str) -> list[str]:
     """Return the variables of keys that the provider needs, as far as litellm knows, and that are not set."""
     missing: list[str] = litellm.validate_environment(name)["missing_keys"]
     return [variable for variable in missing if _SECRET_NAME.search(variable)]
 
 
-def _no_key(missing: list[str]) -> tuple[str, str]:
-    return "wants a key and there is none", f"set {' and '.join(missing)} in dreamd's environment."
-
-
-def _text(http: Foreign) -> str:
-    return http.text if http is not None and http.is_stream_consumed else ""
+def _set_keys(missing: list[str]) -> str:
+    return f"set {' and '.join(missing)} in dreamd's environment."
 
 
 def _redirect_target(http: Foreign) -> str:

@@ -15,8 +15,7 @@ import subprocess
 import threading
 import time
 import tomllib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,156 +56,146 @@ class _Said:
     finish_reason: str = "stop"
 
 
-class _Program(ABC):
-    """An agent's own program. `folder` below is a private one that lasts as long as the call."""
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """An agent's own program. It adds `overhead` tokens to a request at most.
+
+    `prepare` makes what it needs in a private folder that lasts as long as the call, where the system prompt is in
+    `system.md`, and returns its arguments and variables; it is given the most tokens of an answer. `read` reads what
+    it printed to stdout and stderr, and raises ValueError, LookupError or TypeError if that is not what it prints.
+    `asks` returns what the program at a path would ask its user before it answers, as far as it can be known.
+    """
 
     command: str
     title: str
     overhead: int
-    """Tokens that it adds to a request at most."""
-
-    @abstractmethod
-    def words(self, folder: Path) -> list[str]:
-        """Return the arguments; the system prompt is in `folder / "system.md"`."""
-
-    def variables(self, folder: Path, max_output_tokens: int) -> dict[str, str]:  # noqa: ARG002 - most need none
-        """Return what the program is told by its environment."""
-        return {}
-
-    def asks(self, path: str) -> str:  # noqa: ARG002 - most say so in their answer
-        """Return what the program at `path` would ask its user before it answers, as far as it can be known."""
-        return ""
-
-    @abstractmethod
-    def read(self, out: str, err: str) -> _Said:
-        """Read what it printed. Raise ValueError, LookupError or TypeError if that is not what it prints."""
+    prepare: Callable[[Path, int], tuple[list[str], dict[str, str]]]
+    read: Callable[[str, str], _Said]
+    asks: Callable[[str], str] = lambda _: ""  # most say so in their answer
 
 
-class _Claude(_Program):
-    command, title, overhead = "claude", "Claude Code", 1_500
-
-    def words(self, folder: Path) -> list[str]:
-        flags = ["--safe-mode", "--strict-mcp-config", "--no-session-persistence", "--disable-slash-commands"]
-        asked = ["--tools", "", "--max-turns", "1", "--system-prompt-file", str(folder / "system.md")]
-        return ["-p", "--output-format", "json", *flags, *asked]
-
-    def variables(self, folder: Path, max_output_tokens: int) -> dict[str, str]:  # noqa: ARG002
-        quiet = dict.fromkeys(("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"), "1")
-        return {**quiet, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_output_tokens)}
-
-    def read(self, out: str, err: str) -> _Said:  # noqa: ARG002
-        said = json.loads(out)
-        used = said["usage"]
-        cached = (used.get(f"cache_{kind}_input_tokens") or 0 for kind in ("creation", "read"))
-        tokens_in = int(used["input_tokens"]) + sum(map(int, cached))
-        if said["is_error"]:
-            error = said.get("result") or "; ".join(map(str, said.get("errors", ()))) or said["subtype"]
-            return _Said(tokens_in=tokens_in, tokens_out=int(used["output_tokens"]), error=str(error))
-        cut = "length" if said.get("stop_reason") == "max_tokens" else "stop"
-        return _Said(str(said["result"]), tokens_in, int(used["output_tokens"]), finish_reason=cut)
+def _prepare_claude(folder: Path, max_output_tokens: int) -> tuple[list[str], dict[str, str]]:
+    flags = ["--safe-mode", "--strict-mcp-config", "--no-session-persistence", "--disable-slash-commands"]
+    asked = ["--tools", "", "--max-turns", "1", "--system-prompt-file", str(folder / "system.md")]
+    quiet = dict.fromkeys(("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"), "1")
+    variables = {**quiet, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_output_tokens)}
+    return ["-p", "--output-format", "json", *flags, *asked], variables
 
 
-class _Codex(_Program):
-    command, title, overhead = "codex", "Codex", 6_000
-    # Each is a tool, or starts something else than the model.
-    _FEATURES = (
-        "shell_tool unified_exec view_image image_generation goals multi_agent tool_suggest skill_search hooks apps"
-        " plugins remote_plugin shell_snapshot unbounded_connection_retries"
-    )
-
-    def words(self, folder: Path) -> list[str]:
-        # There is no option to start none of them.
-        named = self._configured().get("mcp_servers")
-        servers = ", ".join(f"{json.dumps(name)} = {{enabled = false}}" for name in (named or ()))
-        settings = {
-            "features": "{" + ", ".join(f"{name} = false" for name in self._FEATURES.split()) + "}",
-            "mcp_servers": "{" + servers + "}",
-            "model_instructions_file": json.dumps(str(folder / "system.md")),
-            "web_search": '"disabled"',
-            **dict.fromkeys(
-                "include_environment_context include_permissions_instructions include_apps_instructions"
-                " skills.include_instructions skills.bundled.enabled analytics.enabled"
-                " check_for_update_on_startup".split(),
-                "false",
-            ),
-        }
-        flags = ["--skip-git-repo-check", "--ephemeral", "--json", "--sandbox", "read-only"]
-        return ["exec", *flags, *(word for one in settings.items() for word in ("-c", "=".join(one))), "-"]
-
-    def asks(self, path: str) -> str:
-        # Without a login it connects again and again, and never says why.
-        if os.environ.get("CODEX_API_KEY") or self._configured().get("model_provider", "openai") != "openai":
-            return ""
-        words = [path, "login", "status"]
-        with suppress(OSError, subprocess.TimeoutExpired):
-            ended = subprocess.run(words, capture_output=True, check=False, text=True, timeout=_STATUS_SECONDS)  # noqa: S603
-            return (ended.stderr + ended.stdout).strip().rpartition("\n")[2] if ended.returncode else ""
-        return ""
-
-    def _configured(self) -> dict[str, Any]:
-        folder = Path(os.environ.get("CODEX_HOME") or home(os.environ) / ".codex")
-        with suppress(OSError, ValueError):  # Codex says what is wrong with it
-            return tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
-        return {}
-
-    def read(self, out: str, err: str) -> _Said:
-        events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-        items = [event["item"] for event in events if event["type"] == "item.completed"]
-        used = next((event["usage"] for event in events if event["type"] == "turn.completed"), None)
-        if used is None:  # errors before it are attempts to connect that another one has made good
-            failed = [event.get("error", event) for event in events if event["type"] in ("turn.failed", "error")]
-            return _Said(error=str(failed[-1]["message"] if failed else err.strip() or "it printed nothing"))
-        counts = (int(used["input_tokens"]), int(used["output_tokens"]))
-        done = {item["type"] for item in items} - {"agent_message", "reasoning", "error"}
-        if done:
-            return _Said("", *counts, error=f"it did more than answer ({', '.join(sorted(done))})")
-        return _Said("".join(str(item["text"]) for item in items if item["type"] == "agent_message"), *counts)
+def _read_claude(out: str, _: str) -> _Said:
+    said = json.loads(out)
+    used = said["usage"]
+    cached = (used.get(f"cache_{kind}_input_tokens") or 0 for kind in ("creation", "read"))
+    counts = (int(used["input_tokens"]) + sum(map(int, cached)), int(used["output_tokens"]))
+    if said["is_error"]:
+        error = said.get("result") or "; ".join(map(str, said.get("errors", ()))) or said["subtype"]
+        return _Said("", *counts, error=str(error))
+    return _Said(str(said["result"]), *counts, "", "length" if said.get("stop_reason") == "max_tokens" else "stop")
 
 
-class _Gemini(_Program):
-    command, title, overhead = "gemini", "Gemini CLI", 1_500
-    # The login; all else of the user's folder stays out, and what is written goes with the call.
-    _LOGIN = ("oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "installation_id", ".env")
-    _SETTINGS = {  # noqa: RUF012 - nobody writes into it
-        "tools": {"core": ["none"]},
-        "model": {"maxSessionTurns": 1},
-        "skills": {"enabled": False},
-        "hooksConfig": {"enabled": False},
-        "experimental": {"enableAgents": False},
-        "context": {"includeDirectoryTree": False},
-        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
-        "privacy": {"usageStatisticsEnabled": False},
+# Each is a tool, or starts something else than the model.
+_CODEX_FEATURES = (
+    "shell_tool unified_exec view_image image_generation goals multi_agent tool_suggest skill_search hooks apps"
+    " plugins remote_plugin shell_snapshot unbounded_connection_retries"
+).split()
+_CODEX_OFF = (
+    "include_environment_context include_permissions_instructions include_apps_instructions"
+    " skills.include_instructions skills.bundled.enabled analytics.enabled check_for_update_on_startup"
+).split()
+
+
+def _prepare_codex(folder: Path, _: int) -> tuple[list[str], dict[str, str]]:
+    # There is no option to start none of them.
+    named = _codex_configured().get("mcp_servers")
+    servers = ", ".join(f"{json.dumps(name)} = {{enabled = false}}" for name in (named or ()))
+    settings = {
+        "features": "{" + ", ".join(f"{name} = false" for name in _CODEX_FEATURES) + "}",
+        "mcp_servers": "{" + servers + "}",
+        "model_instructions_file": json.dumps(str(folder / "system.md")),
+        "web_search": '"disabled"',
+        **dict.fromkeys(_CODEX_OFF, "false"),
     }
-
-    def words(self, folder: Path) -> list[str]:  # noqa: ARG002
-        # With a model that is named no other one is asked first which to take.
-        return ["--output-format", "json", "--model", "flash"]
-
-    def variables(self, folder: Path, max_output_tokens: int) -> dict[str, str]:  # noqa: ARG002
-        theirs = Path(os.environ.get("GEMINI_CLI_HOME") or home(os.environ)) / ".gemini"
-        ours = folder / ".gemini"
-        ours.mkdir()
-        for name in self._LOGIN:
-            if (theirs / name).exists():
-                (ours / name).symlink_to(theirs / name)
-        auth: dict[str, Any] = {}
-        with suppress(OSError, ValueError, LookupError, TypeError):
-            auth = json.loads((theirs / "settings.json").read_text(encoding="utf-8"))["security"]["auth"]
-        security = {"auth": auth, "folderTrust": {"enabled": False}}
-        (ours / "settings.json").write_text(json.dumps({**self._SETTINGS, "security": security}), encoding="utf-8")
-        return {"GEMINI_CLI_HOME": str(folder), "GEMINI_SYSTEM_MD": str(folder / "system.md")}
-
-    def read(self, out: str, err: str) -> _Said:
-        if not out.strip():  # its errors are JSON on stderr between other lines, or words
-            messages = re.findall(r'"message": (".*"),?$', err, re.MULTILINE)
-            return _Said(error=json.loads(messages[-1]) if messages else err.strip().rpartition("\n")[2])
-        said = json.loads(out)
-        used = [one["tokens"] for one in said["stats"]["models"].values()]
-        tokens_in = sum(int(one["prompt"]) for one in used)
-        return _Said(str(said["response"]), tokens_in, sum(int(one["total"]) for one in used) - tokens_in)
+    flags = ["--skip-git-repo-check", "--ephemeral", "--json", "--sandbox", "read-only"]
+    return ["exec", *flags, *(word for one in settings.items() for word in ("-c", "=".join(one))), "-"], {}
 
 
-AGENTS: Mapping[str, _Program] = {"claude-code": _Claude(), "codex": _Codex(), "gemini": _Gemini()}
+def _codex_asks(path: str) -> str:
+    # Without a login it connects again and again, and never says why.
+    if os.environ.get("CODEX_API_KEY") or _codex_configured().get("model_provider", "openai") != "openai":
+        return ""
+    words = [path, "login", "status"]
+    with suppress(OSError, subprocess.TimeoutExpired):
+        ended = subprocess.run(words, capture_output=True, check=False, text=True, timeout=_STATUS_SECONDS)  # noqa: S603
+        return (ended.stderr + ended.stdout).strip().rpartition("\n")[2] if ended.returncode else ""
+    return ""
+
+
+def _codex_configured() -> dict[str, Any]:
+    folder = Path(os.environ.get("CODEX_HOME") or home(os.environ) / ".codex")
+    with suppress(OSError, ValueError):  # Codex says what is wrong with it
+        return tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
+    return {}
+
+
+def _read_codex(out: str, err: str) -> _Said:
+    events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    items = [event["item"] for event in events if event["type"] == "item.completed"]
+    used = next((event["usage"] for event in events if event["type"] == "turn.completed"), None)
+    if used is None:  # errors before it are attempts to connect that another one has made good
+        failed = [event.get("error", event) for event in events if event["type"] in ("turn.failed", "error")]
+        return _Said(error=str(failed[-1]["message"] if failed else err.strip() or "it printed nothing"))
+    counts = (int(used["input_tokens"]), int(used["output_tokens"]))
+    done = {item["type"] for item in items} - {"agent_message", "reasoning", "error"}
+    if done:
+        return _Said("", *counts, error=f"it did more than answer ({', '.join(sorted(done))})")
+    return _Said("".join(str(item["text"]) for item in items if item["type"] == "agent_message"), *counts)
+
+
+# The login; all else of the user's folder stays out, and what is written goes with the call.
+_GEMINI_LOGIN = ("oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "installation_id", ".env")
+_GEMINI_SETTINGS: Mapping[str, Any] = {
+    "tools": {"core": ["none"]},
+    "model": {"maxSessionTurns": 1},
+    "skills": {"enabled": False},
+    "hooksConfig": {"enabled": False},
+    "experimental": {"enableAgents": False},
+    "context": {"includeDirectoryTree": False},
+    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    "privacy": {"usageStatisticsEnabled": False},
+}
+
+
+def _prepare_gemini(folder: Path, _: int) -> tuple[list[str], dict[str, str]]:
+    theirs, ours = Path(os.environ.get("GEMINI_CLI_HOME") or home(os.environ)) / ".gemini", folder / ".gemini"
+    ours.mkdir()
+    for name in _GEMINI_LOGIN:
+        if (theirs / name).exists():
+            (ours / name).symlink_to(theirs / name)
+    auth: dict[str, Any] = {}
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        auth = json.loads((theirs / "settings.json").read_text(encoding="utf-8"))["security"]["auth"]
+    settings = {**_GEMINI_SETTINGS, "security": {"auth": auth, "folderTrust": {"enabled": False}}}
+    (ours / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    # With a model that is named no other one is asked first which to take.
+    variables = {"GEMINI_CLI_HOME": str(folder), "GEMINI_SYSTEM_MD": str(folder / "system.md")}
+    return ["--output-format", "json", "--model", "flash"], variables
+
+
+def _read_gemini(out: str, err: str) -> _Said:
+    if not out.strip():  # its errors are JSON on stderr between other lines, or words
+        messages = re.findall(r'"message": (".*"),?$', err, re.MULTILINE)
+        return _Said(error=json.loads(messages[-1]) if messages else err.strip().rpartition("\n")[2])
+    said = json.loads(out)
+    used = [one["tokens"] for one in said["stats"]["models"].values()]
+    tokens_in = sum(int(one["prompt"]) for one in used)
+    return _Said(str(said["response"]), tokens_in, sum(int(one["total"]) for one in used) - tokens_in)
+
+
+AGENTS: Mapping[str, _Program] = {
+    "claude-code": _Program("claude", "Claude Code", 1_500, _prepare_claude, _read_claude),
+    "codex": _Program("codex", "Codex", 6_000, _prepare_codex, _read_codex, _codex_asks),
+    "gemini": _Program("gemini", "Gemini CLI", 1_500, _prepare_gemini, _read_gemini),
+}
 """By what `model.name` calls them."""
 
 
@@ -277,16 +266,8 @@ class HeadlessModel:
             said = self._program.read(out, err)
         except (ValueError, LookupError, TypeError, AttributeError):
             said = _Said(error=" ".join(err.split()) or f"it ended with status {status}")
-        answer = Answer(
-            said.text,
-            self.name,
-            said.tokens_in,
-            said.tokens_out,
-            0.0,
-            said.finish_reason,
-            time.monotonic() - began,
-            estimated=not said.tokens_in,
-        )
+        counts, seconds = (said.tokens_in, said.tokens_out), time.monotonic() - began
+        answer = Answer(said.text, self.name, *counts, 0.0, said.finish_reason, seconds, estimated=not said.tokens_in)
         if said.error:
             used_turn = "number of turns" in said.error or "session turns" in said.error  # it called a tool
             paid = answer if said.tokens_in else self._worst_answer(request, began) if used_turn else None
@@ -298,22 +279,18 @@ class HeadlessModel:
     def _run(self, path: str, request: Request) -> tuple[int, str, str]:
         with TemporaryDirectory(prefix="dreamd-") as name:
             folder = Path(name)
-            (folder / "system.md").write_text(_rules(request), encoding="utf-8")
+            rules = "\n".join(text for role, text in request.messages if role == "system")
+            (folder / "system.md").write_text(rules, encoding="utf-8")
             (folder / "empty").mkdir()
+            words, variables = self._program.prepare(folder, self._max_output_tokens)
             kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED_ON)}
             try:
                 process = subprocess.Popen(  # noqa: S603 - a program that the configuration names
-                    [path, *self._program.words(folder)],
-                    cwd=folder / "empty",
-                    env={**kept, **self._program.variables(folder, self._max_output_tokens)},
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    encoding="utf-8",
-                    errors="replace",
+                    [path, *words], cwd=folder / "empty", env={**kept, **variables},
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    text=True, encoding="utf-8", errors="replace",
                     start_new_session=True,  # to end whatever it has started itself
-                )
+                )  # fmt: skip
             except OSError as error:
                 raise ModelError(f"{path} cannot be started ({error.strerror})", "run it by hand.") from None
             with _ended(process):
@@ -368,11 +345,6 @@ def _kill(process: "subprocess.Popen[str]") -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _rules(request: Request) -> str:
-    """Return what such a program is given as its system prompt."""
-    return "\n".join(text for role, text in request.messages if role == "system")
 
 
 def _spoken(request: Request) -> str:

@@ -18,9 +18,8 @@ from daemon.models.errors import (
     lost_answer,
     missing_keys,
 )
-from daemon.models.known import knows_provider
+from daemon.models.known import known_model, knows_provider, usd_of
 from daemon.models.litellm_import import Foreign, load_litellm
-from daemon.models.pricing import known_model, usd_of, usd_of_answer
 from graphs.ports import Answer, Request
 from state.budget import Spend
 from state.errors import ModelError
@@ -132,7 +131,7 @@ class LitellmModel:
         tokens_out = max(0, getattr(usage, "completion_tokens", 0) or 0)
         is_reported = tokens_in > 0 and (tokens_out > 0 or not text)
         if is_reported:
-            usd = usd_of_answer(litellm, self.name, response, tokens_in, tokens_out)
+            usd = usd_of(litellm, self.name, tokens_in, tokens_out, response)
         else:
             tokens_out = int(litellm.token_counter(model=self.name, text=text))
             tokens_in = tokens_in or self._tokens_in(request)

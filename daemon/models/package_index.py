@@ -46,19 +46,11 @@ def fetch(wheel: "Pinned", folder: Path) -> None:
 
 
 def _installer(wheel: "Pinned", elsewhere: str) -> list[str]:
-    is_bound = not wheel.name.endswith(
-        "-any.whl"
-    )  # of such a one too nothing is run, so that any machine may have it
+    # Of a wheel for one platform too nothing is run, so that any machine may have it.
+    is_bound = not wheel.name.endswith("-any.whl")
     if find_spec("pip") is not None:
-        return [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--no-input",
-            *(_ON_PIP if is_bound else ()),
-        ]
+        quiet = ["--disable-pip-version-check", "--no-input"]
+        return [sys.executable, "-m", "pip", "install", *quiet, *(_ON_PIP if is_bound else ())]
     if uv := shutil.which("uv"):  # an environment that uv has made has no pip
         return [uv, "pip", "install", "--python", sys.executable, *(_ON_UV if is_bound else ())]
     raise NotFoundError("there is neither pip nor uv to fetch it with", elsewhere)
