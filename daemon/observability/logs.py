@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partialmethod
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TextIO
@@ -53,29 +54,22 @@ class _Sink:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A logger whose events all have these fields. No method raises: the work matters more than its log."""
+    """A logger whose events all have these fields. No method raises: the work matters more than its log.
+
+    `debug` may have memory in its fields. `warning`: somebody should look at it this week. `error`: something was
+    lost; its field `error` is the exception.
+    """
 
     fields: Mapping[str, object] = field(default_factory=dict)
 
-    def debug(self, event: str, **fields: object) -> None:
-        """Log for debugging; the fields may hold memory."""
-        self._emit("debug", event, fields)
-
-    def info(self, event: str, **fields: object) -> None:
-        """Log that something happened as it should."""
-        self._emit("info", event, fields)
-
-    def warning(self, event: str, **fields: object) -> None:
-        """Log what somebody should look at this week."""
-        self._emit("warning", event, fields)
-
-    def error(self, event: str, **fields: object) -> None:
-        """Log that something was lost. `error=` is the exception."""
-        self._emit("error", event, fields)
-
-    def _emit(self, level: str, event: str, fields: Mapping[str, object]) -> None:
-        if _Sink.emit is not None and LEVELS[level] >= _Sink.threshold:
+    def _emit(self, level: str, event: str, /, **fields: object) -> None:
+        if LEVELS[level] >= _Sink.threshold:
             _write(level, event, {**self.fields, **fields})
+
+    debug = partialmethod(_emit, "debug")
+    info = partialmethod(_emit, "info")
+    warning = partialmethod(_emit, "warning")
+    error = partialmethod(_emit, "error")
 
 
 def get(**fields: object) -> Log:
@@ -101,31 +95,23 @@ def configure(form: Form = "auto", level: Level = "info", stream: TextIO | None 
 
     `auto` is readable on a terminal and JSON elsewhere. Records of libraries, from WARNING on, become events too.
     """
-    structlog = _structlog()
-
-    stream = stream or sys.stderr
-    is_readable = form == "console" or (form == "auto" and stream.isatty())
-    processors: list[Any] = [
-        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
-        _filter_fields,
-    ]
-    if is_readable:
+    structlog, stream = _structlog(), stream or sys.stderr
+    processors: list[Any] = [structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"), _filter_fields]
+    if form == "console" or (form == "auto" and stream.isatty()):
         colours = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         processors += [structlog.dev.ConsoleRenderer(colors=colours, timestamp_key="at", sort_keys=False)]
     else:
         processors += [structlog.processors.JSONRenderer(ensure_ascii=False)]
         processors += [_with_priority] if _is_journal(stream) else []
-    _Sink.emit = structlog.wrap_logger(
-        structlog.WriteLogger(stream),
-        processors=processors,
-        wrapper_class=structlog.BoundLogger,
-        cache_logger_on_first_use=False,
-    )
+    own = {"wrapper_class": structlog.BoundLogger, "cache_logger_on_first_use": False}
+    _Sink.emit = structlog.wrap_logger(structlog.WriteLogger(stream), processors=processors, **own)
     _Sink.threshold = LEVELS[level]
     _capture_libraries()
 
 
 def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
+    if _Sink.emit is None:
+        return
     renamed = {f"{name}_" if name in _OWN_NAMES else name: value for name, value in fields.items()}
     try:
         getattr(_Sink.emit, level)(event, level=level, **renamed)
@@ -135,18 +121,14 @@ def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
 
 def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Return the event without what a log must not hold, its standard fields first: a structlog processor."""
-    at_debug = event["level"] == "debug"
-    standard = {
-        "at": event.pop("at"),
-        "level": event.pop("level"),
-        "event": _short(str(event.pop("event")), _LONGEST),
-    }
-    error = event.pop("error", None)
-    fields = {name: _loggable(name, value, at_debug=at_debug) for name, value in event.items()}
+    at_debug, error = event["level"] == "debug", event.get("error")
+    standard = {name: event.pop(name) for name in ("at", "level", "event")}
+    standard["event"] = _short(str(standard["event"]), _LONGEST)
+    fields: dict[str, Any] = {name: _loggable(name, value, at_debug=at_debug) for name, value in event.items()}
     if isinstance(error, BaseException):
         fields |= _error_fields(error, at_debug=_Sink.threshold <= LEVELS["debug"])
-    elif error is not None:
-        fields["error"] = _loggable("error", error, at_debug=at_debug)
+    elif error is None:
+        fields.pop("error", None)
     return {**standard, **fields}
 
 
@@ -223,7 +205,7 @@ class _FromLibraries(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Log the record, without its message for a library that quotes what passes through it."""
         level = "error" if record.levelno >= logging.ERROR else "warning"
-        if _Sink.emit is None or LEVELS[level] < _Sink.threshold:
+        if LEVELS[level] < _Sink.threshold:
             return
         try:
             message = record.getMessage()
@@ -232,10 +214,8 @@ class _FromLibraries(logging.Handler):
         quoting = record.name.lower().split(".")[0].split(" ")[0].startswith(_QUOTING)
         if quoting and _Sink.threshold > LEVELS["debug"]:
             message = _withheld(message)
-        fields: dict[str, object] = {"logger": record.name, "message": message}
-        fields["place"] = f"{record.module}:{record.lineno}"
-        error = record.exc_info[1] if record.exc_info else None
-        _write(level, "library_spoke", {**fields, **({"error": error} if error else {})})
+        place, error = f"{record.module}:{record.lineno}", record.exc_info[1] if record.exc_info else None
+        _write(level, "library_spoke", {"logger": record.name, "message": message, "place": place, "error": error})
 
 
 def _capture_libraries() -> None:

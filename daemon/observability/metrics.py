@@ -38,9 +38,9 @@ _HISTOGRAMS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("request", "One request, as its window saw it.", ("operation",), ".001 .005 .01 .05 .1 .25 .5 1 5 30 120"),
 )
 _GAUGES = (
-    ("dreamd_pending_notes", "Notes that no dream has consumed.", ["workspace"]),
-    ("dreamd_oldest_pending_note_seconds", "How long the oldest of them waits.", ["workspace"]),
-    ("dreamd_crystals", "Crystals by lifecycle, as it is kept.", ["workspace", "lifecycle"]),
+    ("pending_notes", "Notes that no dream has consumed.", ["workspace"]),
+    ("oldest_pending_note_seconds", "How long the oldest of them waits.", ["workspace"]),
+    ("crystals", "Crystals by lifecycle, as it is kept.", ["workspace", "lifecycle"]),
 )
 
 
@@ -75,17 +75,13 @@ class Metrics:
             name: prometheus.Counter(f"dreamd_{name}", about, labels, registry=own)
             for name, about, labels in _COUNTERS
         }
-        self._seconds = {
-            name: prometheus.Histogram(
-                f"dreamd_{name}_duration_seconds", about, labels, buckets=[*map(float, buckets.split())], registry=own
-            )
-            for name, about, labels, buckets in _HISTOGRAMS
-        }
+        self._seconds = {}
+        for name, about, labels, text in _HISTOGRAMS:
+            named, buckets = f"dreamd_{name}_duration_seconds", [*map(float, text.split())]
+            self._seconds[name] = prometheus.Histogram(named, about, labels, buckets=buckets, registry=own)
         prometheus.Info("dreamd_build", "What runs.", registry=own).info({"version": version})
-        since = prometheus.Gauge(
-            "dreamd_start_time_seconds", "When the daemon started, since the epoch.", registry=own
-        )
-        since.set(started_at)
+        since = "When the daemon started, since the epoch."
+        prometheus.Gauge("dreamd_start_time_seconds", since, registry=own).set(started_at)
         prometheus.ProcessCollector(registry=own)
         own.register(_collector(gauges, self._counters["scrape_failures"]))
 
@@ -157,7 +153,7 @@ def _collector(gauges: Callable[[], Iterable[WorkspaceGauges]], failures: Foreig
     class Gauges(Collector):
         def collect(self) -> Iterator[GaugeMetricFamily]:
             pending, oldest, crystals = families = [
-                GaugeMetricFamily(name, about, labels=labels) for name, about, labels in _GAUGES
+                GaugeMetricFamily(f"dreamd_{name}", about, labels=labels) for name, about, labels in _GAUGES
             ]
             try:
                 for one in tuple(gauges()):

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +32,6 @@ from daemon.workspace.status import Problem
 from state.errors import BusyError
 
 if TYPE_CHECKING:
-    from daemon.fleet.upkeep.window import StatusWindow
     from daemon.service.daemon import Daemon
 
 # What dreams may take of the ten seconds after SIGTERM; the rest is for requests under way.
@@ -42,14 +40,6 @@ _STATUS_SECONDS = 30.0
 _RETRY_SECONDS = 5.0
 # A scheduler without a tick for so long hangs, and systemd may restart the daemon.
 _HANGS_SECONDS = 4 * TICK_SECONDS
-
-
-@dataclass(slots=True)
-class _Signals:
-    """Events that signals set in the event loop."""
-
-    stop: asyncio.Event
-    reload: asyncio.Event
 
 
 def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
@@ -72,8 +62,9 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
 def _open_listeners(config: Config) -> tuple[list[Listener], Problem | None]:
     """Open both sockets and the port; return why there is no port, whose number all users of the machine share."""
     with ExitStack() as opened:
-        listeners = [opened.enter_context(closing(open_socket(socket_path(os.environ))))]
-        listeners.append(opened.enter_context(closing(open_socket(mcp_socket_path(os.environ)))))
+        listeners = [
+            opened.enter_context(closing(open_socket(path(os.environ)))) for path in (socket_path, mcp_socket_path)
+        ]
         problem = None
         try:
             if config.http.port:
@@ -89,19 +80,20 @@ async def _serve(
 ) -> int:
     from daemon.service.daemon import Daemon
 
-    notifier = Notifier(os.environ)
-    signals = _Signals(asyncio.Event(), asyncio.Event())
+    notifier, stop, reload = Notifier(os.environ), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signals.stop.set)
-    loop.add_signal_handler(signal.SIGHUP, signals.reload.set)
+    for number, event in ((signal.SIGTERM, stop), (signal.SIGINT, stop), (signal.SIGHUP, reload)):
+        loop.add_signal_handler(number, event.set)
     daemon = await asyncio.to_thread(Daemon, load, folders)
     daemon.port_problem = port_problem
     daemon.http = next((one.address for one in listeners if one.path is None), "")
-    mcp = Endpoint(daemon)
-    port = next((one.policy for one in listeners if not one.policy.is_local), None)
-    machines = _machines(daemon)
-    window = PageWindow(Logins(logins_path(os.environ), port.token), machines) if port is not None else None
+    mcp, machines, window = Endpoint(daemon), None, None
+    if daemon.config.fleet.database:  # nothing of a fleet is imported without one
+        from daemon.fleet.upkeep.window import StatusWindow
+
+        machines = StatusWindow(daemon.config)
+    if (port := next((one.policy for one in listeners if not one.policy.is_local), None)) is not None:
+        window = PageWindow(Logins(logins_path(os.environ), port.token), machines)
     ending = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
@@ -110,14 +102,14 @@ async def _serve(
         group.create_task(stream.serve(daemon, agents.socket.dup(), mcp.workers, ending, Limits().grace_seconds))
         tasks = (
             _start(daemon, notifier, listeners),
-            _reload_on_signal(daemon, notifier, signals),
+            _reload_on_signal(daemon, notifier, reload),
             _notify_systemd(daemon, notifier),
             _trim(daemon),
         )
         running = [group.create_task(task) for task in tasks]
-        await signals.stop.wait()
+        await stop.wait()
         logs.get().info("stop_begun", dreaming=daemon.info().dreaming)
-        notifier.stopping("stopping; a dream that runs is checkpointed")
+        notifier.tell(STOPPING=1, STATUS="stopping; a dream that runs is checkpointed")
         for task in running:
             task.cancel()
         agents.close()  # its file goes, so that new agents find no daemon; those that are here have a copy of it
@@ -126,36 +118,21 @@ async def _serve(
         if machines is not None:
             machines.close()
     logs.get().info("stopped", left_behind=not ended)
-    if not ended or _has_lasting_threads():
-        # A thread waits for a model or a disk. Its work is durable, and the next start goes on with it.
+    if not ended or any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
+        # A thread waits for a model or a disk, and Python would wait for it. Its work is durable, and the next start
+        # goes on with it.
         sys.stderr.flush()
         os._exit(0)
     return 0
 
 
-def _machines(daemon: "Daemon") -> "StatusWindow | None":
-    """Return what shows the fleet that the configuration names; None, and nothing imported, without one."""
-    if not daemon.config.fleet.database:
-        return None
-    from daemon.fleet.upkeep.window import StatusWindow
-
-    return StatusWindow(daemon.config)
-
-
-def _has_lasting_threads() -> bool:
-    """Tell whether Python would wait for a thread before it ends."""
-    return any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread())
-
-
 async def _start(daemon: "Daemon", notifier: Notifier, listeners: list[Listener]) -> None:
-    notifier.status("looking up the workspaces")
+    notifier.tell(STATUS="looking up the workspaces")
     began = time.monotonic()
-    if not await guarded("start", asyncio.to_thread(daemon.start)):
+    while not await guarded("start", asyncio.to_thread(daemon.start)):  # noqa: ASYNC110 - it tries again
         await asyncio.sleep(_RETRY_SECONDS)
-        await _start(daemon, notifier, listeners)
-        return
     info = daemon.info()
-    notifier.ready(_summary(daemon))
+    notifier.tell(READY=1, STATUS=_summary(daemon))
     logs.get().info(
         "started",
         version=info.version,
@@ -167,37 +144,36 @@ async def _start(daemon: "Daemon", notifier: Notifier, listeners: list[Listener]
         logs.get().warning("workspaces_wrong", problem=f"{problem.what}; {problem.advice}")
 
 
-async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, signals: _Signals) -> None:
+async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, reload: asyncio.Event) -> None:
     while True:
-        await signals.reload.wait()
-        signals.reload.clear()
-        notifier.reloading()
+        await reload.wait()
+        reload.clear()
+        notifier.tell(RELOADING=1, MONOTONIC_USEC=time.monotonic_ns() // 1000)
         try:
             await asyncio.to_thread(daemon.reload)
         except Exception as error:  # noqa: BLE001 - nothing in a file ends the daemon
             logs.get().error("config_refused", error=error)
-            notifier.ready(f"the new configuration is refused, the old one stands: {Problem.of(error).what}")
+            status = f"the new configuration is refused, the old one stands: {Problem.of(error).what}"
         else:
             logs.configure(daemon.config.log.form, daemon.config.log.level)
             logs.get().info("config_reloaded", workspaces=len(daemon.info().workspaces))
-            notifier.ready(_summary(daemon))
+            status = _summary(daemon)
+        notifier.tell(READY=1, STATUS=status)
 
 
 async def _notify_systemd(daemon: "Daemon", notifier: Notifier) -> None:
     """Ping the watchdog while the scheduler ticks, and keep the line of `systemctl status` current."""
-    if not notifier.is_heard:
-        return
     reported_at = 0.0
 
     async def ping() -> None:
         nonlocal reported_at
         if daemon.unready_reason() or time.monotonic() - daemon.last_tick < _HANGS_SECONDS:
-            notifier.watchdog()
+            notifier.tell(WATCHDOG=1)
         if time.monotonic() - reported_at > _STATUS_SECONDS and not daemon.unready_reason():
             reported_at = time.monotonic()
-            notifier.status(_summary(daemon))
+            notifier.tell(STATUS=_summary(daemon))
 
-    while True:
+    while notifier.is_heard:
         await asyncio.sleep(notifier.ping_seconds or _STATUS_SECONDS)
         await guarded("tell", ping())
 
@@ -222,6 +198,4 @@ def _summary(daemon: "Daemon") -> str:
     info = daemon.info()
     refused = [one.problem.what for one in info.workspaces if one.problem is not None]
     text = f"{len(info.workspaces) - len(refused)} workspaces, {info.dreaming} dreaming"
-    if refused:
-        text += f"; {len(refused)} refused: {refused[0]}"
-    return text
+    return f"{text}; {len(refused)} refused: {refused[0]}" if refused else text

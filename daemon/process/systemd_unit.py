@@ -82,8 +82,7 @@ def installation() -> Installation:
 def user_path(environment: Mapping[str, str], home: Path) -> Path:
     """Return the path of a user's unit."""
     named = environment.get("XDG_CONFIG_HOME", "")
-    config = Path(named) if named.startswith("/") else home / ".config"
-    return config / "systemd" / "user" / NAME
+    return (Path(named) if named.startswith("/") else home / ".config") / "systemd" / "user" / NAME
 
 
 def user_unit(
@@ -182,10 +181,14 @@ def named_in(path: Path) -> tuple[Path, ...]:
     except ValueError:
         words = [folders]
     if not all(word.startswith("/") for word in words):
-        raise UsageError(
-            f"{path}: ExecStart= has more than workspaces: {folders}", "name them, or move the unit aside"
-        )
+        what = f"{path}: ExecStart= has more than workspaces: {folders}"
+        raise UsageError(what, "name them, or move the unit aside")
     return tuple(Path(word.replace("$$", "$").replace("%%", "%")) for word in words)
+
+
+def _installed_text(path: Path) -> str | None:
+    content = Disk(path.parent).read_optional(path)
+    return None if content is None else content.decode("utf-8", "surrogateescape")
 
 
 def sandbox_here() -> Sandbox:
@@ -201,11 +204,6 @@ def sandbox_here() -> Sandbox:
     return Sandbox.FULL if tried.returncode == 0 else Sandbox.REDUCED
 
 
-def _installed_text(path: Path) -> str | None:
-    content = Disk(path.parent).read_optional(path)
-    return None if content is None else content.decode("utf-8", "surrogateescape")
-
-
 def _filled(sandbox: Sandbox = Sandbox.FULL, **values: str) -> str:
     template = Path(__file__).with_name(NAME).read_text(encoding="utf-8")
     template = _NAMESPACED.sub(r"\1" if sandbox is Sandbox.FULL else _WITHOUT, template)
@@ -218,9 +216,8 @@ def _filled(sandbox: Sandbox = Sandbox.FULL, **values: str) -> str:
 def _visible(folder: Path) -> Path:
     real = Path(os.path.realpath(folder))
     if any(real.is_relative_to(place) for place in _PRIVATE):
-        raise UsageError(
-            f"{folder}: the service has a {real.parts[1]} folder of its own", "move the workspace elsewhere"
-        )
+        what = f"{folder}: the service has a {real.parts[1]} folder of its own"
+        raise UsageError(what, "move the workspace elsewhere")
     if real == Path("/") or real in _HOMES:
         raise UsageError(f"{folder}: that opens more than a workspace to the service", "name the workspace itself")
     return real

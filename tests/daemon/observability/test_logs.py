@@ -33,16 +33,6 @@ def switch_off() -> None:
     logging.captureWarnings(capture=False)
 
 
-@pytest.fixture(autouse=True)
-def quiet_again() -> Iterator[None]:
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield
-    switch_off()
-    root.setLevel(level)
-    assert [one for one in root.handlers if one not in handlers] == []
-
-
 class Stream(io.StringIO):
     """A stream whose lines are events."""
 
@@ -50,21 +40,21 @@ class Stream(io.StringIO):
     def events(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.getvalue().splitlines()]
 
-    @property
-    def event(self) -> dict[str, Any]:
-        (one,) = self.events
-        return one
 
-
-@pytest.fixture
-def stream(monkeypatch: pytest.MonkeyPatch) -> Stream:
+@pytest.fixture(autouse=True)
+def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
     for name in ("uvicorn", "uvicorn.error"):  # whatever a server of an earlier test has made of them
         logger = logging.getLogger(name)
         for what, value in (("disabled", False), ("propagate", True), ("level", logging.NOTSET)):
             monkeypatch.setattr(logger, what, value)
     there = Stream()
     logs.configure("json", "info", there)
-    return there
+    yield there
+    switch_off()
+    root.setLevel(level)
+    assert [one for one in root.handlers if one not in handlers] == []
 
 
 def raised(act: Callable[[], object]) -> Exception:
@@ -75,9 +65,18 @@ def raised(act: Callable[[], object]) -> Exception:
     raise AssertionError("nothing was raised")
 
 
-def test_an_event_is_one_json_line_with_its_fields(stream: Stream) -> None:
-    logs.get(workspace="agent", dream="01J").info("dream_committed", notes=9, usd=0.021, at=1, level=2)
-    event = stream.event
+def fails(error: Exception) -> None:
+    raise error
+
+
+def test_an_event_is_one_json_line_with_its_fields_from_the_level_on(stream: Stream) -> None:
+    log = logs.get(workspace="agent", dream="01J")
+    log.debug("looked")
+    log.info("dream_committed", notes=9, usd=0.021, at=1, level=2)
+    logs.configure("json", "warning", stream)
+    log.info("slept")
+    log.warning("stumbled")
+    event, later = stream.events
     assert list(event)[:3] == ["at", "level", "event"]
     assert datetime.fromisoformat(event.pop("at")).tzinfo == UTC
     assert event == {
@@ -90,6 +89,7 @@ def test_an_event_is_one_json_line_with_its_fields(stream: Stream) -> None:
         "at_": 1,
         "level_": 2,
     }
+    assert later["event"] == "stumbled"
 
 
 def test_before_it_is_configured_nothing_is_said_and_nothing_loaded() -> None:
@@ -102,23 +102,13 @@ def test_before_it_is_configured_nothing_is_said_and_nothing_loaded() -> None:
     assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
 
 
-def test_the_level_is_kept_and_can_be_changed(stream: Stream) -> None:
-    log = logs.get()
-    log.debug("looked")
-    log.info("woke")
-    logs.configure("json", "warning", stream)
-    log.info("slept")
-    log.warning("stumbled")
-    assert [one["event"] for one in stream.events] == ["woke", "stumbled"]
-
-
-@pytest.mark.parametrize("name", sorted(WITHHELD))
-def test_memory_is_withheld_under_every_name_that_it_goes_by(stream: Stream, name: str) -> None:
-    for value in (SAID, [SAID, SAID], {"inner": SAID}, {"deep": [{"er": SAID}]}):
-        for level in ("info", "warning", "error"):
-            getattr(logs.get(), level)("noted", **{name: value}, outer={name: value})
-    assert SAID not in stream.getvalue()
-    assert stream.events[0][name] == f"[{len(SAID)} characters]"
+def test_memory_is_withheld_under_every_name_that_it_goes_by(stream: Stream) -> None:
+    for name in WITHHELD:
+        for value in (SAID, [SAID, SAID], {"inner": SAID}, {"deep": [{"er": SAID}]}):
+            for level in ("info", "warning", "error"):
+                getattr(logs.get(), level)("noted", **{name: value}, outer={name: value})
+        assert SAID not in stream.getvalue(), name
+    assert stream.events[0][next(iter(WITHHELD))] == f"[{len(SAID)} characters]"
 
 
 def test_fields_are_plain_short_one_line_and_nothing_that_a_terminal_obeys(stream: Stream) -> None:
@@ -138,7 +128,7 @@ def test_fields_are_plain_short_one_line_and_nothing_that_a_terminal_obeys(strea
         "many": (list(range(1_000)), list(range(50))),
     }
     logs.get().info("happened", **{name: value for name, (value, _) in given.items()})
-    assert {name: stream.event[name] for name in given} == {name: shown for name, (_, shown) in given.items()}
+    assert {name: stream.events[0][name] for name in given} == {name: shown for name, (_, shown) in given.items()}
     logs.configure("json", "debug", stream)
     logs.get().debug("noted", text=SAID)
     logs.get().info("noted", text=SAID)
@@ -156,54 +146,35 @@ def test_secrets_are_redacted(stream: Stream, level: logs.Level) -> None:
     assert secret not in stream.getvalue()
 
 
-def test_an_error_of_ours_has_class_code_and_message_and_its_traceback_at_debug(stream: Stream) -> None:
-    for level in ("info", "debug"):
-        logs.configure("json", level, stream)
-        logs.get().error("dream_failed", error=raised(lambda: fails(CeilingError("usd_per_day is reached; wait"))))
-    logs.get().error("dream_failed", error=raised(lambda: FIGURES[SAID]))
-    first, second, third = stream.events
-    expected = {"error_class": "CeilingError", "code": "CEILING", "error": "usd_per_day is reached; wait"}
-    assert expected.items() <= first.items()
-    assert ("traceback" in first, "traceback" in second) == (False, True)
-    assert SAID in third["error"].replace("\\'", "'")
-
-
-def fails(error: Exception) -> None:
-    raise error
-
-
 class Shape(BaseModel):
     number: int
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
+def test_an_error_of_ours_has_its_message_and_a_defect_its_place_and_not_what_it_quotes(stream: Stream) -> None:
+    logs.get().error("dream_failed", error=raised(lambda: fails(CeilingError("usd_per_day is reached; wait"))))
+    ours = stream.events[0]
+    expected = {"error_class": "CeilingError", "code": "CEILING", "error": "usd_per_day is reached; wait"}
+    assert expected.items() <= ours.items()
+    assert "traceback" not in ours
+    for act in (
         lambda: FIGURES[SAID],
         lambda: int(SAID),
         lambda: Shape.model_validate({"number": SAID}),
         lambda: fails(RuntimeError(SAID)),
-    ],
-)
-def test_a_defect_has_its_place_and_not_what_it_quotes(stream: Stream, act: Callable[[], object]) -> None:
-    logs.get().error("dream_failed", error=raised(act))
-    event = stream.event
+    ):
+        logs.get().error("dream_failed", error=raised(act))
+        assert any("test_logs.py" in frame for frame in stream.events[-1]["traceback"])
+        assert "code" not in stream.events[-1]
     assert "Lisbon" not in stream.getvalue()
-    assert any("test_logs.py" in frame for frame in event["traceback"])
-    assert "code" not in event
+    logs.configure("json", "debug", stream)
+    logs.get().error("dream_failed", error=raised(lambda: fails(CeilingError("wait"))))
+    logs.get().error("dream_failed", error=raised(lambda: FIGURES[SAID]))
+    assert "traceback" in stream.events[-2]
+    assert SAID in stream.events[-1]["error"].replace("\\'", "'")
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "mcp.server.lowlevel.server",
-        "LiteLLM",
-        "LiteLLM Router",
-        "openai._base_client",
-        "httpx",
-        "langgraph.x",
-        "chromadb.y",
-    ],
+    "name", ["mcp.server", "LiteLLM", "LiteLLM Router", "openai._base", "httpx", "langgraph.x", "chromadb.y"]
 )
 def test_a_library_that_quotes_is_told_by_its_place(stream: Stream, name: str) -> None:
     logging.getLogger(name.partition(".")[0]).setLevel(logging.NOTSET)  # whoever loads litellm makes it quiet
@@ -213,63 +184,47 @@ def test_a_library_that_quotes_is_told_by_its_place(stream: Stream, name: str) -
     logger.warning("Failed to validate %s", {"note": SAID})
     logger.error(f"Message was: {SAID}")  # noqa: G004 - as they do
     assert "Lisbon" not in stream.getvalue()
-    assert [(one["level"], one["logger"], one["place"].split(":")[0]) for one in stream.events] == [
-        ("warning", name, "test_logs"),
-        ("error", name, "test_logs"),
-    ]
+    said = [(one["level"], one["logger"], one["place"].split(":")[0]) for one in stream.events]
+    assert said == [("warning", name, "test_logs"), ("error", name, "test_logs")]
 
 
-def test_a_library_is_heard_from_warning_on_even_if_it_set_itself_louder() -> None:
-    noisy = logging.getLogger("uvicorn.access")
+def test_another_library_is_heard_once_from_warning_on_whatever_it_says(stream: Stream) -> None:
+    noisy, errors = logging.getLogger("uvicorn.access"), logging.getLogger("uvicorn.error")
     noisy.addHandler(logging.StreamHandler())
     noisy.setLevel(logging.INFO)
-    logging.getLogger("uvicorn.error").setLevel(logging.NOTSET)  # a server of another test may have set it
-    stream = Stream()
-    logs.configure("json", "info", stream)
     logs.configure("json", "info", stream)
     noisy.info('"GET /v1/search?query=%s"', SAID)
-    logging.getLogger("uvicorn.error").warning("closed %d connections", 3)
-    assert [one["message"] for one in stream.events] == ["closed 3 connections"]
-
-
-def test_what_a_library_cannot_format_and_its_errors_keep_their_place(stream: Stream) -> None:
+    errors.warning("closed %d connections", 3)
     (ours,) = [one for one in logging.getLogger().handlers if type(one).__module__ == "daemon.observability.logs"]
     ours.handle(logging.LogRecord("uvicorn.error", logging.ERROR, __file__, 1, "%d connections", (SAID,), None))
     try:
         fails(RuntimeError(SAID))
     except RuntimeError:
-        logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
-    first, second = stream.events
-    assert first["message"] == "%d connections"
-    assert (second["message"], second["error_class"]) == ("Exception in ASGI application", "RuntimeError")
-    assert second["traceback"]
-    assert SAID not in stream.getvalue()
-
-
-def test_warnings_of_python_are_events(stream: Stream) -> None:
+        errors.exception("Exception in ASGI application")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         logs.configure("json", "info", stream)
         warnings.warn("this goes away", stacklevel=1)
-        switch_off()
-    assert stream.event["logger"] == "py.warnings"
+    *said, last, warned = stream.events
+    assert [one["message"] for one in said] == ["closed 3 connections", "%d connections"]
+    assert (last["message"], last["error_class"]) == ("Exception in ASGI application", "RuntimeError")
+    assert last["traceback"]
+    assert warned["logger"] == "py.warnings"
+    assert SAID not in stream.getvalue()
 
 
-def test_on_a_terminal_a_line_is_readable() -> None:
-    stream = Stream()
-    logs.configure("console", "info", stream)
+def test_a_terminal_gets_readable_lines_and_the_journal_each_events_priority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs.configure("console", "info", readable := Stream())
     logs.get(workspace="agent").info("dream_committed", notes=9, text=SAID)
-    (line,) = stream.getvalue().splitlines()
-    logs.configure("auto", "info", elsewhere := Stream())  # which no terminal is
-    logs.get().info("woke")
-    assert elsewhere.event["event"] == "woke"
+    (line,) = readable.getvalue().splitlines()
     assert "dream_committed" in line
     assert "workspace=agent notes=9" in line
-    assert "\x1b" not in line
-    assert SAID not in line
-
-
-def test_the_journal_gets_each_event_with_its_priority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not any(hidden in line for hidden in ("\x1b", SAID))
+    logs.configure("auto", "info", elsewhere := Stream())  # which no terminal is
+    logs.get().info("woke")
+    assert elsewhere.events[0]["event"] == "woke"
     with (tmp_path / "journal").open("w+", encoding="utf-8") as journal:
         there = os.fstat(journal.fileno())
         monkeypatch.setenv("JOURNAL_STREAM", f"{there.st_dev}:{there.st_ino}")

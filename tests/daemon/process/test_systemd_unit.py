@@ -171,58 +171,54 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
+    monkeypatch.setattr(systemd_unit, "_PRIVATE", ())  # the folders of tests lie in /tmp
     return tmp_path
 
 
-def install(*words: str) -> int:
+def install(*words: str | Path) -> int:
     parser = parser_of("dreamd install-service", None)
     install_service.add(parser)
-    return install_service.run(parser.parse_args([*words]))
+    return install_service.run(parser.parse_args([*map(str, words)]))
 
 
 def test_installing_writes_the_unit_and_says_what_to_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert install("--sandbox", "full") == 0
     path = home / ".config/systemd/user/dreamd.service"
+    for sandbox, out, err in (
+        ("full", [f"written: {path}", "next: systemctl --user daemon-reload && systemctl --user enable --now dreamd"],
+         [f"{home}/.config/dreamd/environment"]),
+        ("full", ["unchanged:"], []),
+        ("reduced", ["replaced:", "systemctl --user restart dreamd"],
+         ["without its file system sandbox",
+          f"the unit before is {path}.previous; changes of yours belong in a drop-in"]),
+    ):  # fmt: skip
+        assert install("--sandbox", sandbox) == 0
+        shown = capsys.readouterr()
+        assert [text for text in out if text not in shown.out] == []
+        assert [text for text in err if text not in shown.err] == []
     assert path.read_text().startswith("# Written by 'dreamd install-service'")
-    shown = capsys.readouterr()
-    assert f"written: {path}" in shown.out
-    assert "next: systemctl --user daemon-reload && systemctl --user enable --now dreamd" in shown.out
-    assert f"{home}/.config/dreamd/environment" in shown.err
-    assert install("--sandbox", "full") == 0
-    assert "unchanged:" in capsys.readouterr().out
-    assert install("--sandbox", "reduced") == 0
-    shown = capsys.readouterr()
-    assert "replaced:" in shown.out
-    assert "systemctl --user restart dreamd" in shown.out
-    assert "without its file system sandbox" in shown.err
-    assert f"the unit before is {path}.previous; changes of yours belong in a drop-in" in shown.err
 
 
 def test_installing_again_keeps_the_folders_that_were_named(
-    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    monkeypatch.setattr(systemd_unit, "_PRIVATE", ())  # the folders of tests lie in /tmp
     one, other = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("other")
     path = home / ".config/systemd/user/dreamd.service"
-    assert install("--sandbox", "full", str(one)) == 0
-    assert install("--sandbox", "full") == 0
-    assert systemd_unit.named_in(path) == (one,)
-    assert f"-{one}" in directives(path.read_text(), "ReadWritePaths")
-    assert install("--sandbox", "full", str(other)) == 0
-    assert systemd_unit.named_in(path) == (other,)
+    for named, kept in (([one], one), ([], one), ([other], other)):
+        assert install("--sandbox", "full", *named) == 0
+        assert systemd_unit.named_in(path) == (kept,)
+        assert f"-{kept}" in directives(path.read_text(), "ReadWritePaths")
 
 
 def test_the_system_is_told_how_its_account_makes_the_folders_its_workspaces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(systemd_unit, "_PRIVATE", ())
-    monkeypatch.setattr(systemd_unit, "SYSTEM_PATH", tmp_path / "system" / "dreamd.service")
+    monkeypatch.setattr(systemd_unit, "SYSTEM_PATH", home / "system" / "dreamd.service")
     monkeypatch.setattr(install_service, "_may_install_for_the_system", lambda _: None)  # no root, and no account
-    (tmp_path / "an agent").mkdir()
-    assert install("--system", "--user", "agents", str(tmp_path / "an agent")) == 0
+    (home / "an agent").mkdir()
+    assert install("--system", "--user", "agents", home / "an agent") == 0
     (said,) = [row for row in capsys.readouterr().out.splitlines() if " init " in row]
     assert said.startswith("next: sudo -u agents env XDG_STATE_HOME=/var/lib XDG_DATA_HOME=/var/lib ")
-    assert said.endswith(f" init '{tmp_path}/an agent'")
+    assert said.endswith(f" init '{home}/an agent'")
 
 
 @given(
@@ -250,6 +246,7 @@ def test_printing_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str])
         (["--system"], "--user NAME"),
         (["--user", "ada"], "goes with --system"),
         (["--system", "--user", "root"], "every file"),
+        (["--system", "--user", "nobody-has-this-name"], r"no account|with sudo"),
         (["/nonexistent/agent"], "no folder"),
         (["--sandbox", "some"], "invalid choice"),
     ],
@@ -260,40 +257,7 @@ def test_what_cannot_be_meant_is_refused(words: list[str], message: str) -> None
         install(*words)
 
 
-@pytest.mark.usefixtures("home")
-def test_the_systems_unit_needs_root_and_an_account_that_is_there() -> None:
-    with pytest.raises(UsageError, match=r"no account|with sudo"):
-        install("--system", "--user", "nobody-has-this-name")
-
-
-def systemctl(folder: Path, log: Path, refuses: str = "") -> None:
-    """A `systemctl` that writes down what it is asked for."""
-    folder.mkdir()
-    script = folder / "systemctl"
-    script.write_text(
-        f'#!/bin/sh\necho "$@" >> "{log}"\ncase "$*" in {refuses or "-"}) echo "No such unit" >&2; exit 5;; esac\n'
-    )
-    script.chmod(0o755)
-
-
-def test_now_starts_it_and_a_changed_unit_starts_it_anew(
-    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = tmp_path_factory.mktemp("systemctl")
-    systemctl(place / "bin", place / "log")
-    monkeypatch.setenv("PATH", f"{place / 'bin'}:/usr/bin:/bin")
-    assert install("--now", "--sandbox", "full") == 0
-    assert (place / "log").read_text().splitlines() == ["--user daemon-reload", "--user enable --now dreamd.service"]
-    assert install("--now", "--sandbox", "reduced") == 0
-    assert (place / "log").read_text().splitlines()[2:] == [
-        "--user daemon-reload",
-        "--user enable --now dreamd.service",
-        "--user restart dreamd.service",
-    ]
-    assert (home / ".config/systemd/user/dreamd.service").exists()
-
-
-def test_a_refusal_of_systemd_is_told_and_without_it_now_writes_nothing(
+def test_now_starts_it_and_a_changed_unit_starts_it_anew_and_a_refusal_is_told(
     home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
@@ -301,8 +265,22 @@ def test_a_refusal_of_systemd_is_told_and_without_it_now_writes_nothing(
         install("--now", "--sandbox", "full")
     assert list(home.iterdir()) == []
     place = tmp_path_factory.mktemp("systemctl")
-    systemctl(place / "bin", place / "log", refuses="*enable*")
-    monkeypatch.setenv("PATH", f"{place / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
+
+    def asked(sandbox: str, refuses: str = "-") -> list[str]:
+        """Install with a `systemctl` that writes down what it is asked for."""
+        script, log = place / "systemctl", place / "log"
+        log.write_text("")
+        script.write_text(
+            f'#!/bin/sh\necho "$@" >> "{log}"\ncase "$*" in {refuses}) echo "No such unit" >&2; exit 5;; esac\n'
+        )
+        script.chmod(0o755)
+        assert install("--now", "--sandbox", sandbox) == 0
+        return log.read_text().splitlines()
+
+    started = ["--user daemon-reload", "--user enable --now dreamd.service"]
+    assert asked("full") == started
+    assert asked("reduced") == [*started, "--user restart dreamd.service"]
     with pytest.raises(DreamdError, match=r"enable --now dreamd\.service': No such unit; see 'journalctl --user"):
-        install("--now", "--sandbox", "full")
+        asked("full", refuses="*enable*")
     assert (home / ".config/systemd/user/dreamd.service").exists()
