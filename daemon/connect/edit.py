@@ -11,6 +11,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -93,10 +94,8 @@ def put(form: Format, text: str, setting: Setting) -> tuple[str, Put]:
     shown = json.dumps(setting.value, ensure_ascii=False)
     by_hand = f"nothing was changed; put it in by hand, at {'.'.join(setting.path)}: {shown}"
     before = read(form, text)
-    try:
-        expected = _having(before, setting.path, setting, first=form != "toml")
-    except ValueError as error:
-        raise DocumentError(str(error), by_hand) from error
+    if other := _in_the_way(before, setting):
+        raise DocumentError(f"{'.'.join(setting.path)} {other}", by_hand)
     place, new, depth = _PLACES[form](text, setting)
     new = new.replace("\n", "\r\n") if "\r\n" in text else new
     try:
@@ -104,9 +103,10 @@ def put(form: Format, text: str, setting: Setting) -> tuple[str, Put]:
     except UnicodeEncodeError as error:
         raise UsageError(f"a configuration file cannot hold {shown!a}", "give it a name in UTF-8") from error
     after = f"{text[:place]}{new}{text[place:]}"
-    if not _says(form, after, [expected]):
-        raise DocumentError(f"{setting.path[0]!r} cannot be added without changing what is there", by_hand)
-    return after, Put(setting, new, depth)
+    with suppress(DocumentError):
+        if before in _lacking(read(form, after), setting, first=form != "toml"):
+            return after, Put(setting, new, depth)
+    raise DocumentError(f"{setting.path[0]!r} cannot be added without changing what is there", by_hand)
 
 
 def cut(form: Format, text: str, one: Put) -> str | None:
@@ -145,22 +145,18 @@ def _says(form: Format, text: str, expected: Sequence[object]) -> bool:
         return False
 
 
-def _having(found: object, path: Names, setting: Setting, *, first: bool) -> object:
-    """Return the value with the setting in it. Raise ValueError where something else is in the way."""
-    name = ".".join(setting.path)
-    if path:
-        inner = {} if found is _NOTHING else found
-        if not isinstance(inner, Mapping):
-            raise ValueError(f"{name} belongs into an object, and something else is there")
-        return {**inner, path[0]: _having(inner.get(path[0], _NOTHING), path[1:], setting, first=first)}
-    if not setting.item:
-        if found is not _NOTHING:
-            raise ValueError(f"{name} has another value already")
-        return setting.value
-    items = [] if found is _NOTHING else found
-    if not isinstance(items, list):
-        raise ValueError(f"{name} is a list, and something else is there")  # noqa: TRY004 - of the file
-    return [setting.value, *items] if first else [*items, setting.value]
+def _in_the_way(whole: Mapping[str, Any], setting: Setting) -> str:
+    """Return what keeps a setting from being put in; "" if nothing does."""
+    found: object = whole
+    for name in setting.path:
+        if not isinstance(found, Mapping):
+            return "belongs into an object, and something else is there"
+        found = found.get(name, _NOTHING)
+        if found is _NOTHING:
+            return ""
+    if setting.item:
+        return "" if isinstance(found, list) else "is a list, and something else is there"
+    return "has another value already"
 
 
 def _lacking(whole: Mapping[str, Any], setting: Setting, *, first: bool) -> Iterator[object]:

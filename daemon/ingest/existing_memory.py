@@ -20,7 +20,6 @@ from itertools import islice
 from pathlib import Path
 
 from daemon.config.paths import global_root, home
-from daemon.ingest.memory_text import applies, folder_of_summary
 from daemon.workspace.adoption import find_workspace
 from state.errors import DreamdError
 from state.stores.disk.disk import opened
@@ -35,6 +34,11 @@ _MOST_LOOKED_AT = 50_000
 _LONGEST_SLUG = 200
 # A header may carry all instructions that the session began with.
 _HEAD_BYTES = 256 * 1024
+
+# What Codex writes above a summary, and where its memory says to which folders a group of tasks applies.
+CODEX_HEADER = re.compile(rb"(?:thread_id|updated_at|rollout_path|rollout_summary_file|cwd|git_branch): ")
+CODEX_APPLIES = b"applies_to:"
+LONGEST_HEADER = 60  # lines
 
 _CLAUDE, _CODEX, _GEMINI = ("claude-code",), ("codex",), ("gemini",)
 # Where an agent keeps what holds for all projects: the variable that names the folder, its usual place, and its
@@ -169,9 +173,29 @@ def _named_like(projects: Path, top: Path) -> list[Path]:
 
 def _memory_of_codex(folder: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
     handbook, summaries = folder / "MEMORY.md", _entries(folder / "rollout_summaries", ".md")
-    files = [handbook] if applies(_head(handbook, LONGEST_FILE), belongs) else []
+    files = [handbook] if applies(_head(handbook, LONGEST_FILE).split(b"\n"), belongs) else []
     files += [path for path in summaries if belongs(folder_of_summary(_head(path, 4_096)))]
     return _found(Kind.MEMORY, _CODEX, folder, files)
+
+
+def applies(lines: Iterable[bytes], belongs: Belongs) -> bool:
+    """Tell whether any of these lines of Codex's memory says that a task group is of this project."""
+    for line in lines:
+        named = re.search(r"cwd=([^;]*)", line.decode(errors="replace")) if line.startswith(CODEX_APPLIES) else None
+        folders = re.split(r",| and ", named[1]) if named else ()
+        if any(belongs(folder.strip(" \t\r`'\"")) for folder in folders):
+            return True
+    return False
+
+
+def folder_of_summary(head: bytes) -> str:
+    """Return the folder of the session whose summary begins so; "" where it does not say."""
+    for line in head.split(b"\n")[:LONGEST_HEADER]:
+        if not CODEX_HEADER.match(line):
+            break
+        if line.startswith(b"cwd: "):
+            return line.removeprefix(b"cwd: ").decode(errors="replace").strip()
+    return ""
 
 
 def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterator[ExistingMemory]:

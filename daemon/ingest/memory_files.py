@@ -1,18 +1,26 @@
-"""Memory files: instructions and memories from before dreamd become crystals, each by whose word it is."""
+"""Memory files: instructions and memories from before dreamd become crystals, each by whose word it is.
+
+What of a file is somebody's word is taken line by line, as it stands there. Left out are dreamd's own block, which
+says what dreamd knows already; the heads that programs write; lines that only import another file; and, of Codex's
+memory of all projects, what applies to others. A line that is left out is empty, so that all others keep their
+numbers.
+"""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
-from daemon.ingest.existing_memory import LONGEST_FILE
+from daemon.ingest.existing_memory import CODEX_APPLIES, CODEX_HEADER, LONGEST_FILE, LONGEST_HEADER, applies
 from daemon.ingest.formats import prose
 from daemon.ingest.formats.conversation import Watermark
-from daemon.ingest.memory_text import memory_text
 from daemon.ingest.transcripts import name_of, turn_crystals
 from daemon.workspace.redaction import learnable, redacted
 from daemon.workspace.stores import Store
+from state.document.fence import fenced
 from state.errors import DocumentError
 from state.stores.disk.disk import Disk, opened, read_whole
 from state.stores.disk.syscalls import storage_errors
@@ -20,6 +28,10 @@ from state.trust import Trust, least_trust
 
 # Somebody found it worth keeping, as with a MEMORY.md from before; a stranger's word is worth no more for that.
 _IMPORTANCE = {Trust.OWNER: 0.75, Trust.AGENT: 0.7}
+_RULE, _GROUP = b"---", b"# Task Group"
+_CODE = re.compile(rb"\s{0,3}(```|~~~)")
+_IMPORT = re.compile(rb"(?<![\w@./`-])@(?:~?/|\.{1,2}/)?[\w.-]+(?:/[\w.-]+)*\.\w+")
+_ONLY_IMPORT = re.compile(rb"\s*(?:[-*+]\s+)?" + _IMPORT.pattern + rb"\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +57,10 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
         changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
         content = read_whole(file, path, LONGEST_FILE)
     try:
-        text = memory_text(content, belongs)
+        text, imports = memory_text(content, belongs)
     except DocumentError as error:
         raise DocumentError(f"{path}: {error.what}", error.advice) from error
-    found = list(prose.read(text.content, str(path), changed, Watermark(), prose.MARKDOWN))
+    found = list(prose.read(text, str(path), changed, Watermark(), prose.MARKDOWN))
     turns = [turn for reading in found for turn in reading.turns]
     problems = [str(problem) for reading in found for problem in reading.problems]
     spoken = [replace(turn, trust=least_trust([turn.trust, trust])) for turn in turns]
@@ -59,4 +71,48 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
         if known.trust.rank >= crystals[known.id].trust.rank:
             del crystals[known.id]
     new = store.crystals.upsert(crystals.values())
-    return TakenIn(new, len(turns), text.imports, tuple(redacted(store, problem) for problem in problems))
+    return TakenIn(new, len(turns), imports, tuple(redacted(store, problem) for problem in problems))
+
+
+def memory_text(content: bytes, belongs: Callable[[str], bool]) -> tuple[bytes, int]:
+    """Return the bytes with empty lines in the place of what is no word of anybody's, and how many files they import.
+
+    `belongs` says whether a folder is of this project. Raise DocumentError for what is no text, and where it is not
+    clear what the block is.
+    """
+    if b"\0" in content:
+        raise DocumentError("it has a NUL byte: this is no text", "leave it out, or save it as UTF-8 text")
+    if (block := fenced(content)) is not None:
+        content = block.with_block(b"\n" * block.block.count(b"\n"))
+    lines = _of_this_project(content.split(b"\n"), belongs)
+    for number in range(_head(lines)):
+        lines[number] = b""
+    imports, fence = 0, b""
+    for number, line in enumerate(lines):
+        code = _CODE.match(line)
+        if code:
+            fence = b"" if fence == code[1] else fence or code[1]
+        elif not fence and (found := len(_IMPORT.findall(line))):
+            imports += found
+            if _ONLY_IMPORT.fullmatch(line):
+                lines[number] = b""
+    return b"\n".join(lines), imports
+
+
+def _of_this_project(lines: list[bytes], belongs: Callable[[str], bool]) -> list[bytes]:
+    """Empty Codex's task groups that apply to other projects, or do not say to which."""
+    groups = [number for number, line in enumerate(lines) if line.startswith(_GROUP)]
+    for start, end in pairwise((*groups, len(lines))):
+        is_ours = applies(lines[start:end], belongs)
+        for number in range(start, end):
+            if not is_ours or lines[number].startswith((CODEX_APPLIES, b"scope:")):
+                lines[number] = b""
+    return lines
+
+
+def _head(lines: list[bytes]) -> int:
+    """Return how many lines of front matter, or of Codex's header, it begins with."""
+    bare = [line.rstrip() for line in lines[:LONGEST_HEADER]]
+    if bare[0].removeprefix(b"\xef\xbb\xbf") == _RULE and _RULE in bare[1:]:
+        return bare.index(_RULE, 1) + 1
+    return next((number for number, line in enumerate(bare) if not CODEX_HEADER.match(line)), len(bare))

@@ -43,10 +43,12 @@ _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
     "This session is being continued from a previous conversation",
 )
-# Passages inside a turn.
-_PASSAGES = ("system-reminder", "ide_opened_file", "ide_selection", "local-command-stdout", "hook_context")
+# Passages inside a turn. One that is never closed goes on to the end: all of it is the harness's.
+_PASSAGE = re.compile(
+    r"<(system-reminder|ide_opened_file|ide_selection|local-command-stdout|hook_context)>.*?(?:</\1>|\Z)", re.DOTALL
+)
 _COMMAND = re.compile(r"<command-name>\s*(/?[\w:.-]{1,80})\s*</command-name>")
-_ARGUMENTS = "<command-args>"
+_ARGUMENTS = re.compile(r"<command-args>(.*?)(?:</command-args>|\Z)", re.DOTALL)
 
 
 def clean(text: str) -> str:
@@ -81,33 +83,12 @@ def spoken(text: str) -> str:
     """
     text = without_passages(text).strip()
     if command := _COMMAND.search(text[:400]):
-        arguments = _between(text, _ARGUMENTS, "</command-args>").strip()
+        typed = _ARGUMENTS.search(text)
+        arguments = typed[1].strip() if typed else ""
         return f"/{command[1].lstrip('/')} {arguments}" if arguments else ""
     return "" if text.startswith(_INJECTED) else text
 
 
 def without_passages(text: str) -> str:
     """Remove the passages that a harness puts into turns and tool results (system reminders)."""
-    for tag in _PASSAGES:
-        if f"<{tag}>" in text:
-            text = _without(text, f"<{tag}>", f"</{tag}>")
-    return text
-
-
-def _without(text: str, opening: str, closing: str) -> str:
-    kept, at = [], 0
-    while (start := text.find(opening, at)) >= 0:
-        kept.append(text[at:start])
-        end = text.find(closing, start)
-        if end < 0:  # never closed: everything after it is the harness's
-            return "".join(kept)
-        at = end + len(closing)
-    return "".join([*kept, text[at:]])
-
-
-def _between(text: str, opening: str, closing: str) -> str:
-    start = text.find(opening)
-    if start < 0:
-        return ""
-    end = text.find(closing, start)
-    return text[start + len(opening) : end if end >= 0 else len(text)]
+    return _PASSAGE.sub("", text)

@@ -56,31 +56,19 @@ def test_what_no_hook_is_told_is_a_usage_error_that_quotes_nothing(said: bytes, 
     assert "secret" not in str(raised.value)
 
 
-def test_a_link_is_made_once_and_follows_the_transcript(here: Workspace, chat: Path) -> None:
-    made = link(here, chat, GLOBS)
-    assert made == here.root / "transcripts" / "chat.md"
+def test_each_transcript_has_one_link_which_follows_it(here: Workspace, chat: Path, tmp_path: Path) -> None:
+    other, inside = tmp_path / "other" / "chat.md", here.root / "transcripts" / "own.md"
+    for path, text in ((other, "Eve: I prefer coffee\n"), (inside, "Ada: I prefer tea\n")):
+        path.parent.mkdir()
+        path.write_text(text)
+    made = [link(here, path, GLOBS) for path in (chat, other, chat, other, inside)]
+    assert made[0] == made[2] == here.root / "transcripts" / "chat.md"
+    assert made[1] == made[3] != made[0]
+    assert made[4] == inside  # where dreams look already
+    assert not inside.is_symlink()
     chat.write_text("Ada: I moved to Berlin\n")
-    assert made.read_text() == chat.read_text()
-    assert link(here, chat, GLOBS) == made
-    assert list(made.parent.iterdir()) == [made]
-
-
-def test_two_transcripts_of_one_name_have_a_link_each(here: Workspace, chat: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other" / "chat.md"
-    other.parent.mkdir()
-    other.write_text("Eve: I prefer coffee\n")
-    made = [link(here, path, GLOBS) for path in (chat, other, chat, other)]
-    assert made[0] == made[2] != made[1] == made[3]
     assert [path.read_text() for path in made[:2]] == [chat.read_text(), other.read_text()]
-
-
-def test_a_transcript_that_is_where_dreams_look_already_needs_no_link(here: Workspace) -> None:
-    path = here.root / "transcripts" / "chat.md"
-    path.parent.mkdir()
-    path.write_text("Ada: I prefer tea\n")
-    assert link(here, path, GLOBS) == path
-    assert list(path.parent.iterdir()) == [path]
-    assert not path.is_symlink()
+    assert sorted(inside.parent.iterdir()) == sorted({*made})
 
 
 @pytest.mark.parametrize("globs", [(), ("chats/*.md",), ("/etc/*",), ("**x",)])
