@@ -129,7 +129,8 @@ def _refused(litellm: Foreign, error: BaseException, http: Foreign, context: Cal
     if status > 500 or (http is not None and status in (408, 409, 425, 500)):
         return TransientError(f"{context.place} failed ({status})", "try later.", retry_after=_retry_after(http))
     missing = missing_keys(litellm, context.name) if status in (401, 403) else []
-    is_too_long = isinstance(error, litellm.ContextWindowExceededError) or "context_length" in text or status == 413
+    is_too_long = isinstance(error, litellm.ContextWindowExceededError) or status == 413
+    is_too_long = is_too_long or re.search("context[_ ]length", text) is not None
     rows = (
         (is_too_long, "takes no request as long as this one",
          "lower limits.tokens_per_dream, or use a model with a larger context window."),

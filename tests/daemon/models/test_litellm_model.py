@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from daemon.models.errors import UnusableReplyError
 from daemon.models.litellm_import import load_litellm
 from daemon.models.litellm_model import UNKNOWN_WINDOW, LitellmModel
 from tests.support.conversing import (
@@ -19,9 +18,7 @@ from tests.support.conversing import (
     SCHEMA,
     Serve,
     model_at,
-    never,
     refusal,
-    retried,
 )
 from tests.support.scripted_model import SCRIPTS, Reply, error, in_turn
 
@@ -40,12 +37,14 @@ def test_an_answer_has_its_text_and_what_it_cost(serve: Serve) -> None:
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-def test_dollars_of_an_unknown_model_are_zero(serve: Serve) -> None:
-    server = serve(in_turn(Reply(content="yes", usage=(1000, 500))))
-    model = model_at(server)
-    assert model.ask(REQUEST).usd == 0.0
-    assert model.worst_case(REQUEST).usd == 0.0
-    assert model_at(server, "openai/gpt-4o-mini").worst_case(REQUEST).usd > 0.0
+def test_a_model_that_is_not_in_the_table_has_no_price_and_the_smallest_window(serve: Serve) -> None:
+    model, listed = (
+        model_at(serve(in_turn(Reply(content="yes", usage=(1000, 500))))),
+        LitellmModel("openai/gpt-4o-mini"),
+    )
+    assert (model.ask(REQUEST).usd, model.worst_case(REQUEST).usd) == (0.0, 0.0)
+    assert listed.worst_case(REQUEST).usd > 0.0
+    assert (model.context_window, listed.context_window) == (UNKNOWN_WINDOW, 128_000)
 
 
 @pytest.mark.parametrize("said", [True, False])
@@ -70,23 +69,11 @@ def test_tokens_that_the_provider_does_not_name_are_estimated(serve: Serve) -> N
     assert answer.usd == pytest.approx(answer.tokens_in * 0.15e-6 + answer.tokens_out * 0.60e-6)
 
 
-def test_an_answer_cut_at_the_limit_says_so(serve: Serve) -> None:
+def test_what_an_answer_is_made_of(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     assert model_at(serve(SCRIPTS["cut"])).ask(REQUEST).finish_reason == "length"
-
-
-def test_what_a_model_thought_aloud_is_not_its_answer(serve: Serve) -> None:
-    server = serve(in_turn("<think>tea or coffee</think>tea"))
-    assert model_at(server).ask(REQUEST).text == "tea"
-
-
-def test_a_server_of_ones_own_needs_no_key(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
+    assert model_at(serve(in_turn("<think>tea or coffee</think>tea"))).ask(REQUEST).text == "tea"
+    monkeypatch.delenv("OPENAI_API_KEY")  # a server of one's own needs none
     assert model_at(serve(SCRIPTS["hello"])).ask(REQUEST).text == "hello"
-
-
-def test_the_window_of_a_known_model_is_its_own_and_of_another_the_default() -> None:
-    assert LitellmModel("openai/gpt-4o-mini").context_window == 128_000
-    assert LitellmModel("openai/scripted").context_window == UNKNOWN_WINDOW
 
 
 def test_a_schema_is_sent_to_a_model_that_takes_one(serve: Serve) -> None:
@@ -104,57 +91,6 @@ def test_a_refused_schema_is_left_out_once_and_from_then_on(serve: Serve) -> Non
     assert not model.takes_schema
     model.ask(ASKING)
     assert server.count == 3
-
-
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("empty", "answered nothing"),
-        ("null", "answered nothing"),
-        ("tool", "called a tool"),
-        ("reasoning", "reasoned and did not answer"),
-    ],
-)
-def test_an_answer_without_text_is_refused_and_charged(serve: Serve, script: str, why: str) -> None:
-    server = serve(SCRIPTS[script])
-    unusable = refusal(model_at(server))
-    assert why in str(unusable)
-    assert isinstance(unusable, UnusableReplyError)
-    assert unusable.answer.tokens_in > 0
-    assert not unusable.answer.estimated
-    assert server.count == 1
-
-
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        (Reply(content=None, finish_reason="length"), "raise model.max_output_tokens"),
-        (Reply(content="", finish_reason="content_filter"), "content filter"),
-        (Reply(content=" \n "), "answered nothing"),
-        (Reply(body=b'{"id": "x", "object": "chat.completion", "choices": []}'), "no choice"),
-    ],
-)
-def test_an_empty_answer_says_why_it_is_empty(serve: Serve, reply: Reply, why: str) -> None:
-    assert why in str(refusal(model_at(serve(in_turn(reply)))))
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(body=b"<html>welcome</html>", content_type="text/html"),
-        Reply(body=b'{"choices": ['),
-        Reply(body=b"[]"),
-    ],
-)
-@pytest.mark.parametrize("name", ["openai/scripted", "openrouter/some/model"])
-def test_an_unreadable_answer_is_charged_and_not_asked_for_again(serve: Serve, reply: Reply, name: str) -> None:
-    server = serve(in_turn(reply))
-    unusable = refusal(retried(model_at(server, name), sleep=never))
-    assert isinstance(unusable, UnusableReplyError)
-    assert "no chat completion" in str(unusable)
-    assert unusable.answer.estimated
-    assert unusable.answer.tokens_out == 400
-    assert server.count == 1
 
 
 def test_importing_the_model_imports_nothing_heavy() -> None:
@@ -187,11 +123,6 @@ def test_litellm_says_nothing_of_its_own(serve: Serve, capfd: pytest.CaptureFixt
         refusal(model)
     refusal(LitellmModel("nobody/knows"))
     assert capfd.readouterr() == ("", "")
-
-
-def echo(request: dict[str, Any], number: int) -> str:
-    """A script: the number of the call and what was said."""
-    return f"{number}: {request['messages'][-1]['content']}"
 
 
 def _python(*arguments: str, cwd: Path) -> tuple[str, str]:
