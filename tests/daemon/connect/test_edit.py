@@ -98,7 +98,16 @@ def test_what_an_agent_has_written_anew_comes_out_of_its_json_all_the_same(count
     holds_for()
 
 
-def test_json_is_written_as_the_rest_of_the_file_is() -> None:
+TABLES = [
+    (("mcp_servers", "dreamd"), {**SERVER, "env": {"A.B": "1\x7f"}}, False,
+     '\n[mcp_servers.dreamd]\ncommand = "dreamd"\nargs = ["mcp"]\n[mcp_servers.dreamd.env]\n"A.B" = "1\\u007f"\n'),
+    (("hooks", "Stop"), {"hooks": [SERVER]}, True,
+     '\n[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ncommand = "dreamd"\nargs = ["mcp"]\n'),
+    (("projects", "/a b", "trust_level"), "trusted", False, '\n[projects."/a b"]\ntrust_level = "trusted"\n'),
+]  # fmt: skip
+
+
+def test_json_is_written_as_the_rest_of_the_file_is_and_toml_at_its_end() -> None:
     server = Setting(("mcpServers", "dreamd"), {"on": 1})
     for before, after in {
         "": '{\n  "mcpServers": {\n    "dreamd": {\n      "on": 1\n    }\n  }\n}\n',
@@ -109,19 +118,8 @@ def test_json_is_written_as_the_rest_of_the_file_is() -> None:
         ),
     }.items():
         assert put("json", before, server)[0] == after
-
-
-def test_toml_is_written_at_the_end_with_headers() -> None:
-    before = 'model = "x" # mine'
-    after, _ = put("toml", before, Setting(("mcp_servers", "dreamd"), {**SERVER, "env": {"A.B": "1\x7f"}}))
-    after, _ = put("toml", after, Setting(("hooks", "Stop"), {"hooks": [SERVER]}, item=True))
-    after, _ = put("toml", after, Setting(("projects", "/a b", "trust_level"), "trusted"))
-    assert after == (
-        f"{before}\n"
-        '\n[mcp_servers.dreamd]\ncommand = "dreamd"\nargs = ["mcp"]\n[mcp_servers.dreamd.env]\n"A.B" = "1\\u007f"\n'
-        '\n[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ncommand = "dreamd"\nargs = ["mcp"]\n'
-        '\n[projects."/a b"]\ntrust_level = "trusted"\n'
-    )
+    for path, value, item, table in TABLES:
+        assert put("toml", 'model = "x" # mine\n', Setting(path, value, item))[0] == f'model = "x" # mine\n{table}'
 
 
 @pytest.mark.parametrize(
@@ -160,13 +158,14 @@ def test_what_is_in_the_way_is_named_and_the_text_to_put_in(
     assert json.dumps(setting.value) in refused.value.advice
 
 
-def test_what_somebody_changed_since_stays() -> None:
-    text, one = put("json", "{}", Setting(("mcpServers", "dreamd"), SERVER))
-    assert cut("json", text.replace('"mcp"', '"MCP"'), one) is None
-    assert cut("json", "{}", one) == "{}"
-    text, one = put("toml", "", Setting(("mcp_servers", "dreamd"), SERVER))
-    assert cut("toml", text.replace('"mcp"', '"MCP"'), one) is None
-    assert cut("toml", f"{text}more = 1\n", one) is None
+@pytest.mark.parametrize(
+    ("form", "path", "more"), [("json", "mcpServers", ""), ("toml", "mcp_servers", "more = 1\n")]
+)
+def test_what_somebody_changed_since_stays(form: Format, path: str, more: str) -> None:
+    text, one = put(form, "", Setting((path, "dreamd"), SERVER))
+    assert cut(form, text.replace('"mcp"', '"MCP"'), one) is None
+    assert cut(form, "", one) == ""
+    assert not more or cut(form, text + more, one) is None
 
 
 def test_what_codex_has_written_anew_comes_out_of_its_toml_all_the_same() -> None:

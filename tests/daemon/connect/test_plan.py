@@ -132,27 +132,18 @@ def test_every_agent_is_known_to_the_bootstrap_and_has_a_cap() -> None:
     assert names <= CAPS.keys()
 
 
-def test_what_somebody_changed_since_stays_and_is_told() -> None:
+def test_what_somebody_else_set_or_changed_since_stays_and_is_told() -> None:
     file = AGENTS[0].files(HERE, nothing)[0]
     text, written = planned(file, None)
     edited = text.replace('"alwaysLoad": true', '"alwaysLoad": false')
     back = disconnected(edited, written)
-    assert back.after == edited
-    assert [one.path for one in back.left] == [("mcpServers", "dreamd")]
-
-
-def test_what_stood_there_by_somebody_else_is_not_taken_out() -> None:
-    file = AgentFile(ROOT / "x.json", "", (Setting(("permissions", "allow"), "mcp__dreamd", item=True),))
-    text = '{"permissions": {"allow": ["mcp__dreamd"]}}'
-    after, written = planned(file, text)
-    assert after == text
-    assert disconnected(text, written).after == text
-
-
-def test_a_server_of_that_name_is_named_and_stays() -> None:
-    file = AGENTS[0].files(HERE, nothing)[0]
+    assert (back.after, [one.path for one in back.left]) == (edited, [("mcpServers", "dreamd")])
     with pytest.raises(DocumentError, match=r"mcpServers\.dreamd has another value"):
         connected(file, '{"mcpServers": {"dreamd": {"command": "mine"}}}', None)
+    allowed = AgentFile(ROOT / "x.json", "", (Setting(("permissions", "allow"), "mcp__dreamd", item=True),))
+    text = '{"permissions": {"allow": ["mcp__dreamd"]}}'
+    after, written = planned(allowed, text)
+    assert (after, disconnected(text, written).after) == (text, text)
 
 
 def test_what_is_said_later_joins_what_is_there() -> None:
