@@ -14,8 +14,7 @@ from state.sessions.page import MOST
 
 if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation
-    from daemon.api.operations.sessions import Events, SessionList
-    from daemon.sessions.answers import Memories, Restored, SessionStats
+    from daemon.sessions.answers import Events, Memories, Restored, SessionList, SessionStats
 
 _WHAT = """what to do:
   list                    the sessions, the latest first

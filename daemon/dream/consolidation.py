@@ -64,7 +64,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     absorbed = _absorb(store, now, stop)
     notes = absorb_notes(store, now, None, stop)
     kept = maintain(store, now)
-    working = kept.delivered + hand_over(store, now)
+    working = kept.promoted + hand_over(store, now)
     store.crystals.vectors.settle()
     vectors = store.embed(stop) if store.crystals.vectors.wait() else 0
     compared, merged = merge_duplicates(store, stop)

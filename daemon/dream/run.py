@@ -121,7 +121,7 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     store.unread = absorbed.problems
     store.notices += absorbed.problems
     notes = absorb_notes(store, now, most=BATCH)  # the oldest: a dream takes in no more of a long log
-    items = maintain(store, now).delivered + hand_over(store, now)
+    items = maintain(store, now).promoted + hand_over(store, now)
     store.sweep(now)
     remove_unmoved(store.workspace, store.disk)
     if notes or absorbed.turns:

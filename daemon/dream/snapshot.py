@@ -9,7 +9,7 @@ from itertools import chain
 
 from daemon.config.paths import is_global
 from daemon.ingest.named import named_by_notes
-from daemon.sessions.for_dreams import open_items
+from daemon.sessions import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import project_budget

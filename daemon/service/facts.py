@@ -11,8 +11,7 @@ from daemon.config.paths import spent_folder
 from daemon.config.settings import day_start
 from daemon.dream.run import new_crystals, unseen_seeds
 from daemon.service.triggers import History, Pending
-from daemon.sessions.for_dreams import waiting_count
-from daemon.sessions.lifecycle import next_due
+from daemon.sessions import next_due, waiting_count
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.scratch import HEADER

@@ -33,7 +33,7 @@ from daemon.service.roster import ManagedWorkspace, Roster, Wish
 from daemon.service.schedule import Action, Decision, Thresholds, due, phase
 from daemon.service.slots import Slots, in_thread
 from daemon.service.watcher import Change, Events
-from daemon.sessions.lifecycle import next_due
+from daemon.sessions import next_due
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason

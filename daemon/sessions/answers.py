@@ -1,14 +1,14 @@
 """Replies: the frozen values that the session tools return, with the field names that they have always had."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from state.sessions.item import Item, Related
-from state.sessions.page import Wanted, page
+from state.sessions.page import page
 from state.sessions.policies import Decision, settings_of
-from state.stores.sessions.rows import Session
+from state.stores.sessions.rows import Event, Session
 
 _MoreT = TypeVar("_MoreT", bound=Item)
 
@@ -62,10 +62,10 @@ class Memories:
     next_cursor: str | None = None
 
     @classmethod
-    def of(cls, session_id: str, items: Iterable[Item], wanted: Wanted) -> Self:
+    def of(cls, session_id: str, items: Iterable[Item], limit: int | None, cursor: str) -> Self:
         """Make one of the wanted part of these items. Raise UsageError."""
-        part = page(items, wanted)
-        return cls(part.items, len(part.items), session_id, part.next_cursor)
+        part, following = page(items, limit, cursor)
+        return cls(part, len(part), session_id, following)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,10 @@ class Eligible(Item):
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Memories):
     """Items that have earned promotion."""
 
     memories: tuple[Eligible, ...]
-    count: int
-    session_id: str
-    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +193,21 @@ class SessionSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionList:
+    """The sessions that were ever opened, the latest first."""
+
+    sessions: tuple[SessionSummary, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What happened: to a session the latest first, to a memory from the beginning."""
+
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Preview:
     """Who would leave, in this order, and why."""
 
@@ -242,7 +254,7 @@ class WorkingContext:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A cold item, and whether it is in the set again: it may have been its own victim."""
+    """An item, whether it is in the set now (it may have been its own victim), and the session after it."""
 
     restored: bool
     memory: Item
@@ -326,7 +338,10 @@ class Maintained:
     promoted: int = 0
     archived: int = 0
     refused: int = 0
-    delivered: int = 0  # as `promoted`
+
+    def __add__(self, other: Self) -> Self:
+        mine, others = (astuple(one) for one in (self, other))
+        return type(self)(*(one + more for one, more in zip(mine, others, strict=True)))
 
     @property
     def changed(self) -> bool:

@@ -4,23 +4,23 @@ from collections.abc import Mapping
 from datetime import datetime
 from operator import attrgetter
 
-from daemon.sessions.answers import Cleared, Closed, Maintained, Opened, SessionSummary
-from daemon.sessions.call import call, is_known, one_writer, reading, refuse_secret, require_known, writing
-from daemon.sessions.promotion import Applied, apply_plan
+from daemon.sessions.answers import Cleared, Closed, Events, Maintained, Opened, SessionList, SessionSummary
+from daemon.sessions.call import one_writer, reading, require_known, writing
+from daemon.sessions.crystals import apply_plan
+from daemon.sessions.tools import refuse_secret
 from daemon.workspace.stores import Store
 from state.errors import NotFoundError, UsageError
-from state.sessions.checks import MAX_NAME_BYTES, checked_text, shown
+from state.sessions.checks import shown
 from state.sessions.item import after
-from state.sessions.page import ALL, Page, Wanted, page
+from state.sessions.page import page
 from state.sessions.policies import DEFAULT, LONGEST_TICK_SECONDS, Action, policy_of
 from state.stores.database.connection import from_text, to_text
-from state.stores.sessions.rows import Event, Session
+from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 
 _NO_CONFIG: Mapping[str, object] = {}
 
 
-@call
 def session_open(
     store: Store, session_id: str, now: datetime, policy: str = DEFAULT, config: Mapping[str, object] = _NO_CONFIG
 ) -> Opened:
@@ -32,7 +32,7 @@ def session_open(
     rules = policy_of(policy, config)
     with writing(store, session_id) as (sessions, before):
         refuse_secret(store, before)
-        is_open = is_known(before) and before.closed_at is None
+        is_open = before.is_known and before.closed_at is None
         session = sessions.open(session_id, now, policy, config)
         if session.rules != rules:
             held = f"with the {session.policy} policy and its settings, for its life"
@@ -43,18 +43,16 @@ def session_open(
     return Opened(session_id, session.policy, session.config, session.opened_at, new=not is_open)
 
 
-@call
 def clear_session(store: Store, session_id: str, now: datetime) -> Cleared:
     """Archive everything in the set; the session can be used on. Crystals are not touched."""
     archived = 0
     with writing(store, session_id) as (sessions, session):
-        if is_known(session):
+        if session.is_known:
             archived = _archive_all(sessions, session, "cleared", now)
             sessions.log(session, "cleared", now)
     return Cleared(success=True, message=f"Session cleared: {session_id}", archived=archived)
 
 
-@call
 def close_session(store: Store, session_id: str, now: datetime) -> Closed:
     """End the session; what was in it is handed to the dream by way of the archive.
 
@@ -78,15 +76,13 @@ def _archive_all(sessions: Sessions, session: Session, reason: str, now: datetim
     return len(items)
 
 
-@call
-def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
+def session_list(store: Store, limit: int | None = None, cursor: str = "") -> SessionList:
     """Return the sessions that were ever opened, the latest first."""
     sessions = Sessions(store.crystals.connection)
     summaries = (_summary(sessions, one) for one in sessions.all())
-    return page(summaries, wanted, attrgetter("session_id"), attrgetter("session_id"))
+    return SessionList(*page(summaries, limit, cursor, attrgetter("session_id"), attrgetter("session_id")))
 
 
-@call
 def session_summary(store: Store, session_id: str) -> SessionSummary:
     """Return one session, as the list has it. Raise NotFoundError when it was never opened."""
     with reading(store, session_id) as (sessions, session):
@@ -109,47 +105,42 @@ def _summary(sessions: Sessions, session: Session) -> SessionSummary:
     )
 
 
-@call
 def session_events(
-    store: Store, session_id: str, limit: int = 100, after: int | None = None, memory_id: str | None = None
-) -> tuple[Event, ...]:
-    """Return what happened in a session, the latest first, or to one of its items, from the beginning.
+    store: Store, session_id: str, memory_id: str | None = None, limit: int = 100, cursor: int | None = None
+) -> Events:
+    """Return what entered and left a session, when and why.
 
-    `after` is the key of the last event that the caller has; the events behind it in this order are returned. Raise
-    NotFoundError.
+    That of a session comes the latest first, that of one of its items from the beginning. `cursor` is the key of the
+    last event that the caller has; the events behind it in this order are returned. Raise NotFoundError.
     """
     with reading(store, session_id) as (sessions, session):
         require_known(session)
         item = None
-        if memory_id is not None:
-            item = sessions.item(session, checked_text("memory_id", memory_id, MAX_NAME_BYTES))
-            if item is None:
-                raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
-        return tuple(sessions.events(session, item, limit, after))
+        if memory_id is not None and (item := sessions.item(session, memory_id)) is None:
+            raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
+        return Events(tuple(sessions.events(session, item, limit, cursor)))
 
 
 # ------------------------------------------------------------------------------------------------ maintenance
 
 
-@call
 def maintain(store: Store, now: datetime) -> Maintained:
     """Tick the sessions whose moment has come (each policy says how often). Each is a transaction of its own."""
-    sessions, done = Sessions(store.crystals.connection), list[Applied]()
+    sessions, done = Sessions(store.crystals.connection), Maintained()
     # What is due later than any session waits was set by a wrong clock.
     horizon = to_text(after(now, LONGEST_TICK_SECONDS))
     for due in sessions.all("WHERE due_at <= ? OR due_at > ?", to_text(now), horizon):
         with one_writer(store):
             current = sessions.find(due.id)
             if current is not None and current.due_at == due.due_at:  # else another process was quicker
-                done.append(_ticked(store, sessions, current, now))
-    return _maintained(done)
+                done += _ticked(store, sessions, current, now)
+    return done
 
 
-@call
 def sweep(store: Store, session_id: str, now: datetime) -> Maintained:
     """Tick this session now, whatever its policy: what has outlived its time leaves."""
     with writing(store, session_id) as (sessions, session):
-        return _maintained([_ticked(store, sessions, session, now)] if is_known(session) else [])
+        return _ticked(store, sessions, session, now) if session.is_known else Maintained()
 
 
 def next_due(store: Store, now: datetime) -> datetime | None:
@@ -158,15 +149,11 @@ def next_due(store: Store, now: datetime) -> datetime | None:
     return min(from_text(due), after(now, LONGEST_TICK_SECONDS)) if due is not None else None
 
 
-def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -> Applied:
+def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -> Maintained:
     rules = session.rules
-    done = apply_plan(store, sessions, session, rules.tick(sessions.view(session, now)), now)
+    steps, refused = apply_plan(store, sessions, session, rules.tick(sessions.view(session, now)), now)
     count, _ = sessions.fill(session)
     goes_on = rules.tick_seconds is not None and count > 0
     sessions.change_session(session, due_at=after(now, rules.tick_seconds or 0.0) if goes_on else None)
-    return done
-
-
-def _maintained(done: list[Applied]) -> Maintained:
-    promoted, archived = (sum(one.count(action) for one in done) for action in (Action.PROMOTE, Action.ARCHIVE))
-    return Maintained(len(done), promoted, archived, sum(one.refused for one in done), promoted)
+    promoted = sum(step.action is Action.PROMOTE for step in steps)
+    return Maintained(1, promoted, len(steps) - promoted, refused)

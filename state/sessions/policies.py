@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from state.errors import UsageError
-from state.sessions.checks import Number, NumberOrNone, Priority, Share, Texts, refusal, require_known, shown
+from state.sessions.checks import Number, NumberOrNone, Priority, Share, refusal, shown
 from state.sessions.item import HOUR_SECONDS, PLACES, TTL_SECONDS, Item, State, after, score
 
 _MAX_SECONDS = 10 * 366 * 86_400.0
@@ -106,7 +106,10 @@ class Policy(BaseModel):
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
         """Make one with these settings. Raise UsageError, which names the key."""
-        require_known(f"the {cls.name} policy", list(cls.model_fields), config)
+        for key in config:
+            if key not in cls.model_fields:
+                known = f"there are {', '.join(cls.model_fields)}"
+                raise UsageError(f"{shown(key)} is not a setting of the {cls.name} policy", known)
         try:
             return cls.model_validate(dict(config))
         except ValidationError as error:
@@ -232,7 +235,14 @@ class Budget(Policy):
     hard_limit: Number = 50
     batch_size: Number = 10
     tag_aware_archival: bool = True
-    protected_tags: Texts = ("insight", "permanent", "personal", "decision", "architecture", "important")
+    protected_tags: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)] = (
+        "insight",
+        "permanent",
+        "personal",
+        "decision",
+        "architecture",
+        "important",
+    )
 
     name: ClassVar[str] = "budget"
     tick_seconds: ClassVar[float | None] = 30.0
@@ -337,9 +347,6 @@ class Hybrid(Policy):
         over = f"Working memory {deficit} tokens over {self.max_tokens}"
         return Plan(steps, f"{over} - evicting {len(steps)} items, {freed} tokens", "info")
 
-    def fits(self, count: int, tokens: int) -> str:  # noqa: ARG002
-        return f"Working memory fits ({tokens}/{self.max_tokens} tokens)"
-
 
 class Bounded(Policy):
     """Beyond a number of items or tokens by protection, age, importance and recency (after the Working Memory Store).
@@ -397,7 +404,8 @@ class Bounded(Policy):
     def admit(self, view: View, new: str) -> Plan:  # noqa: ARG002
         """Evict until both limits hold. The new item may be its own victim."""
         steps = _until(self.order(view), view.count - self.max_items, view.tokens - self.max_tokens)
-        log = f"{self._filled(view.count, view.tokens)} over its limits - evicting {len(steps)}"
+        fill = f"({view.count}/{self.max_items} items, {view.tokens}/{self.max_tokens} tokens)"
+        log = f"Working memory {fill} over its limits - evicting {len(steps)}"
         return Plan(steps, log, "warning" if any(step.rescue for step in steps) else "info")
 
     def tick(self, view: View) -> Plan:
@@ -407,12 +415,6 @@ class Bounded(Policy):
             Decision(step.item, Action.ARCHIVE, "ttl_exceeded") for step in self.order(view) if outlived(step.item)
         )
         return Plan(gone, f"Working memory swept - {len(gone)} expired", "info" if gone else "debug")
-
-    def fits(self, count: int, tokens: int) -> str:
-        return f"{self._filled(count, tokens)} within its limits"
-
-    def _filled(self, count: int, tokens: int) -> str:
-        return f"Working memory ({count}/{self.max_items} items, {tokens}/{self.max_tokens} tokens)"
 
 
 def _until(order: Iterable[Decision], items: int, tokens: int) -> tuple[Decision, ...]:

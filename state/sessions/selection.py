@@ -1,27 +1,21 @@
 """Selection: which items of a session a query, a prompt, a context, a summary or an instruction takes."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any
+from typing import NamedTuple
 
-from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError
-from state.sessions.checks import Priority, Texts, at_least_one, checked_value, require_known, shown
+from pydantic import BaseModel, ConfigDict
+
+from state.errors import NotFoundError, UnsupportedInstructionError, UsageError
+from state.sessions.checks import Priority, Tags, Text, shown
 from state.sessions.item import PLACES, Item, State
 from state.sessions.policies import Bounded
 from state.text.chunks import tokens
 from state.text.words import content_terms, stop_words, terms
 
-_FILTERS: Mapping[str, Any] = {
-    "tags": Texts,
-    "priority": Priority,
-    "agent_id": str,
-    "source": str,
-}
 _HOUR = timedelta(hours=1)
-_STRATEGIES = ("recent", "important", "balanced")
 _SHORTEST_LINE = 4  # tokens: the two brackets, the number, a word
 _MOST_WORDS = 64  # of a query
 # Where a sentence ends, after its closing quotes and brackets; scripts without spaces need none after it.
@@ -31,8 +25,24 @@ _arrival = attrgetter("created_at", "seq")
 _worth = attrgetter("importance", "created_at", "seq")
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Filters(BaseModel):
+    """What an item must have; of the tags, any one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tags: Tags | None = None
+    priority: Priority | None = None
+    agent_id: Text | None = None
+    source: Text | None = None
+
+    def let(self, item: Item) -> bool:
+        """Return whether this item passes."""
+        wanted = (self.priority, item.priority), (self.agent_id, item.agent_id), (self.source, item.source)
+        is_tagged = not self.tags or not set(self.tags).isdisjoint(item.tags)
+        return is_tagged and all(not one or one == has for one, has in wanted)
+
+
+class Excerpt(NamedTuple):
     """A text made of items, its tokens, and the items in order."""
 
     text: str
@@ -65,20 +75,6 @@ def query_words(query: str) -> list[str]:
     return ([word for word in found if word not in stop_words()] or found)[:_MOST_WORDS]
 
 
-def filters_of(config: Mapping[str, object]) -> Callable[[Item], bool]:
-    """Return a test for `tags` (any of them), `priority`, `agent_id` and `source`, as far as they are given.
-
-    Raise UsageError, which names the key.
-    """
-    require_known("memory_remember", list(_FILTERS), config)
-    given = {key: checked_value(key, _FILTERS[key], value) for key, value in config.items()}
-    tags = set(given.pop("tags", ()))
-    named = {key: value for key, value in given.items() if value}
-    return lambda item: (
-        (not tags or not tags.isdisjoint(item.tags)) and all(getattr(item, key) == named[key] for key in named)
-    )
-
-
 def is_about(prompt: str) -> Callable[[Item], bool]:
     """Return a test for items that hold the prompt in any case, or share a word with it that carries meaning.
 
@@ -107,19 +103,14 @@ def context_of(items: Sequence[Item], strategy: str, max_tokens: int | None, now
 
     `balanced` divides the importance by 1 + the age in hours. Without a number of tokens the set's own is the limit.
     """
-    if strategy not in _STRATEGIES:
-        raise UsageError(f"strategy: {shown(strategy)} is none of {', '.join(_STRATEGIES)}")
-    if max_tokens is None:
-        max_tokens = max(1, sum(item.token_count for item in items))
-    room = at_least_one("max_tokens", max_tokens)
+    room = sum(item.token_count for item in items) if max_tokens is None else max_tokens
     ordered = standing(items, now)
     if strategy != "important":
         ordered.sort(key=_arrival, reverse=True)
     if strategy == "balanced":
         # Of equals the newest stays first: the sort is stable.
         ordered.sort(key=lambda one: -one.importance / (1 + max(0.0, (now - one.created_at) / _HOUR)))
-    taken: list[Item] = []
-    spent = 0
+    taken, spent = list[Item](), 0
     for item in ordered:
         if spent + item.token_count > room:
             break
@@ -135,11 +126,8 @@ def summary_of(
 
     An item that does not fit gives as many of its first sentences as do; one that gives none is passed over.
     """
-    passes = _scope(scope, step, bounded)
-    room = at_least_one("token_limit", token_limit)
-    lines: list[str] = []
-    sources: list[Item] = []
-    for item in filter(passes, standing(items, now)):
+    room, lines, sources = token_limit, list[str](), list[Item]()
+    for item in filter(_scope(scope, step, bounded), standing(items, now)):
         if line := _line(len(sources) + 1, item.content, room):
             lines.append(line)
             sources.append(item)
@@ -178,15 +166,6 @@ def _line(number: int, content: str, room: int) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ forgetting
-
-
-def checked_mode(mode: str, *, confirm: bool) -> str:
-    """Return the mode. Raise UsageError, and ConfirmRequiredError for a hard one that is not confirmed."""
-    if mode not in ("soft", "hard"):
-        raise UsageError(f"mode: {shown(mode)} is none of soft, hard")
-    if mode == "hard" and not confirm:
-        raise ConfirmRequiredError("mode 'hard' removes for good", "say confirm=true, or use mode 'soft'")
-    return mode
 
 
 def meant(instruction: str, items: Sequence[Item], mode: str) -> list[Item]:

@@ -14,8 +14,8 @@ from daemon.api.text import bootstrap_text, search_text, why_not_text, why_text
 from daemon.explain.reasons import SearchSignals, signals_of
 from daemon.explain.why import LineHistory, why
 from daemon.explain.why_not import Answer, why_not
-from daemon.sessions.promotion import trust_of
-from daemon.sessions.read import left_behind
+from daemon.sessions import left_behind
+from daemon.sessions.crystals import trust_of
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import session as session_start

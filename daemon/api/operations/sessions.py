@@ -1,50 +1,37 @@
 """Operations on sessions: functions of `daemon.sessions`, each with what callers may give it.
 
-A tool's parameters are those of its function without the stores and the moment; a part of a list is asked for by
-`limit` and `cursor`, and an item to be stored by the fields of its draft. What bounds a parameter goes by its name.
+A tool's parameters are those of its function without the stores and the moment; an item to be stored is given by the
+fields of its draft. What bounds a parameter goes by its name.
 """
 
+import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
-from annotated_types import Len, MaxLen
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from annotated_types import MaxLen
+from pydantic import BeforeValidator, WithJsonSchema
 
 from daemon import sessions
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Arg, Operation, operation, operations_in
-from daemon.sessions.answers import Forgot, Memories, SessionSummary
+from daemon.api.operations.operation import Arg, Operation, operations_in
+from daemon.sessions.answers import Forgot
 from daemon.upkeep.forget import preview_forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
-from state.sessions.checks import from_scale
-from state.sessions.page import LIMIT, MOST, Wanted
+from state.errors import DreamdError
+from state.sessions.checks import Name, Priority, Tags, Text, from_scale
+from state.sessions.page import LIMIT, MOST
 from state.sessions.policies import settings_schema
-from state.stores.sessions.rows import Event
+from state.sessions.selection import Filters
+from state.stores.database.connection import explained
 
 ReplyT = TypeVar("ReplyT")
 
-Priority = Literal["low", "medium", "high", "critical"]
-Text = Annotated[str, MaxLen(1_000)]
-Name = Annotated[str, Len(1, 1_000)]
-Tags = Annotated[tuple[Name, ...], MaxLen(100)]
 Table = Annotated[dict[Text, Annotated[str, MaxLen(10_000)]], MaxLen(100)]
 Importance = Annotated[float, BeforeValidator(from_scale), WithJsonSchema({"type": ["number", "string"]})]
 _NONE: dict[str, Any] = {}
-
-
-class Filters(BaseModel):
-    """What a memory must have; of the tags, any one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tags: Tags | None = None
-    priority: Priority | None = None
-    agent_id: Text | None = None
-    source: Text | None = None
 
 
 # Few have a description: an agent reads these with every tool, and their names say it. An id has some 300 characters.
@@ -109,23 +96,25 @@ def tool(
     """
     hints, shown = get_type_hints(function), dict[str, tuple[Any, object]]()
     for one in list(signature(function).parameters.values())[1:]:
-        if one.name == "wanted":
-            shown |= {"limit": (_KINDS["limit"], limit), "cursor": (_KINDS["cursor"], "")}
-        elif one.name == "draft":
+        if one.name == "draft":
             shown |= _DRAFT
+        elif one.name == "limit":
+            shown["limit"] = (_KINDS["limit"], limit)
         elif one.name in _KINDS:
             shown[one.name] = (_KINDS[one.name], _DEFAULTS.get(one.name, one.default))
     shown |= own
 
     def run(access: WorkspaceAccess, **given: Any) -> ReplyT:  # noqa: ANN401 - those of the function
-        if "wanted" in hints:
-            given["wanted"] = Wanted(given.pop("limit"), given.pop("cursor"))
+        about = {name: given[name] for name in ("session_id", "memory_id") if given.get(name)}
         if "draft" in hints:
             given = {"session_id": given.pop("session_id"), "draft": sessions.Draft(**given)}
-        if isinstance(filters := given.get("filters"), Filters):
-            given["filters"] = filters.model_dump(exclude_none=True)
-        with access.read() if reads else access.write() as store:
-            return function(store, **given, **({"now": utc_now()} if "now" in hints else {}))
+        try:
+            with access.read() if reads else access.write() as store:
+                return function(store, **given, **({"now": utc_now()} if "now" in hints else {}))
+        except (sqlite3.Error, DreamdError) as error:
+            told = error if isinstance(error, DreamdError) else explained(error, access.workspace.database)
+            told.details = told.details or about
+            raise told from error.__cause__ or (None if told is error else error)
 
     kinds = {name: kind for name, (kind, _) in shown.items()}
     run.__doc__ = (function.__doc__ or "").partition("\n")[0].partition(" Raise ")[0]
@@ -133,21 +122,6 @@ def tool(
     taken = [Parameter(one, Parameter.KEYWORD_ONLY, default=default) for one, (_, default) in shown.items()]
     run.__signature__ = Signature([Parameter("access", Parameter.POSITIONAL_ONLY), *taken])  # type: ignore[attr-defined]
     return Operation(name, run, long=long, reads=reads, agents=agents)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionList:
-    """The sessions that were ever opened, the latest first."""
-
-    sessions: tuple[SessionSummary, ...]
-    next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """What happened: to a session the latest first, to a memory from the beginning."""
-
-    events: tuple[Event, ...]
 
 
 def _forget(
@@ -213,50 +187,19 @@ preview = tool("session_preview", sessions.preview, reads=True, limit=10)
 sweep = tool("session_sweep", sessions.sweep)
 
 
-@operation("session_events", reads=True)
-def events(
-    access: WorkspaceAccess,
-    session_id: Annotated[str, Arg(min_length=1, max_length=10_000)],
-    memory_id: Annotated[str | None, Arg(min_length=1, max_length=1_000)] = None,
-    limit: Annotated[int, Arg(ge=1, le=10_000)] = LIMIT,
-    cursor: Annotated[int | None, Arg("key of the last event that is known", ge=0, le=2**53)] = None,
-) -> Events:
-    """Return what entered and left a session, when and why."""
-    with access.read() as store:
-        return Events(sessions.session_events(store, session_id, limit, cursor, memory_id))
-
-
-@operation("session_list", reads=True, agents=TOOLS)
-def session_list(
-    access: WorkspaceAccess,
-    limit: Annotated[int, Arg(ge=1, le=MOST)] = LIMIT,
-    cursor: Annotated[str, Arg("next_cursor before", max_length=10_000)] = "",
-) -> SessionList:
-    """Return the sessions, the latest first."""
-    with access.read() as store:
-        part = sessions.session_list(store, Wanted(limit, cursor))
-        return SessionList(part.items, part.next_cursor)
-
+events = tool(
+    "session_events",
+    sessions.session_events,
+    reads=True,
+    own={
+        "limit": (Annotated[int, Arg(ge=1, le=10_000)], LIMIT),
+        "cursor": (Annotated[int | None, Arg("key of the last event that is known", ge=0, le=2**53)], None),
+        "memory_id": (Annotated[str | None, Arg(min_length=1, max_length=1_000)], None),
+    },
+)
+session_list = tool("session_list", sessions.session_list, reads=True, agents=TOOLS)
 
 SESSION_MINDS = tuple(one for one in operations_in(globals()) if one not in SESSION_ITEMS)
 
-
-@operation("session_summary", reads=True)
-def session_summary(
-    access: WorkspaceAccess, session_id: Annotated[str, Arg(min_length=1, max_length=10_000)]
-) -> SessionSummary:
-    """Return one session, as the list of sessions has it."""
-    with access.read() as store:
-        return sessions.session_summary(store, session_id)
-
-
-@operation("session_archive", reads=True)
-def session_archive(
-    access: WorkspaceAccess,
-    session_id: Annotated[str, Arg(min_length=1, max_length=10_000)],
-    limit: Annotated[int, Arg(ge=1, le=MOST)] = LIMIT,
-    cursor: Annotated[str, Arg("next_cursor before", max_length=10_000)] = "",
-) -> Memories:
-    """Return what left a session and can be restored, the latest to come first."""
-    with access.read() as store:
-        return sessions.archive(store, session_id, Wanted(limit, cursor))
+session_summary = tool("session_summary", sessions.session_summary, reads=True)
+session_archive = tool("session_archive", sessions.archive, reads=True)

@@ -14,6 +14,7 @@ from state.stores.database.tables import ItemEventRow, SessionRow
 
 # A session's items have the keys from its own key * SPAN on.
 SPAN = 1 << 32
+NEVER_OPENED = -1  # the key of a session that was never opened
 # SQLite uses the index of the set only for a condition in exactly these words.
 IN_SET = "state IN ('live', 'hidden')"
 _ELSEWHERE = {
@@ -49,6 +50,11 @@ class Session:
     closed_at: datetime | None = None
     step: int = 0
     due_at: datetime | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the session was ever opened."""
+        return self.key != NEVER_OPENED
 
     @property
     def rules(self) -> Policy:

@@ -12,7 +12,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from state.stores.database.tombstones import TombstoneStore
 from state.stores.sessions.rows import (
     COLUMNS,
     IN_SET,
+    NEVER_OPENED,
     SPAN,
     Event,
     Session,
@@ -42,6 +43,7 @@ RESCUE_ACCESSES = 5
 _UNDREAMT = "state = 'archived' AND dreamt_in IS NULL AND promoted_to_id IS NULL"
 _LISTED = "SELECT value FROM json_each(?)"
 _NO_CONFIG: Mapping[str, Any] = {}
+_BEFORE = datetime.min.replace(tzinfo=UTC)
 
 
 class Sessions:
@@ -56,6 +58,10 @@ class Sessions:
     def find(self, id_: str) -> Session | None:
         """Return the session of this id; None: it was never opened."""
         return next(iter(self.all("WHERE id = ?", id_)), None)
+
+    def session(self, id_: str) -> Session:
+        """Return the session of this id: an empty one with the default policy if it was never opened."""
+        return self.find(id_) or Session(NEVER_OPENED, id_, DEFAULT, {}, _BEFORE)
 
     def all(self, condition: str = "", *values: object) -> list[Session]:
         """Return the sessions for which the condition holds, the latest first."""

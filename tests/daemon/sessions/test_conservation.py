@@ -23,10 +23,9 @@ from hypothesis.stateful import (
 )
 
 from daemon import sessions
-from daemon.sessions.promotion import digest_of
+from daemon.sessions.crystals import digest_of
 from state.errors import DreamdError
 from state.sessions.item import WEIGHTS, Item, State
-from state.sessions.page import Wanted
 from state.sessions.policies import View, policy_of
 from state.stores.sessions.sessions import Sessions
 from tests.support.long_variants import examples, sample
@@ -76,7 +75,7 @@ class Session(RuleBasedStateMachine):
     )
     def add(self, importance: float, priority: str, tokens: int, step: int | None, tags: list[str]) -> None:
         content = f"thing {len(self.said)}"
-        expected = sessions.preview(self.store, "s", self.now, Wanted(1_000)).leaving
+        expected = sessions.preview(self.store, "s", self.now, 1_000).leaving
         made = sessions.add(
             self.store,
             "s",

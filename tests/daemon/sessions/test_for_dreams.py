@@ -285,7 +285,9 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
     with working(tmp_path / "w") as store:
         assert store.crystals.get([record.crystal_id]) == []
         assert store.searcher().search(text, utc_now()).hits == ()
-        assert [event.reason for event in sessions.session_events(store, "s") if event.action == "purged"] == ["id"]
+        assert [event.reason for event in sessions.session_events(store, "s").events if event.action == "purged"] == [
+            "id"
+        ]
         forget(store, ForgetRequest(text), utc_now())
         assert text not in document(store)
 

@@ -2,15 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daemon import sessions
+from daemon.api.operations import sessions as operations
+from daemon.api.operations.operation import AnyOperation
 from daemon.workspace.stores import Store
 from state.codec import plain
 from state.errors import UsageError
 from tests.support.cases import cases
-from tests.support.working import AT, HOUR, SECOND, add, contents, written
+from tests.support.working import AT, HOUR, SECOND, add, contents
 
 NAMES: list[str] = cases(__file__)["NAMES"]
 CONTENTS: list[str] = cases(__file__)["CONTENTS"]
@@ -28,36 +31,13 @@ def test_hostile_session_ids_are_data_and_no_two_are_one(store: Store, tmp_path:
         assert sessions.promote(store, name, memory.id, AT).metadata["working_memory_session"] == name
         assert sessions.stats(store, name, AT).total_count == 1
         json.dumps(plain(memory))
-    listed = {one.session_id for one in sessions.session_list(store).items}
+    listed = {one.session_id for one in sessions.session_list(store).sessions}
     assert listed == set(NAMES)
     assert store.crystals.count() == len(NAMES)
     for name in NAMES:
         assert sessions.clear_session(store, name, AT).archived == 1
         assert sessions.recall(store, name, "content", AT).count == 1
     assert sorted(str(path) for path in tmp_path.parent.rglob("*") if not path.name.startswith("state.db")) == files
-
-
-@pytest.mark.parametrize("name", ["", "\ud800", "a\udfffb", "x" * 16_385, "🦓" * 4_097])
-def test_a_session_id_that_cannot_be_kept_is_refused_everywhere(store: Store, name: str) -> None:
-    add(store, "there")
-    before = written(store)
-    for call in (
-        lambda: add(store, "c", session=name),
-        lambda: sessions.memorize(store, name, sessions.Draft("c"), AT),
-        lambda: sessions.session_open(store, name, AT),
-        lambda: sessions.get(store, name, "x", AT),
-        lambda: sessions.list_memories(store, name, AT),
-        lambda: sessions.search(store, name, AT, "x"),
-        lambda: sessions.stats(store, name, AT),
-        lambda: sessions.clear_session(store, name, AT),
-        lambda: sessions.close_session(store, name, AT),
-        lambda: sessions.recall(store, name, "x", AT),
-        lambda: sessions.forget(store, name, "oldest", AT),
-        lambda: sessions.session_events(store, name),
-    ):
-        with pytest.raises(UsageError, match="session_id"):
-            call()
-    assert written(store) == before
 
 
 def test_hostile_contents_come_back_as_they_were(store: Store) -> None:
@@ -100,27 +80,37 @@ def test_a_query_is_words_and_no_syntax(store: Store, query: str) -> None:
     assert sessions.search(store, "s", AT, query).count == 0
 
 
-def test_surrogates_are_refused_wherever_they_come(store: Store) -> None:
-    half = "half \ud83d of it"
-    id_ = add(store, "there")
-    before = written(store)
-    for call in (
-        lambda: add(store, half),
-        lambda: add(store, "c", tags=[half]),
-        lambda: add(store, "c", metadata={half: "x"}),
-        lambda: add(store, "c", metadata={"x": half}),
-        lambda: add(store, "c", agent_id=half),
-        lambda: add(store, "c", source=half),
-        lambda: sessions.search(store, "s", AT, half),
-        lambda: sessions.search(store, "s", AT, tags=[half]),
-        lambda: sessions.recall(store, "s", half, AT),
-        lambda: sessions.get(store, "s", half, AT),
-        lambda: sessions.relation_add(store, "s", id_, half, "x", AT),
-        lambda: sessions.relation_add(store, "s", id_, "x", half, AT),
-    ):
-        with pytest.raises(UsageError):
-            call()
-    assert written(store) == before
+HALF = "half \ud83d of it"
+ADD = {"session_id": "s", "content": "c", "priority": "low"}
+ONE = {"session_id": "s", "memory_id": "x"}
+REFUSED: list[tuple[AnyOperation, dict[str, Any]]] = [
+    *((operations.add, ADD | {name: HALF}) for name in ("session_id", "content", "agent_id", "source")),
+    *((operations.add, ADD | {"tags": tags}) for tags in ("text", [""], [1], [HALF])),
+    *((operations.add, ADD | {"metadata": table}) for table in ({"a": 1}, {HALF: "x"}, {"x": HALF})),
+    *((operations.add, ADD | {"metadata": {"a": "x" * 10_001}}),),
+    *((operations.add, ADD | one) for one in ({"session_id": ""}, {"session_id": "x" * 10_001}, {"content": ""})),
+    *((operations.add, ADD | {"priority": one}) for one in ("urgent", "")),
+    *((operations.add, {**ADD, "importance": one}) for one in (-0.1, 1.1, float("nan"), "0.5", "★★★★", "11/10", [1])),
+    *((operations.add, ADD | {"step_index": -1}), (operations.memorize, ADD | {"token_count": 0})),
+    *((operations.get, ONE | {name: HALF}) for name in ONE),
+    *((operations.reassess, {**ONE, "importance": one}) for one in (1.5, "7.5/100")),
+    *((operations.relation_add, ONE | {"relation_type": "x", "target_element_id": "x"} | one) for one in (
+        {"relation_type": ""}, {"target_element_id": ""}, {"relation_type": HALF}, {"target_element_id": HALF})),
+    *((operations.search, {"session_id": "s", **one}) for one in ({"priority": ""}, {"query": HALF}, {"limit": 0})),
+    *((operations.recall, {"session_id": "s", **one}) for one in ({"query": HALF}, {"limit": 0})),
+    *((operations.remember, {"session_id": "s", "filters": one}) for one in (
+        {"colour": "red"}, {"tags": "a"}, {"priority": "top"}, {"agent_id": 5})),
+    *((operations.context, {"session_id": "s", **one}) for one in ({"strategy": "best"}, {"max_tokens": 0})),
+    *((operations.summarize, {"session_id": "s", "token_limit": 0}), (operations.forget, ONE | {"mode": "gone"})),
+]  # fmt: skip
+
+
+def test_what_cannot_be_meant_is_refused_before_anything_is_looked_at() -> None:
+    for operation, fields in REFUSED:
+        with pytest.raises(UsageError) as refused:
+            operation.bind(**fields)
+        assert str(refused.value).isprintable(), (operation.name, fields)
+        assert len(str(refused.value)) < 400
 
 
 def test_times_at_the_ends_of_the_calendar_do_not_overflow(store: Store) -> None:

@@ -1,11 +1,10 @@
-"""Working memory through every window: plain functions, operations, HTTP at both doors, and MCP. One code path."""
+"""Working memory through every window: operations here, HTTP at both doors, and MCP. One code path."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,76 +13,29 @@ import anyio.from_thread
 import pytest
 from mcp import Client
 
-from daemon import sessions
 from daemon.api.access import LocalAccess
 from daemon.api.operations.sessions import SESSION_ITEMS, SESSION_MINDS
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config, McpSection
 from daemon.mcp.tools import TOOLSETS
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, utc_now
 from state.codec import plain
 from state.errors import DreamdError
-from state.sessions.page import Wanted
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
 from tests.daemon.mcp.agents import asking, in_process, over_stdio
 from tests.daemon.mcp.serving import served
 from tests.support.session_talk import Say, Window, held, is_part
-from tests.support.working import working
 
 CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
 SWITCH = json.dumps(["memory", "sessions"])
+EVERY = {one.name for one in (*SESSION_ITEMS, *SESSION_MINDS)}
 OF_AGENTS = {tool.name for name, tools in TOOLSETS.items() if name != "memory" for tool in tools}
-ITEMS = "get promote clear_session stats expire extend_ttl export list_pending list_expired list_promoted search"
-ITEMS += " bulk_promote relation_add"
-MINDS = "reassess remember forget summarize capacity context restore"
-FIRST = Wanted(10)
-# The functions are called as the tools but for these.
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "session_open": sessions.session_open,
-    "session_close": sessions.close_session,
-    "session_events": lambda store, **fields: {"events": sessions.session_events(store, **fields)},
-    "session_list": lambda store: {"sessions": sessions.session_list(store).items, "next_cursor": None},
-    "session_preview": sessions.preview,
-    "session_sweep": sessions.sweep,
-    "working_memory_list": sessions.list_memories,
-    "memory_recall": lambda store, session_id, now, query="", wanted=FIRST: sessions.recall(
-        store, session_id, query, now, wanted
-    ),
-    "working_memory_add": lambda store, session_id, now, **fields: sessions.add(
-        store, session_id, sessions.Draft(**fields), now
-    ),
-    "memory_memorize": lambda store, session_id, now, **fields: sessions.memorize(
-        store, session_id, sessions.Draft(**fields), now
-    ),
-    **{f"working_memory_{name}": getattr(sessions, name) for name in ITEMS.split()},
-    **{f"memory_{name}": getattr(sessions, name) for name in MINDS.split()},
-}
 
 
 def refusal(error: DreamdError) -> Any:
     return {"error": " ".join(str(error).split()), "code": error.code, "details": error.details}
-
-
-def called(store: Store, tool: str, fields: dict[str, Any]) -> Any:
-    """The plain function of a tool."""
-    function = FUNCTIONS[tool]
-    now = {"now": utc_now()} if "now" in signature(function).parameters else {}
-    if tool != "session_events" and (part := {"limit", "cursor"} & fields.keys()):
-        wanted = Wanted(**{name: fields[name] for name in part})
-        fields = {**{name: value for name, value in fields.items() if name not in part}, "wanted": wanted}
-    try:
-        return json.loads(json.dumps(plain(function(store, **fields, **now))))
-    except DreamdError as error:
-        return refusal(error)
-
-
-@contextmanager
-def functions(workspace: Workspace) -> Iterator[Window]:
-    with working(workspace.root) as store:
-        yield partial(called, store)
 
 
 @contextmanager
@@ -182,16 +134,14 @@ def by_http(workspace: Workspace) -> Iterator[tuple[Window, Window]]:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Say, Any]]:
-    """What the functions answer."""
-    workspace = init_workspace(tmp_path_factory.mktemp("functions") / "w")
-    with functions(workspace) as window:
-        return held(window, workspace, FUNCTIONS)
+    """What the operations answer in this process."""
+    workspace = init_workspace(tmp_path_factory.mktemp("operations") / "w")
+    with operations(workspace) as window:
+        return held(window, workspace, EVERY)
 
 
 def test_the_talk_uses_every_tool_and_meets_every_error(expected: list[tuple[Say, Any]]) -> None:
-    assert (
-        {say.tool for say, _ in expected} == {one.name for one in (*SESSION_ITEMS, *SESSION_MINDS)} == set(FUNCTIONS)
-    )
+    assert {say.tool for say, _ in expected} == EVERY
     assert Counter(say.code for say, _ in expected).keys() == {
         "",
         "VALIDATION_ERROR",
@@ -205,13 +155,13 @@ def test_the_talk_uses_every_tool_and_meets_every_error(expected: list[tuple[Say
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("window", [operations, at_the_port, at_the_socket])
-def test_programs_are_told_what_the_functions_answer(
+@pytest.mark.parametrize("window", [at_the_port, at_the_socket])
+def test_programs_are_told_the_same_at_both_doors(
     expected: list[tuple[Say, Any]], tmp_path: Path, window: Callable[[Workspace], Any]
 ) -> None:
     workspace = init_workspace(tmp_path / "w")
     with window(workspace) as there:
-        found = held(there, workspace, FUNCTIONS)
+        found = held(there, workspace, EVERY)
     for (say, answer), (_, right) in zip(found, expected, strict=True):
         assert answer == right, say
 

@@ -1,6 +1,5 @@
 """The four policies: their published defaults and examples, what they say, and what cannot be meant."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +16,6 @@ from state.sessions.policies import (
     Bounded,
     Budget,
     Hybrid,
-    Plan,
     Policy,
     Ttl,
     policy_of,
@@ -70,27 +68,19 @@ def test_there_are_four_and_their_defaults_are_the_published_ones() -> None:
     ("name", "config", "told"),
     [
         ("lru", {}, "policy: 'lru' is none of ttl, budget, hybrid, bounded"),
-        ("TTL", {}, "policy: 'TTL'"),
         ("hybrid", {"max_items": 5}, "'max_items' is not a setting of the hybrid policy; there are max_tokens"),
         ("hybrid", {"max_tokens": 0}, "max_tokens: 0: input should be greater than or equal to 1"),
-        ("hybrid", {"max_tokens": "9"}, "max_tokens: '9': input should be a valid integer"),
-        ("hybrid", {"max_tokens": True}, "max_tokens: True: input should be a valid integer"),
         ("hybrid", {"max_tokens": 10**5000}, "max_tokens: a number of more than eighteen digits: input"),
-        ("budget", {"enabled": 1}, "enabled: 1: input should be a valid boolean"),
         ("budget", {"protected_tags": ["a", 5]}, "protected_tags.1: 5: input should be a valid string"),
         ("budget", {"soft_limit": 51}, "soft_limit: 51 is above hard_limit, 50"),
         ("budget", {"preset": "huge"}, "preset: 'huge' is none of interactive, production, research"),
-        ("budget", {"preset": ["production"]}, "preset"),
         ("bounded", {"wall_ttl": float("nan")}, "wall_ttl: nan: input should be"),
-        ("bounded", {"importance_threshold_high": 1.1}, "importance_threshold_high: 1.1: input should be less"),
         (
             "bounded",
             {"importance_threshold_low": 0.8},
             "importance_threshold_low: 0.8 is above importance_threshold_h",
         ),
         ("ttl", {"ttl_seconds": {"lowest": 60}}, "ttl_seconds.lowest: 'lowest': input should be 'low', 'medium'"),
-        ("ttl", {"ttl_seconds": {"low": 0}}, "ttl_seconds.low: 0: input should be greater than or equal to 1"),
-        ("ttl", {"promote_accesses": {"high": 2.5}}, "promote_accesses.high: 2.5: input should be a valid integer"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_its_key(name: str, config: Mapping[str, object], told: str) -> None:
@@ -100,50 +90,17 @@ def test_what_cannot_be_meant_is_refused_by_its_key(name: str, config: Mapping[s
     assert refused.value.code == "VALIDATION_ERROR"
 
 
-def test_the_ends_of_what_is_possible_are_possible_and_stay_through_json() -> None:
-    ends: dict[str, list[dict[str, object]]] = {
-        "ttl": [{"ttl_seconds": {"low": 5.5}}],
-        "budget": [{"soft_limit": 50}, {"preset": "research", "protected_tags": []}],
-        "hybrid": [{"max_tokens": 1}],
-        "bounded": [{"wall_ttl": 0, "step_ttl": 0}, {"importance_threshold_low": 0, "importance_threshold_high": 1}],
-    }
-    for name, configs in ends.items():
-        for config in configs:
-            policy = policy_of(name, config)
-            assert policy_of(name, json.loads(json.dumps(settings_of(policy)))) == policy
-
-
-@pytest.mark.parametrize(
-    ("policy", "seconds", "limits"),
-    [
-        (TTL, 300, (None, None)),
-        (BUDGET, 30, (50, None)),
-        (Hybrid(), None, (None, 128_000)),
-        (Bounded(), None, (64, 4000)),
-    ],
-    ids=list(POLICIES),
-)
-def test_how_often_it_is_tended_and_what_fits(policy: Policy, seconds: float | None, limits: tuple[int, int]) -> None:
-    assert (policy.tick_seconds, policy.limits) == (seconds, limits)
-    if policy is not TTL:
-        assert (policy.lifetime("medium"), policy.earned(view([item()]))) == (None, ())
-
-
 @pytest.mark.parametrize(
     ("policy", "count", "tokens", "percent", "status"),
     [
         (TTL, 10_000, 10**9, 0.0, "healthy"),
-        (BUDGET, 31, 10**6, 3100 / 35, "healthy"),
         (BUDGET, 32, 0, 3200 / 35, "approaching"),
         (BUDGET, 35, 0, 100.0, "soft_limit"),
-        (BUDGET, 49, 0, 140.0, "soft_limit"),
         (BUDGET, 50, 0, 5000 / 35, "hard_limit"),
         (Hybrid(max_tokens=1000), 3, 900, 90.0, "healthy"),
         (Hybrid(max_tokens=1000), 3, 901, 90.1, "approaching"),
-        (Bounded(), 32, 0, 50.0, "healthy"),
         (Bounded(), 0, 3600, 90.0, "healthy"),
         (Bounded(), 0, 3601, 90.025, "approaching"),
-        (Bounded(), 58, 0, 90.625, "approaching"),
     ],
 )
 def test_the_status_is_told_from_counts(policy: Policy, count: int, tokens: int, percent: float, status: str) -> None:
@@ -200,15 +157,6 @@ OWN = Ttl.of({"ttl_seconds": {"low": 60}, "promote_accesses": {"low": 2}, "promo
 )
 def test_what_makes_an_item_eligible(policy: Ttl, one: Item, seconds: float, reason: str) -> None:
     assert policy.eligible(one, START + timedelta(seconds=seconds)) == reason
-
-
-def test_a_critical_one_is_promoted_at_its_first_get_and_never_twice() -> None:
-    one = added(priority="critical")
-    assert TTL.admit(view([one]), one.id).steps == ()
-    (step,) = TTL.earned(view([replace(one, access_count=2)]))
-    assert (step.action, step.reason, step.leaves) == (Action.PROMOTE, "critical_and_accessed", False)
-    for other in (added(priority="low"), replace(one, promoted_to_id="c"), replace(one, state=State.HIDDEN)):
-        assert TTL.earned(view([other])) == ()
 
 
 def test_cleanup_promotes_what_is_eligible_and_drops_what_is_expired() -> None:
@@ -324,16 +272,12 @@ def test_hybrid_frees_the_deficit_as_in_the_published_figure(tokens: int, limit:
         item(seq, id=name, importance=importance, token_count=size, created_at=START - age)
         for seq, (name, (importance, size, age)) in enumerate(zip(NAMES, figures, strict=True))
     ]
-    new, hybrid = item(9, id="new", importance=0.0, token_count=tokens), Hybrid(max_tokens=limit)
-    plan = hybrid.admit(view([*items, new]), new.id)
+    new = item(9, id="new", importance=0.0, token_count=tokens)
+    plan = Hybrid(max_tokens=limit).admit(view([*items, new]), new.id)
     assert [step.item.id for step in plan.steps] == gone
     assert {(step.action, step.reason, step.leaves) for step in plan.steps} == {(Action.ARCHIVE, "token_limit", True)}
     if tokens == 5000:
         assert plan.log == "Working memory 5000 tokens over 8200 - evicting 3 items, 5100 tokens"
-    items[4] = replace(items[4], state=State.HIDDEN)
-    steps = Hybrid(max_tokens=8200).admit(view([*items, replace(new, token_count=3001)]), new.id).steps
-    assert [(step.item.id, step.reason) for step in steps] == [(NAMES[4], FORGOTTEN), (NAMES[0], "token_limit")]
-    assert hybrid.tick(view(items, now=START + 1000 * DAY)) == Plan()
 
 
 # ------------------------------------------------------------------- bounded
@@ -356,31 +300,9 @@ def test_bounded_takes_the_oldest_for_one_too_many_and_the_bound_wins_over_prote
     assert left(Bounded(max_items=3).admit(view(weak), weak[-1].id)) == [3]  # a new item may be its own victim
 
 
-@pytest.mark.parametrize(
-    ("importance", "reason"),
-    [(0.0, LOW), (0.299, LOW), (0.3, CAPACITY), (0.699, CAPACITY), (0.7, PROTECTED), (1.0, PROTECTED)],
-)
-def test_the_bands_begin_at_three_and_at_seven_tenths(importance: float, reason: str) -> None:
-    one = item(importance=importance)
-    assert [step.reason for step in Bounded().order(view([one]))] == [reason]
-    assert Bounded().protects(one) is (reason == PROTECTED)
-
-
-def test_age_alone_evicts_nothing_on_add_and_everything_expired_on_a_sweep() -> None:
-    old = START - 2 * HOUR
-    items = [
-        item(0, created_at=old, importance=0.9),
-        item(1, created_at=old),
-        item(2, step_index=30),
-        item(3, step_index=9, importance=0.1),
-        item(4, created_at=old, state=State.HIDDEN),
-        item(5, state=State.HIDDEN, step_index=30),
-    ]
-    assert Bounded().admit(view(items), items[-1].id).steps == ()
-    plan = Bounded().tick(view(items))
-    assert left(plan) == [4, 3, 1, 0]
-    assert {step.reason for step in plan.steps} == {"ttl_exceeded"}
-    assert plan.log == "Working memory swept - 4 expired"
+def test_the_bands_begin_at_three_and_at_seven_tenths() -> None:
+    for importance, reason in {0.299: LOW, 0.3: CAPACITY, 0.699: CAPACITY, 0.7: PROTECTED}.items():
+        assert [step.reason for step in Bounded().order(view([item(importance=importance)]))] == [reason]
 
 
 def test_the_published_scenario() -> None:

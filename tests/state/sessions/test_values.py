@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from state.errors import UsageError
-from state.sessions.checks import checked_importance, checked_text
+from state.sessions.checks import from_scale
 from state.sessions.item import WEIGHTS, Item, after, promoted_id, score, tokens_of, working_id
 from state.sessions.policies import POLICIES, Bounded, policy_of, settings_of
 from state.sessions.selection import context_of, is_about, relevance, standing, summary_of
@@ -55,17 +55,6 @@ def test_an_id_is_one_printable_line(session: str, content: str, now: datetime) 
     assert "\n" not in name
     assert name.encode().decode() == name
     assert promoted_id(name, now).startswith(f"memory_promoted_{name}_")
-
-
-@given(TEXTS)
-def test_content_is_taken_as_it_is_or_refused(text: str) -> None:
-    assert tokens_of(text) >= 1
-    try:
-        assert checked_text("content", text, 1_000) == text
-    except UsageError:
-        assert not text or any("\ud800" <= char <= "\udfff" for char in text)
-    else:
-        assert text.encode()
 
 
 @given(st.sampled_from(list(POLICIES)), st.dictionaries(KEYS, ANYTHING, max_size=4))
@@ -177,20 +166,9 @@ def test_each_term_stops_at_its_end() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "importance", [-0.01, 1.01, float("nan"), float("inf"), "0.5", "★★★★", "11/10", "7.5/100", "", True, [1]]
-)
-def test_an_importance_outside_0_to_1_or_in_no_scale_is_refused(importance: object) -> None:
-    told = r"importance: .*(input should be (greater|less) than or equal to [01]|neither a number|a valid number)"
-    with pytest.raises(UsageError, match=told):
-        checked_importance("low", importance)  # type: ignore[arg-type]
-
-
 def test_other_scales_become_ours() -> None:
-    given: dict[float | str, float] = {"1/10": 0.1, "0/10": 0.0, "7.5/10": 0.75, "10/10": 1.0, 0.4: 0.4}
-    given |= {"★": 0.3, "★★": 0.6, "★★★": 0.9}
-    for importance, ours in given.items():
-        assert checked_importance("low", importance) == ours
+    given = {"1/10": 0.1, "0/10": 0.0, "7.5/10": 0.75, "10/10": 1.0, 0.4: 0.4, "★": 0.3, "★★": 0.6, "★★★": 0.9}
+    assert {importance: from_scale(importance) for importance in given} == given
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,22 @@
-"""Promotion: items become crystals, in the transaction in which that is decided.
+"""Crystals of sessions: items that are promoted, and those that left a session and are handed to the next dream.
 
-What has earned promotion still has it at the next look, so an automatic one that fails is tried again then.
+A promotion is part of the transaction in which it is decided. What has earned it still has it at the next look, so an
+automatic one that fails is tried again then. An item that left becomes a crystal of the origin `working`, which the
+next dream takes in like every other new one; what was protected and lost all the same counts as important. The rest
+stays in the archive.
 """
 
 import re
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from itertools import islice
 
 from daemon.observability import logs
 from daemon.sessions.answers import BulkPromoted, LongTerm, PromotedOne
-from daemon.sessions.call import call, find_kept, writing
+from daemon.sessions.call import find_kept, steady, writing
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.crystals.salience import salience
@@ -21,6 +25,7 @@ from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageE
 from state.sessions.checks import shown
 from state.sessions.item import Item, promoted_id, score
 from state.sessions.policies import Action, Decision, Plan
+from state.sessions.selection import standing
 from state.signals.hormones import valence
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
@@ -39,25 +44,21 @@ _OF_TOOLS = re.compile(
     r"pdf|database)s?(?![^\W_])",
     re.IGNORECASE,
 )
+# So important is at least what a hard limit took although it was protected.
+RESCUED = 0.9
+_AT_ONCE = 50
+_OPEN_SESSIONS = 20
+_ENOUGH = 100
 _LOG = logs.get()
 
 
-class Applied(NamedTuple):
-    """The result of a plan: the steps that were done, and how many items were refused promotion."""
-
-    steps: tuple[Decision, ...] = ()
-    refused: int = 0
-
-    def count(self, action: Action) -> int:
-        """Return how many items this became of."""
-        return sum(step.action is action for step in self.steps)
-
-
-def apply_plan(store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime) -> Applied:
+def apply_plan(
+    store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime
+) -> tuple[list[Decision], int]:
     """Do what a policy decided, in the caller's transaction, and log what it says.
 
-    An item that may not be a crystal stays, or is archived where it would leave. One whose crystal cannot be written
-    stays as it is.
+    Return the steps that were done, and how many items were refused promotion. An item that may not be a crystal
+    stays, or is archived where it would leave. One whose crystal cannot be written stays as it is.
     """
     if plan.log:
         log = {"debug": _LOG.debug, "info": _LOG.info, "warning": _LOG.warning}[plan.level]
@@ -81,7 +82,7 @@ def apply_plan(store: Store, sessions: Sessions, session: Session, plan: Plan, n
             action = "archived" if step.action is Action.ARCHIVE else "left"
             sessions.leave(session, step.item, step.reason, now, rescue=step.rescue, action=action)
         done.append(step)
-    return Applied(tuple(done), refused)
+    return done, refused
 
 
 def promote_item(
@@ -181,7 +182,6 @@ def trust_of(item: Item) -> Trust:
     return least_trust([Trust.AGENT, *trusts])
 
 
-@call
 def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> LongTerm:
     """Make an item of the set a long-term record; asked again, the same record, also when the item has left.
 
@@ -197,12 +197,11 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
                 told = explained(error, store.workspace.database) if isinstance(error, sqlite3.Error) else error
                 raise StorageError(f"memory {shown(memory_id)} is not promoted: {told}") from error
         if not why:
-            return _record(store, sessions, session, memory_id)
+            return _record(store, sessions, session, find_kept(sessions, session, memory_id))
     raise UsageError(f"memory {shown(memory_id)} is not promoted: {why}")
 
 
-def _record(store: Store, sessions: Sessions, session: Session, memory_id: str) -> LongTerm:
-    item = find_kept(sessions, session, memory_id)
+def _record(store: Store, sessions: Sessions, session: Session, item: Item) -> LongTerm:
     digest, at = digest_of(item), item.promoted_at
     crystal = store.crystals.ids_of([digest]).get(digest)
     if crystal is None or at is None:
@@ -214,7 +213,6 @@ def _record(store: Store, sessions: Sessions, session: Session, memory_id: str) 
     return LongTerm(item.promoted_to_id or "", item.content, item.tags, metadata, item.relations, crystal, at)
 
 
-@call
 def bulk_promote(store: Store, session_id: str, memory_ids: Sequence[str], now: datetime) -> BulkPromoted:
     """Promote each of these, in this order; one that fails does not keep the others."""
     results = []
@@ -226,3 +224,63 @@ def bulk_promote(store: Store, session_id: str, memory_ids: Sequence[str], now: 
             results.append(PromotedOne(memory_id, success=False, error=str(error), code=error.code))
     done = sum(result.success for result in results)
     return BulkPromoted(done, len(results) - done, tuple(results))
+
+
+# ------------------------------------------------------------------------------------------------ for dreams
+
+
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """An item of an open session as a dream may see it: without its secrets."""
+
+    text: str
+    importance: float
+    trust: Trust
+    created_at: datetime
+
+
+def hand_over(store: Store, now: datetime) -> int:
+    """Make crystals of what left the sessions, deserves it and was not handed over yet, what a hard limit took first.
+
+    Return how many were new. What was forgotten, softly or for good, is not among them.
+    """
+    sessions, done = Sessions(store.crystals.connection), 0
+    version = store.lineage.last_version()
+    while True:
+        # The crystals and the mark are one transaction: a kill repeats the batch, it never skips one.
+        with transaction(sessions.connection):
+            items = sessions.undreamt(_AT_ONCE)
+            done += store.crystals.upsert(
+                replace(
+                    crystal_of(store, item, now),
+                    text=redacted(store, item.content),
+                    session=redacted(store, item.session_id),
+                    importance=max(RESCUED, item.importance) if rescue else item.importance,
+                )
+                for item, rescue in items
+                if item.content.strip()
+            )
+            sessions.mark_dreamt((item for item, _ in items), version)
+        if not items:
+            return done
+
+
+def waiting_count(store: Store) -> int:
+    """Return how many items wait to be handed over; beyond a hundred they are not counted."""
+    return Sessions(store.crystals.connection).undreamt_count(_ENOUGH)
+
+
+def open_items(store: Store, now: datetime, limit: int) -> tuple[OpenItem, ...]:
+    """Return at most so many items of the open sessions, the most important first, then the oldest.
+
+    None is a long-term record already, hidden, expired, or forgotten for good.
+    """
+    sessions, items = Sessions(store.crystals.connection), list[Item]()
+    with steady(store):
+        for session in sessions.open_ones(_OPEN_SESSIONS):
+            items += (item for item in standing(sessions.held(session), now) if not item.promoted_to_id)
+    items.sort(key=lambda item: (-item.importance, item.created_at, item.id))
+    chosen = islice((item for item in items if not sessions.forgotten.holds(item.content)), limit)
+    return tuple(
+        OpenItem(redacted(store, item.content), item.importance, trust_of(item), item.created_at) for item in chosen
+    )
