@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from state.sessions.item import Item, Related
 from state.sessions.page import page
 from state.sessions.policies import Decision, settings_of
-from state.stores.sessions.rows import Event, Session
+from state.stores.sessions.sessions import Event, Session
 
 _MoreT = TypeVar("_MoreT", bound=Item)
 

@@ -11,8 +11,7 @@ from state.errors import NotFoundError
 from state.sessions.checks import shown
 from state.sessions.item import Item, State
 from state.stores.database.connection import transaction
-from state.stores.sessions.rows import Session
-from state.stores.sessions.sessions import Sessions
+from state.stores.sessions.sessions import Session, Sessions
 
 
 @contextmanager

@@ -30,8 +30,7 @@ from state.signals.hormones import valence
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import explained, transaction
-from state.stores.sessions.rows import Session
-from state.stores.sessions.sessions import FORGOTTEN, Sessions
+from state.stores.sessions.sessions import FORGOTTEN, Session, Sessions
 from state.trust import Trust, is_web, least_trust
 
 # Relations of an item that say that what they name holds no longer.

@@ -25,8 +25,7 @@ from state.sessions.page import page
 from state.sessions.policies import Bounded, Hybrid, Plan, Ttl, View
 from state.stores.database.connection import to_text
 from state.stores.history.originals import Originals
-from state.stores.sessions.rows import IN_SET, Session
-from state.stores.sessions.sessions import Sessions
+from state.stores.sessions.sessions import IN_SET, Session, Sessions
 
 _LEAVERS = 5
 _KEPT = f"({IN_SET} OR promoted_to_id IS NOT NULL)"

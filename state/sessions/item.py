@@ -61,7 +61,7 @@ class Item:
     step_index: int
     last_accessed_at: datetime
     content_hash: str
-    state: str = State.LIVE.value
+    state: State = State.LIVE
     state_reason: str = ""
     promoted_to_id: str | None = None
     promoted_at: datetime | None = None

@@ -9,8 +9,7 @@ from datetime import datetime
 from state.sessions.item import Item, Related, State, promoted_id, tokens_of, working_id
 from state.stores.crystals import full_text
 from state.stores.erasing.plan import Erasure
-from state.stores.sessions.rows import Session, key_of
-from state.stores.sessions.sessions import Sessions
+from state.stores.sessions.sessions import Session, Sessions, key_of
 
 
 def erase_items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:

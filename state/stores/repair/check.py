@@ -17,7 +17,7 @@ from state.stores.database.copies import is_damage
 from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.database.table import Column, Kind, Layout, Rule, Value, is_moment, layouts_of
 from state.stores.database.tables import REST, content_of
-from state.stores.sessions.rows import SPAN
+from state.stores.sessions.sessions import SPAN
 
 WRONG_SCHEMA = "its schema has the number"
 _MOST = 5

@@ -11,39 +11,72 @@ Each method that writes is a part of the caller's transaction.
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from state.sessions.item import Item, State, working_id
-from state.sessions.policies import DEFAULT, View, policy_of, settings_of
+from state.sessions.item import Item, Related, State, hash_of, working_id
+from state.sessions.policies import DEFAULT, Policy, View, policy_of, settings_of
 from state.stores.crystals import full_text
 from state.stores.database.connection import to_text
 from state.stores.database.tables import ItemEventRow, ItemRow, SessionRow
 from state.stores.database.tombstones import TombstoneStore
-from state.stores.sessions.rows import (
-    COLUMNS,
-    IN_SET,
-    NEVER_OPENED,
-    SPAN,
-    Event,
-    Session,
-    event_of,
-    item_of,
-    key_of,
-    session_of,
-    stored,
-)
 
+# A session's items have the keys from its own key * SPAN on.
+SPAN = 1 << 32
+# SQLite uses the index of the set only for a condition in exactly these words.
+IN_SET = "state IN ('live', 'hidden')"
+NEVER_OPENED = -1  # the key of a session that was never opened
 FORGOTTEN = "it was forgotten for good"
 # An item of this importance, or read so often, becomes a crystal with the next dream when it leaves by itself.
 RESCUE_IMPORTANCE = 0.7
 RESCUE_ACCESSES = 5
+_ITEMS = "items.*, (SELECT sessions.id FROM sessions WHERE sessions.key = items.session) AS session_id"
 _UNDREAMT = "state = 'archived' AND dreamt_in IS NULL AND promoted_to_id IS NULL"
 _LISTED = "SELECT value FROM json_each(?)"
 _NO_CONFIG: Mapping[str, Any] = {}
 _BEFORE = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session: how it was opened, and the highest step that it was given.
+
+    `due_at` is when maintenance looks at it next; None: not before something is added.
+    """
+
+    key: int
+    id: str
+    policy: str
+    config: dict[str, Any]
+    opened_at: datetime
+    closed_at: datetime | None = None
+    step: int = 0
+    due_at: datetime | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the session was ever opened."""
+        return self.key != NEVER_OPENED
+
+    @property
+    def rules(self) -> Policy:
+        """The policy, with its settings."""
+        return policy_of(self.policy, self.config)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. `seq` is the item's, None for an event of the session; `item` is its current id."""
+
+    key: int
+    at: datetime
+    action: str
+    reason: str = ""
+    seq: int | None = None
+    item: str = ""
+    figures: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 class Sessions:
@@ -66,7 +99,7 @@ class Sessions:
     def all(self, condition: str = "", *values: object) -> list[Session]:
         """Return the sessions for which the condition holds, the latest first."""
         rows = self.connection.execute(f"SELECT * FROM sessions {condition} ORDER BY key DESC", values).fetchall()
-        return [session_of(row) for row in rows]
+        return [SessionRow.table.value(Session, row, config=json.loads(row["config"])) for row in rows]
 
     def open_ones(self, limit: int) -> list[Session]:
         """Return the open sessions that hold something, the latest first."""
@@ -111,8 +144,8 @@ class Sessions:
 
     def items(self, session: Session, condition: str = "TRUE", *values: object) -> list[Item]:
         """Return the items of a session for which the condition holds, in the order in which they came."""
-        statement = f"SELECT {COLUMNS} FROM items WHERE items.session = ? AND {condition} ORDER BY seq"
-        return list(map(item_of, self.connection.execute(statement, (session.key, *values)).fetchall()))
+        statement = f"SELECT {_ITEMS} FROM items WHERE items.session = ? AND {condition} ORDER BY seq"
+        return list(map(_item_of, self.connection.execute(statement, (session.key, *values)).fetchall()))
 
     def held(self, session: Session) -> list[Item]:
         """Return the items of the set."""
@@ -137,7 +170,7 @@ class Sessions:
         statement = "SELECT coalesce(max(key) + 1, ?1) FROM items WHERE key >= ?1 AND key < ?1 + ?2"
         (key,) = self.connection.execute(statement, (first, SPAN)).fetchone()
         new = replace(item, seq=key - first, id=self.free_id(item.id))
-        parts = stored({name: getattr(new, name) for name in ("tags", "metadata", "relations", "state")})
+        parts = _stored({name: getattr(new, name) for name in ("tags", "metadata", "relations")})
         ItemRow.table.add(self.connection, new, key=key, session=session.key, **parts)
         if new.step_index > session.step:
             self.change_session(session, step=new.step_index)
@@ -162,7 +195,7 @@ class Sessions:
 
     def change(self, session: Session, item: Item, **values: Any) -> Item:  # noqa: ANN401
         """Set these columns of an item; returns the item."""
-        ItemRow.table.change(self.connection, "key = ?", key_of(session, item), **stored(values))
+        ItemRow.table.change(self.connection, "key = ?", key_of(session, item), **_stored(values))
         return replace(item, **{name: value for name, value in values.items() if hasattr(item, name)})
 
     def leave(
@@ -242,26 +275,25 @@ class Sessions:
             within, values = "AND items.session = ?", [session.key]
         if words:
             statement = (
-                f"SELECT {COLUMNS} FROM cold_words JOIN items ON items.key = cold_words.rowid"
+                f"SELECT {_ITEMS} FROM cold_words JOIN items ON items.key = cold_words.rowid"
                 f" WHERE cold_words MATCH ? {within} ORDER BY rank, items.key DESC"
             )
             values = [" OR ".join(f'"{word}"' for word in words), *values]  # `terms` gives letters and digits alone
         else:
-            statement = f"SELECT {COLUMNS} FROM items WHERE state = 'archived' {within} ORDER BY key DESC"
+            statement = f"SELECT {_ITEMS} FROM items WHERE state = 'archived' {within} ORDER BY key DESC"
         rows = self.connection.execute(statement, values)
         try:
-            yield from map(item_of, rows)
+            yield from map(_item_of, rows)
         finally:
             rows.close()  # an open cursor would keep its moment of the database
 
     def undreamt(self, limit: int) -> list[tuple[Item, bool]]:
         """Return the items for the next dream, each with whether it is to be rescued, which come first."""
         rows = self.connection.execute(
-            f"SELECT {COLUMNS}, rescue FROM items WHERE {_UNDREAMT}"
-            " ORDER BY rescue DESC, importance DESC, key LIMIT ?",
+            f"SELECT {_ITEMS} FROM items WHERE {_UNDREAMT} ORDER BY rescue DESC, importance DESC, key LIMIT ?",
             (limit,),
         )
-        return [(item_of(row[:-1]), bool(row["rescue"])) for row in rows.fetchall()]
+        return [(_item_of(row), bool(row["rescue"])) for row in rows.fetchall()]
 
     def mark_dreamt(self, items: Iterable[Item], version: int) -> None:
         """Mark these items as taken in by the dream of this version."""
@@ -316,4 +348,28 @@ class Sessions:
             f" WHERE {which} = ? AND e.key {past} ? ORDER BY e.key {order} LIMIT ?",
             (key, known, limit),
         )
-        return [event_of(row) for row in rows.fetchall()]
+        return [_event_of(row) for row in rows.fetchall()]
+
+
+def key_of(session: Session, item: Item) -> int:
+    """Return the row of an item."""
+    return session.key * SPAN + item.seq
+
+
+def _item_of(row: sqlite3.Row) -> Item:
+    relations = tuple(Related(*one) for one in json.loads(row["relations"]))
+    more = {"tags": tuple(json.loads(row["tags"])), "metadata": json.loads(row["metadata"]), "relations": relations}
+    digest = hash_of(row["content"])
+    return ItemRow.table.value(Item, row, session_id=row["session_id"], content_hash=digest, **more)
+
+
+def _event_of(row: sqlite3.Row) -> Event:
+    seq = row["item"] % SPAN if row["item"] is not None else None
+    more = {"item": row["item_id"] or "", "figures": json.loads(row["figures"])}
+    return ItemEventRow.table.value(Event, row, seq=seq, **more)
+
+
+def _stored(values: Mapping[str, object]) -> dict[str, object]:
+    """Return values of an item as its table takes them: what has parts as JSON."""
+    parts = {name: one for name, one in values.items() if isinstance(one, tuple | list | dict)}
+    return {**values} | {name: json.dumps(one, default=astuple) for name, one in parts.items()}

@@ -14,8 +14,7 @@ from state.forgetting.known import Target
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database, to_text
 from state.stores.database.tombstones import TombstoneStore, tombstones_in
-from state.stores.sessions.rows import Session
-from state.stores.sessions.sessions import Sessions
+from state.stores.sessions.sessions import Session, Sessions
 from tests.state.sessions.items import item
 from tests.support.older import older_schema
 

@@ -10,8 +10,7 @@ import pytest
 
 from state.sessions.item import Item, Related, State
 from state.stores.database.connection import open_database
-from state.stores.sessions.rows import Session
-from state.stores.sessions.sessions import Sessions
+from state.stores.sessions.sessions import Session, Sessions
 from tests.state.sessions.items import DAY, START, item
 
 
