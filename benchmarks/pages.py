@@ -26,7 +26,7 @@ from daemon.config.registry import name_of
 from daemon.config.settings import Config
 from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.run import Mode, dream_now
-from daemon.pages.views.table import PAGES
+from daemon.pages.views import PAGES
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding

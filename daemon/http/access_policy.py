@@ -10,11 +10,17 @@ is a page of ours, and nothing of ours is loaded into a page of another origin.
 """
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
 
 from daemon.config.settings import HttpSection
 from daemon.http.errors import ErrorResponse
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 # Health checks have no token; nor has who comes with a link to log in, or with a browser that is not logged in yet.
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -48,50 +54,33 @@ def port_policy(token: str) -> AccessPolicy:
     return AccessPolicy(token)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHeaders:
-    """The headers that say where a request comes from. `port` is the local one; each header may be repeated.
-
-    `has_session`: a browser that is logged in sends it. `fetch_site`, `fetch_mode`: what browsers say of who asks.
-    """
-
-    path: str
-    port: int
-    hosts: tuple[str, ...]
-    origins: tuple[str, ...]
-    authorizations: tuple[str, ...]
-    method: str = "GET"
-    has_session: bool = False
-    fetch_site: str = ""
-    fetch_mode: str = ""
-
-
-def refusal(policy: AccessPolicy, request: RequestHeaders, http: HttpSection) -> ErrorResponse | None:
-    """Say why this request is refused; None when it is not."""
+def refusal(
+    policy: AccessPolicy, scope: "Scope", http: HttpSection, *, has_session: bool = False
+) -> ErrorResponse | None:
+    """Say why this request is refused; None when it is not. `has_session`: a browser that is logged in sends it."""
+    headers = Headers(scope=scope)
+    hosts, origins, path = headers.getlist("host"), headers.getlist("origin"), scope["path"]
+    port = (scope["server"] or ("", None))[1] or 0
     if policy.is_local:
         refused = ErrorResponse(403, "FORBIDDEN", "the Unix socket is not for pages of a browser; send no Origin")
-        return refused if request.origins else None
-    if len(request.hosts) != 1 or not is_our_host(request.hosts[0], request.port, http):
+        return refused if origins else None
+    if len(hosts) != 1 or not is_our_host(hosts[0], port, http):
         return ErrorResponse(
             421,
             "MISDIRECTED",
             "this daemon does not go by the name in the Host header; ask 127.0.0.1, or add the name to "
             "http.allowed_hosts",
         )
-    if not all(is_our_origin(origin, request.port, http) for origin in request.origins):
+    if not all(is_our_origin(origin, port, http) for origin in origins):
         return ErrorResponse(
             403, "FORBIDDEN", "pages of this origin are not let in; add its host to http.allowed_hosts if it is yours"
         )
-    if request.path in OPEN_PATHS or _has_token(request.authorizations, policy.token):
+    if path in OPEN_PATHS or _has_token(headers.getlist("authorization"), policy.token):
         return None
-    if is_page(request.path):
-        return _refusal_of_page(request)
-    return ErrorResponse(
-        401,
-        "UNAUTHORIZED",
-        "send the token as 'Authorization: Bearer …'; it is in the file that 'dreamd serve' names",
-        headers=_BEARER,
-    )
+    if is_page(path):
+        return _refusal_of_page(headers, path, scope["method"], has_session=has_session)
+    message = "send the token as 'Authorization: Bearer …'; it is in the file that 'dreamd serve' names"
+    return ErrorResponse(401, "UNAUTHORIZED", message, headers=_BEARER)
 
 
 _BEARER = {"WWW-Authenticate": 'Bearer realm="dreamd"'}
@@ -102,24 +91,24 @@ def is_page(path: str) -> bool:
     return "\n" not in path and not any(path == one or path.startswith(f"{one}/") for one in _FOR_PROGRAMS)
 
 
-def _refusal_of_page(request: RequestHeaders) -> ErrorResponse | None:
+def _refusal_of_page(headers: Headers, path: str, method: str, *, has_session: bool) -> ErrorResponse | None:
     """Say why a browser is refused a page of ours; None when it is not."""
-    if request.fetch_site not in ("", "none", "same-origin") and request.fetch_mode != "navigate":
+    site, mode = (",".join(headers.getlist(name)) for name in ("sec-fetch-site", "sec-fetch-mode"))
+    if site not in ("", "none", "same-origin") and mode != "navigate":
         return ErrorResponse(403, "FORBIDDEN", "this is not for pages of another origin")
-    if request.path.startswith((LOGIN_PATH, STATIC_PATH)):
+    if path.startswith((LOGIN_PATH, STATIC_PATH)):
         return None
-    if not request.has_session:
-        return ErrorResponse(
-            401, "UNAUTHORIZED", "this browser is not logged in; 'dreamd open' opens it logged in", headers=_BEARER
-        )
-    if request.method not in ("GET", "HEAD") and not request.origins:
+    if not has_session:
+        message = "this browser is not logged in; 'dreamd open' opens it logged in"
+        return ErrorResponse(401, "UNAUTHORIZED", message, headers=_BEARER)
+    if method not in ("GET", "HEAD") and not headers.getlist("origin"):
         return ErrorResponse(403, "FORBIDDEN", "what changes something is sent by a page of this daemon alone")
     return None
 
 
 def is_our_host(host: str, port: int, http: HttpSection) -> bool:
     """Tell whether the Host header names this daemon, with or without its port."""
-    return _without_port(host.lower(), port) in {*_own_names(http), *_lowered(http.allowed_hosts)}
+    return host.lower().removesuffix(f":{port}") in _own_names(http) | _allowed(http)
 
 
 def is_our_origin(origin: str, port: int, http: HttpSection) -> bool:
@@ -130,14 +119,8 @@ def is_our_origin(origin: str, port: int, http: HttpSection) -> bool:
     scheme, _, host = origin.lower().partition("://")
     if scheme not in _USUAL_PORTS:
         return False
-    if _without_port(host, port) in _lowered(http.allowed_hosts):
-        return True
-    name = _without_port(host, port)
-    return name in _own_names(http) and (name != host or port == _USUAL_PORTS[scheme])
-
-
-def _without_port(host: str, port: int) -> str:
-    return host.removesuffix(f":{port}")
+    name = host.removesuffix(f":{port}")
+    return name in _allowed(http) or (name in _own_names(http) and (name != host or port == _USUAL_PORTS[scheme]))
 
 
 def _own_names(http: HttpSection) -> set[str]:
@@ -145,11 +128,11 @@ def _own_names(http: HttpSection) -> set[str]:
     return {*_LOOPBACK, *(() if http.host in _EVERYWHERE else (configured.lower(),))}
 
 
-def _lowered(names: Iterable[str]) -> set[str]:
-    return {name.lower() for name in names}
+def _allowed(http: HttpSection) -> set[str]:
+    return {name.lower() for name in http.allowed_hosts}
 
 
-def _has_token(authorizations: tuple[str, ...], token: str) -> bool:
+def _has_token(authorizations: Sequence[str], token: str) -> bool:
     """Tell whether the only Authorization is the token, compared in constant time."""
     if len(authorizations) != 1:
         return False

@@ -7,17 +7,16 @@ By POST with JSON; what only reads is answered to GET as well, with a query.
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
@@ -29,10 +28,10 @@ from daemon.api.peer import PEER
 from daemon.api.workers import Workers
 from daemon.http.access_policy import LOGIN_PATH, AccessPolicy
 from daemon.http.calls import parse_call, respond
-from daemon.http.errors import ErrorResponse, RefusedError, error_response
+from daemon.http.errors import ErrorResponse, RefusedError
 from daemon.http.middleware import SESSION, AccessMiddleware
 from daemon.http.openapi import document
-from state.errors import DreamdError, NotFoundError
+from state.errors import NotFoundError
 
 if TYPE_CHECKING:
     from daemon.http.logins import Logins
@@ -63,7 +62,7 @@ class Window(Protocol):
         """Return the first page, and the routes of all others."""
 
     def refused(self, error: ErrorResponse, scope: Scope) -> ASGIApp:
-        """Return the reply to a request for a page that is refused."""
+        """Return the reply to a request for a page that failed."""
 
 
 def application(
@@ -88,15 +87,14 @@ def application(
         Route(f"{WORKSPACES}/{{workspace}}/{{operation}}", handlers.operation, methods=["GET", "POST"]),
     ]
     if mcp is not None:
-        # A path parameter, rather than a mount: a mount would redirect /mcp to /mcp/.
-        routes += [Route("/mcp", mcp), Route("/mcp/{workspace}", mcp)]
+        # Without sessions there is nothing to listen to. No mount, which would redirect /mcp to /mcp/.
+        routes += [Route(path, mcp, methods=["POST"]) for path in ("/mcp", "/mcp/{workspace}")]
     if window is not None and not policy.is_local:
         handlers.first_page, pages = window.pages(api, workers)
         routes += pages
     guard = Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes, window=window)
-    app = Starlette(
-        routes=routes, middleware=[guard], exception_handlers={HTTPException: _on_error, DreamdError: _on_error}
-    )
+    # All other errors are answered by the guard.
+    app = Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: _not_routed})
     app.router.redirect_slashes = False  # such a redirect would name the host that the client named
     return app
 
@@ -114,17 +112,17 @@ class _Handlers:
     async def home(self, request: Request) -> Response:
         if self.first_page is not None and request.scope.get(SESSION) is not None:
             return await self.first_page(request)
-        return _json(json.dumps(_HOME))
+        return JSONResponse(_HOME)
 
     async def alive(self, _: Request) -> Response:
-        return _json('{"status": "alive"}')
+        return JSONResponse({"status": "alive"})
 
     async def ready(self, _: Request) -> Response:
         # Not in the workers' threads: a daemon whose threads are all busy is ready.
         if reason := await asyncio.to_thread(self._api.unready_reason):
             # Without paths: it is shown to clients without a token.
             return ErrorResponse(503, "NOT_READY", re.sub(r"\S*/\S*", "…", reason)).response()
-        return _json('{"status": "ready"}')
+        return JSONResponse({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
         accept = request.headers.get("accept", "")
@@ -132,7 +130,7 @@ class _Handlers:
         return Response(figures, headers={"Content-Type": kind})
 
     async def openapi(self, _: Request) -> Response:
-        return _json(await self._workers.run(lambda: _document(self._policy.is_local)))
+        return JSONResponse(await self._workers.run(lambda: _document(self._policy.is_local)))
 
     async def operation(self, request: Request) -> Response:
         operation = _operation(request)
@@ -167,12 +165,14 @@ def _operation(request: Request) -> AnyOperation | None:
     return known.get(request.path_params.get("operation", ""))
 
 
-async def _on_error(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException):
-        operation = _operation(request)
-        allowed = "POST" if operation and not operation.reads else (error.headers or {}).get("Allow", "")
-        error = _not_answered(request.method, allowed) if error.status_code == 405 else _nothing()
-    return error_response(error).response()
+async def _not_routed(request: Request, error: Exception) -> Response:
+    """Refuse what no route answers."""
+    assert isinstance(error, HTTPException)
+    if error.status_code != 405:
+        raise _nothing()
+    operation = _operation(request)
+    allowed = "POST" if operation and not operation.reads else (error.headers or {}).get("Allow", "")
+    raise _not_answered(request.method, allowed)
 
 
 def _nothing() -> NotFoundError:
@@ -196,9 +196,5 @@ def _require_json(request: Request) -> None:
 
 
 @cache
-def _document(is_local: bool) -> str:  # noqa: FBT001
-    return json.dumps(document(is_local=is_local))
-
-
-def _json(text: str) -> Response:
-    return Response(text, media_type="application/json")
+def _document(is_local: bool) -> dict[str, Any]:  # noqa: FBT001
+    return document(is_local=is_local)

@@ -10,11 +10,11 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
@@ -41,8 +41,7 @@ _MOST_NOTICES, _LONGEST_NOTICE = 10, 300
 # By which a client says that a request is one that it has sent before.
 KEY_HEADER = "Idempotency-Key"
 _LONGEST_KEY = 200
-Form: TypeAlias = Literal["json", "text"]
-FORMS: tuple[Form, ...] = get_args(Form)
+FORMS = ("json", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Call:
     """A call of one operation, on the workspace of this name; `of_daemon`: on the daemon itself.
 
     `root` is where the workspace is, if the client may say so and does; `register`: keep it if it is not kept yet.
-    `streaming`: the client hears each step.
+    `as_text`: the reply is the text that people read. `streaming`: the client hears each step.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Call:
     request: OperationRequest
     register: bool = False
     of_daemon: DaemonCall | None = None
-    form: Form = "json"
+    as_text: bool = False
     streaming: bool = False
 
 
@@ -85,7 +84,7 @@ def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> Call
                 access = _open(api, call, on_step, stack)
                 notices = access.notices
                 value = access.run(call.operation, call.request)
-        reply = (encode(value) if call.form == "json" else call.operation.text_of(value)).encode()
+        reply = (call.operation.text_of(value) if call.as_text else encode(value)).encode()
     except Exception as failed:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
         error = error_response(failed)
     api.metrics.answered(call.operation.name, error.code if error else "OK", time.monotonic() - began)
@@ -117,28 +116,25 @@ def parse_call(
     """Return the call that this request makes. Raise UsageError and FieldsError."""
     name, headers = str(request.path_params.get("workspace", "")), request.headers
     query = fields_of(request.scope["query_string"])
-    form, streaming = _form(query.pop("as", []), headers.getlist("accept"))
+    as_text, streaming = _form([value for field, value in query if field == "as"], headers.getlist("accept"))
     if request.method == "POST":
         arguments = from_json(operation.request, body)
         if keys := headers.getlist(KEY_HEADER):
             arguments = arguments.keyed(_key(keys))
     else:
-        arguments = from_query(operation.request, query)
+        arguments = from_query(operation.request, [one for one in query if one[0] != "as"])
     root = _root(headers.getlist(ROOT_HEADER), name) if is_local and name else None
     register = headers.get(ADOPT_HEADER) == "yes"
-    return Call(name, root, operation, arguments, register, None if name else of_daemon, form, streaming)
+    return Call(name, root, operation, arguments, register, None if name else of_daemon, as_text, streaming)
 
 
-def _form(asked: list[str], accepts: Iterable[str]) -> tuple[Form, bool]:
-    """Return the form of the reply, and whether each step is to be heard; the first kind that is known decides."""
+def _form(asked: list[str], accepts: list[str]) -> tuple[bool, bool]:
+    """Return whether text is wanted, and whether each step is to be heard; the first kind that is known decides."""
     kinds = [kind.partition(";")[0].strip().lower() for accept in accepts for kind in accept.split(",")]
     accepted = next((kind for kind in kinds if kind in (NDJSON, "application/json", "text/plain")), "")
-    if not asked:
-        return "text" if accepted == "text/plain" else "json", accepted == NDJSON
-    for form in FORMS:
-        if asked == [form]:
-            return form, accepted == NDJSON
-    raise FieldsError({"as": f"say {' or '.join(FORMS)}"})
+    if len(asked) > 1 or not {*asked} <= {*FORMS}:
+        raise FieldsError({"as": f"say {' or '.join(FORMS)}"})
+    return asked == ["text"] if asked else accepted == "text/plain", accepted == NDJSON
 
 
 def _key(headers: list[str]) -> str:
@@ -186,13 +182,13 @@ async def respond(call: Call, api: DaemonApi, workers: "Workers") -> Response:
     if isinstance(event, CallResult) and event.error is not None:
         return event.error.response(notices_header(event.notices))
     if isinstance(event, Step) or call.streaming:
-        return StreamingResponse(_lines(event, events, call.form), media_type=NDJSON)
-    kind = "application/json" if call.form == "json" else "text/plain"
+        return StreamingResponse(_lines(event, events, as_text=call.as_text), media_type=NDJSON)
+    kind = "text/plain" if call.as_text else "application/json"
     return Response(event.reply, headers=notices_header(event.notices), media_type=kind)
 
 
 async def _lines(
-    event: Step | CallResult, events: "asyncio.Queue[Step | CallResult]", form: Form
+    event: Step | CallResult, events: "asyncio.Queue[Step | CallResult]", *, as_text: bool
 ) -> AsyncIterator[bytes]:
     """Give a line for each step and notice, then the reply or the error."""
     while isinstance(event, Step):
@@ -203,17 +199,14 @@ async def _lines(
     if event.error is not None:
         yield b'{"error": ' + event.error.body + b"}\n"
     else:
-        reply = event.reply if form == "json" else json.dumps(event.reply.decode()).encode()
+        reply = json.dumps(event.reply.decode()).encode() if as_text else event.reply
         yield b'{"reply": ' + reply + b"}\n"
 
 
 def notices_header(notices: Sequence[str]) -> dict[str, str]:
     """Return the header for these notices, so far as clients can be expected to take it; NDJSON has them all."""
-    shown = [_shortened(" ".join(one.split())) for one in notices[:_MOST_NOTICES]]
+    lines = [" ".join(one.split()) for one in notices[:_MOST_NOTICES]]
+    shown = [one if len(one) <= _LONGEST_NOTICE else f"{one[: _LONGEST_NOTICE - 1]}…" for one in lines]
     if len(notices) > _MOST_NOTICES:
         shown[-1] = f"and {len(notices)} in all"
     return {NOTICES_HEADER: json.dumps(shown)} if shown else {}
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_NOTICE else f"{text[: _LONGEST_NOTICE - 1]}…"

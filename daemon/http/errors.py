@@ -32,29 +32,23 @@ OF_HTTP: Mapping[int, str] = {
     DISK_FULL: "STORAGE_ERROR: the disk is full",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_INVALID_REQUEST = -32600  # JSON-RPC's
 _log = logs.get()
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """A reply that is an error; `rpc`: to a JSON-RPC request whose id has not been read."""
+    """A reply that is an error."""
 
     status: int
     code: str
     message: str
     details: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    rpc: bool = False
 
     @property
     def body(self) -> bytes:
         """The JSON, on one line; plain ASCII, because a message may hold anything."""
-        fields = {"error": self.message, "code": self.code, "details": self.details}
-        if self.rpc:
-            error = {"code": _INVALID_REQUEST, "message": self.message, "data": fields}
-            return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
-        return json.dumps(fields).encode()
+        return json.dumps({"error": self.message, "code": self.code, "details": self.details}).encode()
 
     def response(self, headers: Mapping[str, str] = MappingProxyType({})) -> "Response":
         """Return Starlette's response, with these headers added."""

@@ -7,14 +7,16 @@ A body is read as a whole before anything is done with it. So a client that send
 connection and no thread, and no route has to check sizes.
 """
 
+import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from starlette.responses import Response
+
 from daemon.api.daemon import MCP_PATH
 from daemon.api.peer import user_of_address
-from daemon.http.access_policy import AccessPolicy, RequestHeaders, is_page, refusal
+from daemon.http.access_policy import AccessPolicy, is_page, refusal
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ SAFE_HEADERS = {
 }
 # A client that sends more than this is not waited for.
 _MOST_DRAINED = 64 << 20
+_INVALID_REQUEST = -32600  # JSON-RPC's
 
 
 class AccessMiddleware:
@@ -71,55 +74,37 @@ class AccessMiddleware:
             await send(message)
 
         try:
-            try:
-                self._admit(scope)
-                body = await _read_body(receive, self._body_bytes, scope)
-            except RefusedError as refused:
-                await self._reply(refused.answer, scope)(scope, receive, send_safely)
-            else:
-                if body is not None:
-                    await self._app(scope, _replay(body, receive), send_safely)
+            self._admit(scope)
+            body = await _read_body(receive, self._body_bytes, scope)
+            if body is not None:
+                await self._app(scope, _replay(body, receive), send_safely)
         except Exception as error:  # noqa: BLE001 - the top of the server: every error is a reply, a defect is logged
             reply = error_response(error)
             if not started:
-                await reply.response()(scope, receive, send_safely)
+                await self._reply(reply, scope)(scope, receive, send_safely)
 
-    def _reply(self, refused: ErrorResponse, scope: "Scope") -> "ASGIApp":
-        """Return the reply to a request that is refused: a page for people, what MCP clients show, or JSON."""
+    def _reply(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
+        """Return the reply to a request that failed: a page for people, what MCP clients show, or JSON."""
         path = scope["path"]
-        if refused.status == 413 and (path == MCP_PATH or path.startswith(f"{MCP_PATH}/")):
-            refused = replace(refused, rpc=True)
-        if self._window is not None and is_page(path):
-            return self._window.refused(refused, scope)
-        return refused.response()
+        if error.status == 413 and (path == MCP_PATH or path.startswith(f"{MCP_PATH}/")):
+            # Of a request whose id has not been read.
+            told = {"code": _INVALID_REQUEST, "message": error.message, "data": json.loads(error.body)}
+            whole = json.dumps({"jsonrpc": "2.0", "id": None, "error": told})
+            return Response(whole, error.status, media_type="application/json")
+        if self._window is not None and not self._policy.is_local and is_page(path):
+            return self._window.refused(error, scope)
+        return error.response()
 
     def _admit(self, scope: "Scope") -> None:
         """Raise RefusedError unless this request may come in."""
-        from starlette.datastructures import Headers
-
-        headers = Headers(scope=scope)
-
-        def texts(name: str) -> tuple[str, ...]:
-            return tuple(headers.getlist(name))
-
-        _, port = scope["server"] or ("", None)
         scope[USER] = self._user(scope)
-        scope[SESSION] = session = None
-        if self._window is not None and not self._policy.is_local and (cookies := texts("cookie")):
-            scope[SESSION] = session = self._window.logins.session(cookies, scope[USER])
-        parsed = RequestHeaders(
-            scope["path"],
-            port or 0,
-            texts("host"),
-            texts("origin"),
-            texts("authorization"),
-            scope["method"],
-            session is not None,
-            ",".join(texts("sec-fetch-site")),
-            ",".join(texts("sec-fetch-mode")),
-        )
-        refused = refusal(self._policy, parsed, self._api.config.http)
-        if refused is None and any(coding.lower() != "identity" for coding in texts("content-encoding")):
+        scope[SESSION] = None
+        cookies = tuple(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
+        if self._window is not None and not self._policy.is_local and cookies:
+            scope[SESSION] = self._window.logins.session(cookies, scope[USER])
+        refused = refusal(self._policy, scope, self._api.config.http, has_session=scope[SESSION] is not None)
+        coded = any(value.lower() != b"identity" for name, value in scope["headers"] if name == b"content-encoding")
+        if refused is None and coded:
             refused = ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
         if refused is not None:
             raise RefusedError(refused)

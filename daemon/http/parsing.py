@@ -1,11 +1,11 @@
-"""Parsing of an operation's request from a query string or a JSON body.
+"""Parsing of a request from a query string, a form or a JSON body.
 
-JSON is strict, as the OpenAPI document says: "5" is no number. A query has only text.
+JSON is strict, as the OpenAPI document says: "5" is no number. A query and a form have only text.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar, get_origin
-from urllib.parse import parse_qs
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from urllib.parse import parse_qsl
 
 from daemon.api.operations.operation import FieldsError
 from state.codec import LONGEST_NAME, problems_of
@@ -16,29 +16,35 @@ if TYPE_CHECKING:
 
 RequestT = TypeVar("RequestT", bound="Request")
 
-_MOST_FIELDS = 100
 
-
-def fields_of(query: bytes) -> dict[str, list[str]]:
-    """Return the fields of a query. Raise UsageError for one that is not UTF-8 or has too many."""
+def fields_of(encoded: bytes, most: int = 100) -> list[tuple[str, str]]:
+    """Return the fields of a query or a form, in their order. Raise UsageError for anything else."""
     try:
-        text = query.decode("ascii")
-        return parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+        return parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=most)
     except ValueError as error:  # and UnicodeDecodeError, which is one
-        raise UsageError(f"the query is not percent-encoded UTF-8 with at most {_MOST_FIELDS} fields") from error
+        raise UsageError(f"the fields are not percent-encoded UTF-8, or more than {most}") from error
 
 
-def from_query(model: type[RequestT], fields: Mapping[str, list[str]]) -> RequestT:
+def from_query(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
     """Return the request in a query; a list is a field that is repeated. Raise FieldsError naming the fields."""
+    several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
+    values: dict[str, Any] = {}
+    for name, value in fields:
+        if name in several:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise FieldsError({name[:LONGEST_NAME]: "give it once"})
+        else:
+            values[name] = value
+    return validated(model, values)
+
+
+def validated(model: type[RequestT], values: Mapping[str, object]) -> RequestT:
+    """Return the request of these values. Raise FieldsError naming the fields."""
     from pydantic import ValidationError
 
-    several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
-    if repeated := [name for name, values in fields.items() if len(values) > 1 and name not in several]:
-        raise FieldsError({name[:LONGEST_NAME]: "give it once" for name in repeated})
     try:
-        return model.model_validate(
-            {name: values if name in several else values[0] for name, values in fields.items()}
-        )
+        return model.model_validate(values)
     except ValidationError as error:
         raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
 
@@ -54,7 +60,6 @@ def from_json(model: type[RequestT], body: bytes) -> RequestT:
         if first["type"] == "json_invalid":
             raise UsageError(f"the body cannot be read: {first['msg']}", "send a JSON object in UTF-8") from None
         if not first["loc"]:
-            raise UsageError(
-                "the body is no JSON object", f"send one ({', '.join(model.model_fields) or '{}'})"
-            ) from None
+            fields = ", ".join(model.model_fields) or "{}"
+            raise UsageError("the body is no JSON object", f"send one ({fields})") from None
         raise FieldsError(dict(problems_of(error))) from None

@@ -4,11 +4,10 @@ Stateless: each request is answered without a session, so that a client does not
 server answers for all workspaces: each call looks up the one that its request names. The SDK is loaded at the first
 request, or soon after the start.
 
-Whoever mounts this has checked Host, Origin and the token before: the SDK's own check of Host and Origin is off here,
-because it knows nothing of `http.allowed_hosts`, and would refuse requests that the access policy allows.
+Whoever routes here has checked Host, Origin and the token before, and answers the errors that are raised: the SDK's
+own check of Host and Origin is off, because it knows nothing of `http.allowed_hosts`.
 """
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -16,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from daemon.api.daemon import MCP_PATH, DaemonApi
+from daemon.api.daemon import DaemonApi
 from daemon.api.workers import Limits, Workers
 from daemon.mcp.pump import MAX_MESSAGE_BYTES
-from state.errors import DreamdError, UsageError
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup, TaskStatus
@@ -35,7 +33,7 @@ _LOADING_SECONDS = 3.0
 
 
 class Endpoint:
-    """An ASGI application for /mcp and everything below it, over all workspaces; usable inside `running()`, once.
+    """An ASGI application for POST to /mcp and /mcp/{workspace}, over all workspaces; used once, in `running()`.
 
     `workers`: its calls have threads of their own within these limits, apart from those of HTTP.
     """
@@ -64,17 +62,9 @@ class Endpoint:
                 await self.workers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer an HTTP request."""
-        if scope["method"] != "POST":
-            # Without sessions there is nothing to listen to and nothing to end.
-            await _refuse(send, 405, UsageError("MCP is asked by POST here"), (b"allow", b"POST"))
-            return
-        given = _workspace_in(scope)
-        try:
-            name = await self.workers.run(lambda: self._api.meant(given), given)
-        except DreamdError as error:
-            await _refuse(send, error.http_status, error)
-            return
+        """Answer an HTTP request. Raise UsageError and NotFoundError for a path that names no workspace."""
+        given = str(scope["path_params"].get("workspace", ""))
+        name = await self.workers.run(lambda: self._api.meant(given), given)
         async with self._building:
             if self._manager is None:
                 self._manager = await self.workers.run(lambda: _load(self._api, self.workers))
@@ -111,21 +101,3 @@ async def _run_manager(
     async with manager.run():
         task_status.started()
         await anyio.sleep_forever()
-
-
-def _workspace_in(scope: Scope) -> str:
-    """Return the workspace in the path; empty if there is none. Works mounted at /mcp and routed from the top."""
-    if "workspace" in scope.get("path_params", {}):
-        return str(scope["path_params"]["workspace"])
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    if root.endswith(MCP_PATH) and path.startswith(root):
-        return path[len(root) :].strip("/")
-    return path.partition(MCP_PATH)[2].strip("/")
-
-
-async def _refuse(send: Send, status: int, error: DreamdError, *headers: tuple[bytes, bytes]) -> None:
-    body = json.dumps({"error": str(error), "code": error.code, "details": {}}).encode()
-    length = (b"content-length", str(len(body)).encode())
-    start = [(b"content-type", b"application/json"), length, *headers]
-    await send({"type": "http.response.start", "status": status, "headers": start})
-    await send({"type": "http.response.body", "body": body})

@@ -1,6 +1,6 @@
 """Generic: the page of any operation that has none of its own: a form from its parameters, and its reply below."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
@@ -12,7 +12,7 @@ from pydantic import create_model
 from daemon.api.operations.operation import AnyOperation, Parameter
 from daemon.api.operations.request import Request
 from daemon.api.operations.table import OPERATIONS
-from daemon.pages.page import Act, Ask, Done, Page, Shown
+from daemon.pages.page import Act, Ask, Done, Page
 
 # A person who looks uses nothing of what is found, and is not an agent that is given something.
 _LOOKING = {"look": True, "receipt": "none"}
@@ -38,11 +38,6 @@ class Control:
     choices: tuple[str, ...]
     required: bool
 
-    @property
-    def label(self) -> str:
-        """Its name in words."""
-        return self.name.replace("_", " ")
-
 
 @cache
 def page_of(name: str) -> Page | None:
@@ -51,36 +46,35 @@ def page_of(name: str) -> Page | None:
     if operation is None or not operation.remote:
         return None
     controls = tuple(_controls(operation))
+    known = {one.name for one in operation.parameters}
     at_once = operation.reads and not operation.long
-    beside = {
-        "operation": operation,
-        "controls": controls,
-        "at_once": at_once,
-        "filled_by": _FILLED_BY.get(name, ""),
-        "reply": None,
-    }
+    title = name.replace("_", " ").capitalize()
+    beside = {"operation": operation, "controls": controls, "at_once": at_once, "filled_by": _FILLED_BY.get(name, "")}
 
-    def read(ask: Ask, **fields: object) -> Shown:
+    def asked(ask: Ask, fields: Mapping[str, object]) -> object:
+        given = {name: value for name, value in fields.items() if value is not None}
+        return ask(operation, **given, **{name: value for name, value in _LOOKING.items() if name in known})
+
+    def read(ask: Ask, **fields: object) -> Mapping[str, object]:
         """Answer at once what only reads, if it has all that it needs."""
-        if not at_once or any(one.required and fields[one.name] is None for one in controls):
-            return Shown({}, beside)
-        reply = _asked(ask, operation, fields)
-        return Shown({name: reply}, {**beside, "reply": reply})
+        is_whole = at_once and all(fields[one.name] is not None for one in controls if one.required)
+        return beside | {"reply": asked(ask, fields) if is_whole else None}
 
     def run(ask: Ask, **fields: object) -> Done:
-        return Done("Done.", replies={"reply": _asked(ask, operation, fields)})
+        return Done("Done.", replies={"reply": asked(ask, fields)})
 
-    form = _form(operation, controls)
-    return Page(
-        name,
-        name.replace("_", " ").capitalize(),
-        read,
-        acts=() if at_once else (Act(run, "run", operation.long, operation.reads, form),),
-        live=at_once and not any(one.kind == "text" for one in controls),
-        under="settings",
-        template="generic",
-        own_query=form if at_once else Request,
-    )
+    # None of its fields has to be given: the operation says what is missing.
+    fields: dict[str, Any] = {
+        one.name: (one.kind | None, None)
+        for one in operation.parameters
+        if one.name == "cursor" or one.name in {control.name for control in controls}
+    }
+    form = create_model(name, __base__=Request, **fields)
+    if at_once:
+        is_live = not any(one.kind == "text" for one in controls)
+        return Page(name, title, read, live=is_live, under="settings", template="generic", own_query=form)
+    act = Act(run, "run", operation.long, operation.reads, form)
+    return Page(name, title, read, acts=(act,), under="settings", template="generic", own_query=Request)
 
 
 def everything() -> tuple[AnyOperation, ...]:
@@ -88,30 +82,16 @@ def everything() -> tuple[AnyOperation, ...]:
     return tuple(one for one in OPERATIONS.values() if one.remote and one.name not in _OWN)
 
 
-def _asked(ask: Ask, operation: AnyOperation, fields: dict[str, object]) -> object:
-    known = {one.name for one in operation.parameters}
-    given = {name: value for name, value in fields.items() if value is not None}
-    return ask(operation, **given, **{name: value for name, value in _LOOKING.items() if name in known})
-
-
-def _form(operation: AnyOperation, controls: tuple[Control, ...]) -> type[Request]:
-    """Return the fields of the form, none of which has to be given: the operation says what is missing."""
-    names = {one.name for one in controls} | {"cursor"}
-    fields: dict[str, Any] = {one.name: (one.kind | None, None) for one in operation.parameters if one.name in names}
-    return create_model(operation.name, __base__=Request, **fields)
-
-
 def _controls(operation: AnyOperation) -> Iterator[Control]:
     """Yield the controls; what no form can hold (tables, lists of changes) is for programs alone."""
     for one in operation.parameters:
         found = _control_of(one)
         if found is not None and one.name not in {"cursor", *_LOOKING}:
-            kind, choices = found
-            yield Control(one.name, one.about, kind, choices, one.required)
+            yield Control(one.name, one.about, *found, one.required)
 
 
 def _control_of(one: Parameter) -> tuple[str, tuple[str, ...]] | None:
-    kind = next(_kinds(one.kind))
+    kind = _kind(one.kind)
     if get_origin(kind) is Literal:
         return "select", tuple(str(each) for each in get_args(kind) if each != "")
     if not isinstance(kind, type):
@@ -124,11 +104,9 @@ def _control_of(one: Parameter) -> tuple[str, tuple[str, ...]] | None:
     return ("area" if is_long else "text", ()) if issubclass(kind, str | date) else None
 
 
-def _kinds(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - any annotation
-    """Yield the types that a value may be of, without None and what is said beside them."""
+def _kind(kind: Any) -> Any:  # noqa: ANN401 - any annotation
+    """Return the type that a value has, without None and what is said beside it."""
     if get_origin(kind) is Annotated:
-        yield from _kinds(get_args(kind)[0])
-    elif type(None) in get_args(kind):
-        yield from (each for one in get_args(kind) if one is not type(None) for each in _kinds(one))
-    else:
-        yield kind
+        return _kind(get_args(kind)[0])
+    given = [one for one in get_args(kind) if one is not type(None)]
+    return _kind(given[0]) if len(given) < len(get_args(kind)) else kind

@@ -1,38 +1,55 @@
-"""Page and Act: what a view is made of, as values: which operations it asks, and what a person can do there."""
+"""Page: a view of one workspace: what it asks, the fields of its address and forms, and what a person can do."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time
 from functools import cached_property
-from typing import ParamSpec, TypeVar
+from inspect import Parameter, signature
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import Field, create_model
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Operation
+from daemon.api.operations.dreams import dream_status
+from daemon.api.operations.operation import FieldsError, Operation
 from daemon.api.operations.request import Request
-from daemon.pages.forms import form_of
+from daemon.api.operations.versions import diff, restore_version
+from daemon.http.logins import Session
+from daemon.http.parsing import validated
+from daemon.observability import logs
+from daemon.pages.templates import counted
+from daemon.workspace.redaction import shown_of
+from state.codec import LONGEST_NAME
+from state.errors import ConflictError, DreamdError
+from state.stores.database import tables
 
 P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT")
+RequestT = TypeVar("RequestT", bound=Request)
+
+CSRF = "csrf"
+# A day of UTC, as a field of a form has it, of those that Python can reckon with.
+Day = Annotated[date, Field(ge=date(1900, 1, 1), le=date(9998, 12, 31))]
+Version = Annotated[int, Field(ge=1, le=10**9)]
+Start = Annotated[int, Field(ge=0, le=10**9)]
+Cursor = Annotated[str, Field(max_length=10_000)]
+_ADVICE = "the page Dreams has every version, and restores the one that you choose"
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Asks operations of one workspace, for one page or one act of a person at `now`."""
+    """Asks operations of one workspace, for one page or one act of a person at `now`; keeps the replies by name."""
 
     access: WorkspaceAccess
     now: datetime
+    replies: dict[str, object] = field(default_factory=dict)
 
     def __call__(self, operation: Operation[P, ReplyT], *args: P.args, **kwargs: P.kwargs) -> ReplyT:
         """Return the operation's reply. Raise what it raises."""
-        return self.access.run(operation, operation.bind(*args, **kwargs))
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a page shows: the replies, which are its `.json` by name, and what its template needs beside them."""
-
-    replies: Mapping[str, object] = field(default_factory=dict)
-    beside: Mapping[str, object] = field(default_factory=dict)
+        reply = self.access.run(operation, operation.bind(*args, **kwargs))
+        self.replies[operation.name] = reply
+        return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +100,14 @@ class Act:
 class Page:
     """A view of one workspace, at /w/{workspace}/{name}, with the template of its name.
 
-    The parameters of `read` after `ask` are the fields of the page's address. `live`: the browser asks again when
-    something changed. `under`: the page of the navigation that it belongs to, if it is none itself.
+    The parameters of `read` after `ask` are the fields of the page's address. The template is given the replies to
+    what `read` asks, by name, which are the page's `.json` too, and what it returns. `live`: the browser asks again
+    when something changed. `under`: the page of the navigation that it belongs to, if it is none itself.
     """
 
     name: str
     title: str
-    read: Callable[..., Shown]
+    read: Callable[..., Mapping[str, object]]
     acts: tuple[Act, ...] = ()
     live: bool = False
     under: str = ""
@@ -109,3 +127,95 @@ class Page:
     def act(self, name: str) -> Act | None:
         """Return its act of this name."""
         return next((one for one in self.acts if one.name == name), None)
+
+
+# ------------------------------------------------------------------------------------------------ forms
+
+
+def form_of(function: Callable[..., object]) -> type[Request]:
+    """Return the parameters after the first one as a model."""
+    _, *parameters = signature(function).parameters.values()
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {
+        one.name: (hints[one.name], ... if one.default is Parameter.empty else one.default) for one in parameters
+    }
+    return create_model(function.__name__, __base__=Request, **fields)
+
+
+def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
+    """Return the request; an empty field counts as not given, a list is a repeated field. Raise FieldsError."""
+    several = {name for name, field in model.model_fields.items() if _is_list(field.annotation)}
+    values: dict[str, Any] = {}
+    for name, text in fields:
+        if name == CSRF or not text:
+            continue
+        plain = text.replace("\r\n", "\n")  # a browser sends CR LF
+        if name in several:
+            values[name] = (*values.get(name, ()), plain)
+        elif values.setdefault(name, plain) != plain:
+            raise FieldsError({name[:LONGEST_NAME]: "give it once"})
+    return validated(model, values)
+
+
+def _is_list(kind: Any) -> bool:  # noqa: ANN401 - any annotation
+    return get_origin(kind) is tuple or any(map(_is_list, get_args(kind)))
+
+
+def begin_of(day: date | None) -> datetime | None:
+    """Return the first moment of a day."""
+    return datetime.combine(day, time(), UTC) if day else None
+
+
+# ------------------------------------------------------------------------------------------------ acts
+
+
+def carry_out(ask: Ask, page: str, act: Act, form: Request, session: Session) -> Done:
+    """Carry it out, and tell the ledger how it ended. Raise what it raises."""
+    done, outcome = Done(""), DreamdError.code
+    try:
+        done = act.run(ask, **form.given)
+        outcome = "done"
+    except DreamdError as error:
+        outcome = error.code
+        raise
+    finally:
+        if not act.reads:
+            _tell(ask, f"{page}: {act.name}", session, done, outcome)
+    return replace(done, undo=replace(done.undo, page=page)) if done.undo else done
+
+
+def _tell(ask: Ask, act: str, session: Session, done: Done, outcome: str) -> None:
+    """Tell the ledger. A failure to do so undoes nothing; it goes to the log."""
+    author = f"owner, in the window ({session.name})"
+    try:
+        with ask.access.write() as store:
+            # An agent names a session as it likes; a page from before a forgetting still has such a name.
+            about = shown_of(store)(done.about)
+            row = tables.Act(at=ask.now, author=author, act=act, about=about, outcome=outcome, version=done.version)
+            store.acts.record(row)
+    except (DreamdError, sqlite3.Error, OSError) as error:
+        logs.get(workspace=ask.access.workspace.root.name).warning("act_unrecorded", act=act, error=error)
+
+
+def undo_of(made: int | None) -> Undo | None:
+    """Return what takes this version back; None without a version before it."""
+    return Undo("undo", {"version": made - 1, "made": made}) if made is not None and made > 1 else None
+
+
+def _undo(ask: Ask, version: Version, made: Version) -> Done:
+    """Restore the version before an act. Raise ConflictError if that would take along what was written since."""
+    stands = ask(dream_status).version
+    if stands != made:
+        raise ConflictError(
+            f"MEMORY.md was at version {made} then, and is at version {stands} now: nothing was undone", _ADVICE
+        )
+    if ask(diff, file=True).diff:
+        raise ConflictError("MEMORY.md was written by hand since then: nothing was undone", _ADVICE)
+    done = ask(restore_version, version)
+    number = done.dream.number
+    waits = f" {counted(done.pending, 'note waits', 'notes wait')} for the next dream." if done.pending else ""
+    said = f"Undone: MEMORY.md is as it was in version {version}; that is version {number} now.{waits}"
+    return Done(said, f"version {version}", number, undo_of(number))
+
+
+UNDO = Act(_undo, "undo", long=True)

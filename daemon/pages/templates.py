@@ -5,7 +5,8 @@ the characters that steer what is shown (directions, controls), and there is no 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -14,8 +15,6 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-from daemon.pages import reply
-from daemon.pages.drawings import bar, curve, level
 from state.text.word_diff import word_diff
 
 if TYPE_CHECKING:
@@ -36,6 +35,14 @@ _MARKS = re.compile(
 # More marks on one letter than any script has would run over the lines above and below.
 _COMBINING = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _STACKED = re.compile(f"({_COMBINING}{{4}}){_COMBINING}+")
+# Fields that lead somewhere: what their values look like, and the page with the field of its address.
+_LEADS: tuple[tuple[frozenset[str], re.Pattern[str], str, str], ...] = (
+    (frozenset({"id", "crystal", "superseded_by"}), re.compile("[0-9a-f]{32}"), "crystal", "id"),
+    (frozenset({"id", "line"}), re.compile(r"L[0-9]{1,9}"), "line", "id"),
+    (frozenset({"version", "dreamt_in"}), re.compile("[1-9][0-9]{0,8}"), "dream", "version"),
+    (frozenset({"session_id", "session"}), re.compile(r".{1,1000}"), "session", "session_id"),
+)
+_WIDTH, _HEIGHT = 120.0, 24.0  # of a curve
 
 
 def visible(text: str) -> str:
@@ -49,7 +56,7 @@ def environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("daemon.pages", "views"),
+        loader=PackageLoader("daemon.pages", "html"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalized,
@@ -57,9 +64,11 @@ def environment() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters = (ago, age, moment, short, prose, cut, number, usd, percent, counted, seconds, mark, exact, query)
-    made.filters |= {one.__name__: one for one in filters} | {"path": path_part} | reply.FILTERS
-    made.tests |= reply.TESTS
+    figures = (ago, age, moment, number, usd, percent, counted, seconds)
+    texts = (short, prose, cut, mark, exact, query, rows, columns, curves, address)
+    made.filters |= {one.__name__: one for one in (*figures, *texts)} | {"path": path_part}
+    made.tests |= {"record": is_record, "table": is_table, "series": is_series, "wide": is_wide}
+    made.tests["moment"] = lambda value: isinstance(value, datetime)
     made.globals |= {"curve": curve, "bar": bar, "level": level, "word_diff": word_diff}
     made.globals["ui"] = made.get_template("parts.html").module
     return made
@@ -174,3 +183,101 @@ def query(values: Mapping[str, object]) -> str:
         doseq=True,
         errors="replace",
     )
+
+
+# ------------------------------------------------------------------------------------------------ any reply
+
+
+def rows(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any reply there is
+    """Return a value's fields by name, without empty ones."""
+    found = value if isinstance(value, Mapping) else {one.name: getattr(value, one.name) for one in fields(value)}
+    return [(str(name), inner) for name, inner in found.items() if not _is_empty(inner) and name != "next_cursor"]
+
+
+def columns(table: Sequence[Any]) -> list[str]:
+    """Return the columns of a table in which any row has something."""
+    return [one.name for one in fields(table[0]) if not all(_is_empty(getattr(row, one.name)) for row in table)]
+
+
+def curves(table: Sequence[Any]) -> list[tuple[str, list[float]]]:
+    """Return the numbers of a table of moments, by column."""
+    names = [one.name for one in fields(table[0]) if isinstance(getattr(table[0], one.name), float)]
+    return [(name, [getattr(row, name) for row in table]) for name in names]
+
+
+def address(value: object, name: str) -> str:
+    """Return the page that a field leads to, below that of the workspace; empty if to none."""
+    text = str(value)
+    for names, looks, page, field in _LEADS:
+        if name in names and looks.fullmatch(text):
+            return f"{page}?{urlencode({field: text}, errors='replace')}"
+    return ""
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value is False or (isinstance(value, str | tuple | Mapping) and not value)
+
+
+def is_record(value: object) -> bool:
+    """Tell whether it is shown as a list of its fields."""
+    return is_dataclass(value) or isinstance(value, Mapping)
+
+
+def is_table(value: object) -> bool:
+    """Tell whether it is shown as a table."""
+    return isinstance(value, tuple) and bool(value) and is_dataclass(value[0])
+
+
+def is_series(value: object) -> bool:
+    """Tell whether it is a table of moments with numbers alone, which a curve shows better."""
+    if not isinstance(value, tuple) or len(value) < 3 or not is_dataclass(value[0]):
+        return False
+    return {type(getattr(value[0], one.name)) for one in fields(value[0])} == {datetime, float}
+
+
+def is_wide(value: object) -> bool:
+    """Tell whether it needs the width of the page."""
+    return is_table(value) or (is_record(value) and any(is_table(one) for _, one in rows(value)))
+
+
+# ------------------------------------------------------------------------------------------------ drawings
+
+
+def curve(values: Sequence[float], name: str, most: float = 1.0, baseline: float | None = None) -> Markup:
+    """Draw a curve of values in [0, most], the oldest at the left; `baseline` is a level line behind it."""
+    if not values:
+        return Markup("")
+    step = _WIDTH / max(1, len(values) - 1)
+
+    def height(value: float) -> str:
+        return f"{_HEIGHT - 1 - (_HEIGHT - 2) * min(1.0, max(0.0, value / max(most, 1e-9))):.1f}"
+
+    points = " ".join(f"{place * step:.1f},{height(value)}" for place, value in enumerate(values))
+    level_line = Markup('<line class="baseline" x1="0" x2="{}" y1="{}" y2="{}"/>')
+    behind = "" if baseline is None else level_line.format(f"{_WIDTH:.0f}", height(baseline), height(baseline))
+    return Markup(
+        '<svg class="curve {name}" viewBox="0 0 {width:.0f} {height:.0f}" preserveAspectRatio="none" role="img"'
+        ' aria-label="{name}: from {first:.2f} to {last:.2f}">{behind}<polyline points="{points}"/></svg>'
+    ).format(name=name, width=_WIDTH, height=_HEIGHT, first=values[0], last=values[-1], behind=behind, points=points)
+
+
+def bar(shares: Sequence[tuple[str, float]], name: str, most: float = 0.0) -> Markup:
+    """Draw a bar of parts, each with its label and size, without empty ones. `most` is what would fill the bar."""
+    whole = max(most, sum(max(0.0, size) for _, size in shares))
+    if whole <= 0:
+        return Markup("")
+    drawn = Markup('<rect class="part part-{}" x="{:.2f}" y="0" width="{:.2f}" height="8"><title>{}</title></rect>')
+    parts, left = list[Markup](), 0.0
+    for place, (label, size) in enumerate(shares):
+        if size > 0:
+            parts.append(drawn.format(place % 8, left, 100.0 * size / whole, label))
+            left += 100.0 * size / whole
+    return Markup(
+        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<rect class="rest" width="100" height="8"/>{}</svg>'
+    ).format(name, Markup("").join(parts))
+
+
+def level(value: float, name: str) -> Markup:
+    """Draw how much of the whole it is, in [0, 1]."""
+    return bar([(name, min(1.0, value))], name, 1.0)

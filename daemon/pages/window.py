@@ -1,56 +1,92 @@
-"""PageWindow: the pages as routes of the port: logging in, the files of `static/`, pages, acts, the events."""
+"""PageWindow: the pages as routes of the port: logging in, the files of `static/`, pages, acts, the events.
+
+A page's stream of events tells that something changed, and nothing else: what changed, the browser asks for, so that
+no word of a memory can be read as a line of the stream. Its ids say what the browser has seen, so that one that
+listens again misses nothing. Four times a second it looks at a short text in the daemon's memory; no file is read.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
 from hmac import compare_digest
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
+from weakref import WeakSet
 
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from daemon.api.operations.dreams import dream_status
+from daemon.api.operations.request import Request as Fields
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
-from daemon.http.errors import ErrorResponse, RefusedError, error_response
+from daemon.http.app import Handler
+from daemon.http.errors import ErrorResponse, RefusedError
 from daemon.http.logins import MOST_SESSIONS, Logins, Session, cookie
 from daemon.http.middleware import SESSION, USER
-from daemon.pages.acts import carry_out
-from daemon.pages.events import Streams
-from daemon.pages.forms import CSRF, Start, fields_of, form_of, request_of
+from daemon.http.parsing import fields_of
 from daemon.pages.generic import page_of
-from daemon.pages.page import Ask, Done, Page
-from daemon.pages.render import Place, as_json, html, page_html, workspaces_html
-from daemon.pages.static_files import static_files
+from daemon.pages.page import CSRF, Ask, Done, Page, Start, carry_out, form_of, request_of
 from daemon.pages.templates import query as encoded
-from daemon.pages.views.table import FIRST, PAGES
+from daemon.pages.templates import rendered
+from daemon.pages.views import FIRST, NAVIGATION, PAGES
 from daemon.workspace.stores import utc_now
-from state.errors import DreamdError, NotFoundError
+from state.codec import encode
+from state.errors import DreamdError, NotFoundError, OverloadedError, UnknownWorkspaceError
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
     from starlette.types import ASGIApp, Scope
 
-    from daemon.api.daemon import DaemonApi
+    from daemon.api.daemon import DaemonApi, DaemonStatus, WorkspaceInfo
     from daemon.api.workers import Workers
-
-Handler = Callable[["Request"], Awaitable["Response"]]
-Machines = Callable[[], object]
+    from daemon.workspace.status import Status
 
 # What a page may do: load our own files, ask and send forms to us. No script or style stands in a page.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": _POLICY,
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _A_YEAR = "private, max-age=31536000, immutable"
+_KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+MOST_WORKSPACES = 50
+MOST_STREAMS = 64
+_MOST_FIELDS = 2_000
+_LOOK_SECONDS = 0.25
+# A line that says nothing, so that both sides notice when the other one has gone.
+_SIGN_SECONDS = 15.0
+_EVENT_ID = re.compile("[0-9a-f]{16}")
 
 
-def _from(_: object, start: Start = 0) -> None:
-    """Take the place in the list of workspaces from which on they are shown."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which workspace a page is of (empty: none), its address, and what its forms show that they are ours.
+
+    `pulse` is the id of the last event before it was made: of what comes after that, it is told. `machines`: there is
+    a fleet to be seen. `fragment`: a part is wanted, for a page that is there.
+    """
+
+    workspace: str = ""
+    address: str = ""
+    csrf: str = ""
+    pulse: str = ""
+    machines: bool = False
+    fragment: bool = False
+
+    @property
+    def root(self) -> str:
+        """What the addresses of the workspace's pages begin with."""
+        return f"/w/{self.workspace}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +97,34 @@ class PageWindow:
     """
 
     logins: Logins
-    machines: Machines | None = None
+    machines: Callable[[], object] | None = None
 
-    def pages(self, api: "DaemonApi", workers: "Workers") -> "tuple[Handler, list[Route]]":
+    def pages(self, api: "DaemonApi", workers: "Workers") -> tuple[Handler, list[Route]]:
         """Return the first page, which has every workspace, and the routes of all others."""
-        from starlette.routing import Route
-
         handlers = _Handlers(api, workers, self)
-        home, fleet = _shown(handlers.home), _shown(handlers.fleet)
-        return home, [
+        return handlers.home, [
             Route(f"{LOGIN_PATH}{{code}}", handlers.login),
-            Route("/logout", _shown(handlers.logout), methods=["POST"]),
+            Route("/logout", handlers.logout, methods=["POST"]),
             Route(f"{STATIC_PATH}{{version}}/{{name}}", handlers.static),
-            Route("/fleet.json", home),
-            Route("/machines", fleet),
-            Route("/machines.json", fleet),
+            Route("/fleet.json", handlers.home),
+            Route("/machines", handlers.fleet),
+            Route("/machines.json", handlers.fleet),
             Route("/events", handlers.events),
             Route("/w/{workspace}/events", handlers.events),
-            Route("/w/{workspace}/{page}", _shown(handlers.page)),
-            Route("/w/{workspace}/{page}/{action}", _shown(handlers.act), methods=["POST"]),
+            Route("/w/{workspace}/{page}", handlers.page),
+            Route("/w/{workspace}/{page}/{action}", handlers.act, methods=["POST"]),
         ]
 
     def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
-        """Return a page for people, JSON for programs."""
-        if b"text/html" not in dict(scope["headers"]).get(b"accept", b""):
+        """Return a page for people, a line above the page that is there, or JSON for programs."""
+        request = Request(scope)
+        if _wants_json(request) or "text/html" not in request.headers.get("accept", ""):
             return error.response()
-        page = _login_page() if error.status == 401 else html("error", "Error", Place(), error=error)
-        return _html(page, error.status, error.headers)
+        if error.status == 401:
+            return _html(_login_page(), 401, error.headers)
+        place = Place(csrf=_csrf(request), fragment=_is_fragment(request))
+        above = {"HX-Retarget": "#said", "HX-Reswap": "innerHTML"} if place.fragment else {}
+        return _html(_rendered("error", "Error", place, error=error), error.status, {**error.headers, **above})
 
 
 class _Handlers:
@@ -96,11 +133,12 @@ class _Handlers:
     def __init__(self, api: "DaemonApi", workers: "Workers", window: PageWindow) -> None:
         self._api, self._workers = api, workers
         self._logins, self._machines = window.logins, window.machines
-        self._streams = Streams(api, workers)
+        # Those that are sent, and those that were let in and never are.
+        self._streams: WeakSet[Response] = WeakSet()
         # What an act said, by session and workspace, for the page to which its browser is sent.
         self._said: dict[tuple[str, str], Done] = {}
 
-    async def login(self, request: "Request") -> "Response":
+    async def login(self, request: Request) -> Response:
         """Log this browser in by its link, and go where the link leads."""
         if request.method == "HEAD":  # whoever shows what a link is about does not use it up
             return _html("")
@@ -112,49 +150,37 @@ class _Handlers:
             await self._workers.run(lambda: self._logins.end(before))
         return _html("", 303, {"Location": opened.destination, "Set-Cookie": cookie(opened.id)})
 
-    async def logout(self, request: "Request") -> "Response":
+    async def logout(self, request: Request) -> Response:
         """Log this browser out."""
         session, _ = await _form(request)
         await self._workers.run(lambda: self._logins.end(session))
         return _html(_login_page(), headers={"Set-Cookie": cookie("")})
 
-    async def static(self, request: "Request") -> "Response":
+    async def static(self, request: Request) -> Response:
         """Answer with a file of `static/`, which never changes under its address."""
-        from starlette.responses import Response
-
         found = static_files().get(str(request.path_params["name"]))
         if found is None:
             raise NotFoundError("there is no such file")
         return Response(found.content, media_type=found.kind, headers={"Cache-Control": _A_YEAR})
 
-    async def events(self, request: "Request") -> "Response":
-        """Tell the browser when something changed, as long as it listens and is logged in."""
-        if request.method == "HEAD":
-            return _html("")
-        session: Session | None = request.scope.get(SESSION)
-        # The browser's own id, once it has heard something; before that the page's.
-        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
-        workspace = str(request.path_params.get("workspace", ""))
-        return self._streams.response(workspace, seen, lambda: session is None or self._logins.holds(session))
-
-    async def home(self, request: "Request") -> "Response":
+    async def home(self, request: Request) -> Response:
         """Answer with every workspace in one table."""
         place, start = self._place(request), request_of(form_of(_from), _query(request)).given["start"]
         status = await self._workers.run(self._api.status)
         if _wants_json(request):
-            return _json(as_json({"status": status}))
-        return _html(workspaces_html(status, place, utc_now(), start))
+            return _json({"status": status})
+        return _html(_workspaces(status, place, start))
 
-    async def fleet(self, request: "Request") -> "Response":
+    async def fleet(self, request: Request) -> Response:
         """Answer how the fleet of many machines stands, as `dreamd fleet status` says."""
         if self._machines is None:
             raise NotFoundError("there is no such page", "set fleet.database to see a fleet")
         place, status = self._place(request), await self._workers.run(self._machines)
         if _wants_json(request):
-            return _json(as_json({"fleet": status}))
-        return _html(html("machines", "Fleet", place, utc_now(), fleet=status))
+            return _json({"fleet": status})
+        return _html(_rendered("machines", "Fleet", place, utc_now(), fleet=status))
 
-    async def page(self, request: "Request") -> "Response":
+    async def page(self, request: Request) -> Response:
         """Answer with a page of a workspace, a part of it, or its replies as JSON."""
         name, page = _named_page(request)
         query, place = request_of(page.query, _query(request)), self._place(request, name)
@@ -163,17 +189,17 @@ class _Handlers:
         if session and not (place.fragment or wants_json):
             done = self._said.pop((session.digest, name), None)
 
-        def made() -> str:
+        def made() -> Response:
             with self._api.open(name, lambda _: None) as access:
                 ask = Ask(access, utc_now())
                 if wants_json:
-                    return as_json(page.read(ask, **query.given).replies)
-                return page_html(page, query, ask, place, done)
+                    page.read(ask, **query.given)
+                    return _json(ask.replies)
+                return _html(_page(page, query, ask, place, done))
 
-        text = await self._workers.run(made, name)
-        return _json(text) if wants_json else _html(text)
+        return await self._workers.run(made, name)
 
-    async def act(self, request: "Request") -> "Response":
+    async def act(self, request: Request) -> Response:
         """Do what a form asks for, and show the page as it is then."""
         name, page = _named_page(request)
         act = page.act(str(request.path_params["action"]))
@@ -182,7 +208,7 @@ class _Handlers:
         session, fields = await _form(request)
         place = replace(self._place(request, name), pulse="")
 
-        def made() -> "tuple[Done, str]":
+        def made() -> tuple[Done, str]:
             form = request_of(act.form, fields)
             with self._api.open(name, lambda _: None) as access:
                 done = carry_out(Ask(access, utc_now()), page.name, act, form, session)
@@ -197,87 +223,94 @@ class _Handlers:
         self._said = dict([*self._said.items(), ((session.digest, name), done)][-MOST_SESSIONS:])
         return _html("", 303, {"Location": _address(page, done, place)})
 
-    def _place(self, request: "Request", workspace: str = "") -> Place:
+    def _place(self, request: Request, workspace: str = "") -> Place:
         address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-        pulse, machines = self._streams.pulse(workspace), self._machines is not None
+        pulse, machines = self._pulse(workspace), self._machines is not None
         return Place(workspace, address, _csrf(request), pulse, machines, _is_fragment(request))
 
+    async def events(self, request: Request) -> Response:
+        """Tell the browser when something changed, as long as it listens and is logged in."""
+        if request.method == "HEAD":
+            return _html("")
+        if len(self._streams) >= MOST_STREAMS:
+            raise OverloadedError(f"{MOST_STREAMS} pages are listening already", "close some of them")
+        # The browser's own id, once it has heard something; before that the page's.
+        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
+        workspace = str(request.path_params.get("workspace", ""))
+        now = self._pulse(workspace)
+        events = self._events(workspace, seen if _EVENT_ID.fullmatch(seen) else now, request.scope.get(SESSION))
+        response = StreamingResponse(events, media_type="text/event-stream")
+        self._streams.add(response)
+        return response
 
-def _shown(handler: Handler) -> Handler:
-    """Return the handler, whose errors are a page for people, or are told above a page that is there."""
+    async def _events(self, workspace: str, before: str, session: Session | None) -> AsyncIterator[bytes]:
+        """Give an event for each change, until the session, the workspace or the daemon ends."""
+        yield b"retry: 1000\nid: %b\n\n" % before.encode()
+        quiet, stopping = 0.0, self._workers.stopping
+        while not stopping.is_set() and (session is None or self._logins.holds(session)):
+            try:
+                now = self._pulse(workspace)
+            except UnknownWorkspaceError:
+                return  # it is kept no more
+            if now != before:
+                before, quiet = now, 0.0
+                yield b"event: changed\nid: %b\ndata: 1\n\n" % now.encode()
+            elif quiet >= _SIGN_SECONDS:
+                quiet = 0.0
+                yield b": here\n\n"
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await stopping.wait()
+            except TimeoutError:
+                quiet += _LOOK_SECONDS
 
-    async def answer(request: "Request") -> "Response":
-        try:
-            return await handler(request)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
-            refused = error_response(error)
-        if _wants_json(request):
-            return refused.response()
-        place = Place(csrf=_csrf(request), fragment=_is_fragment(request))
-        above = {"HX-Retarget": "#said", "HX-Reswap": "innerHTML"} if place.fragment else {}
-        return _html(html("error", "Error", place, error=refused), refused.status, above)
-
-    return answer
-
-
-def _page_after(request: "Request", page: Page, ask: Ask, place: Place, done: Done) -> str:
-    """Return the page where the browser is, after the act; from elsewhere, or with replies to show, the act's own."""
-    try:
-        url = urlsplit(request.headers.get("hx-current-url", ""))
-        root, _, name = url.path.rpartition("/")
-        seen, fields = _page(name), fields_of(url.query.encode("ascii"))
-        if seen and root == f"/w/{place.workspace}" and (seen is page or not done.replies):
-            at = replace(place, address=f"{place.root}{name}?{urlencode(fields)}" if fields else place.root + name)
-            return page_html(seen, request_of(seen.query, fields), ask, at, done)
-    except (ValueError, DreamdError):  # it is no address, or what it showed went with the act
-        pass
-    query = request_of(page.query, fields_of(encoded(done.query).encode()))
-    return page_html(page, query, ask, replace(place, address=_address(page, done, place)), done)
+    def _pulse(self, workspace: str) -> str:
+        """Return the id of the last event. Raise UnknownWorkspaceError."""
+        return sha256(self._api.pulse(workspace).encode()).hexdigest()[:16]
 
 
-def _address(page: Page, done: Done, place: Place) -> str:
-    """Return the address of an act's page, for what was acted on."""
-    query = encoded(done.query)
-    return f"{place.root}{page.name}?{query}" if query else f"{place.root}{page.name}"
+# ------------------------------------------------------------------------------------------------ what is asked
 
 
-def _page(name: str) -> Page | None:
+def _from(_: object, start: Start = 0) -> None:
+    """Take the place in the list of workspaces from which on they are shown."""
+
+
+def _found_page(name: str) -> Page | None:
     return PAGES.get(name) or page_of(name)
 
 
-def _named_page(request: "Request") -> tuple[str, Page]:
+def _named_page(request: Request) -> tuple[str, Page]:
     """Return the workspace and the page. Raise NotFoundError."""
-    found = _page(str(request.path_params["page"]).removesuffix(".json"))
+    found = _found_page(str(request.path_params["page"]).removesuffix(".json"))
     if found is None:
         raise NotFoundError("there is no such page", f"the first one is {FIRST}")
     return str(request.path_params["workspace"]), found
 
 
-def _query(request: "Request") -> list[tuple[str, str]]:
-    return fields_of(request.scope["query_string"])
+def _query(request: Request) -> list[tuple[str, str]]:
+    return fields_of(request.scope["query_string"], _MOST_FIELDS)
 
 
-def _wants_json(request: "Request") -> bool:
+def _wants_json(request: Request) -> bool:
     return request.url.path.endswith(".json")
 
 
-def _is_fragment(request: "Request") -> bool:
+def _is_fragment(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
-def _csrf(request: "Request") -> str:
+def _csrf(request: Request) -> str:
     session = request.scope.get(SESSION)
     return session.csrf if session is not None else ""
 
 
-async def _form(request: "Request") -> tuple[Session, list[tuple[str, str]]]:
+async def _form(request: Request) -> tuple[Session, list[tuple[str, str]]]:
     """Return the browser's session, and the fields of a form that is of one of its pages.
 
     Raise RefusedError: the port's token alone does nothing on a page, nor does a form of another session.
     """
-    fields, session = fields_of(await request.body()), request.scope.get(SESSION)
+    fields, session = fields_of(await request.body(), _MOST_FIELDS), request.scope.get(SESSION)
     if session is None:
         message = "a page's forms are for a browser that is logged in; programs ask /v1"
         raise RefusedError(ErrorResponse(403, "FORBIDDEN", message))
@@ -288,18 +321,104 @@ async def _form(request: "Request") -> tuple[Session, list[tuple[str, str]]]:
     return session, fields
 
 
+# ------------------------------------------------------------------------------------------------ what is shown
+
+
+def _rendered(name: str, title: str, place: Place, now: datetime | None = None, **values: object) -> str:
+    """Render the template of this name, within the frame or as a part."""
+    frame = {"page": None, "status": None, "done": None, "notices": (), "place": place, "now": now, "title": title}
+    every = {**frame, "static": static_address(), "navigation": NAVIGATION, **values}
+    return rendered(f"{name}.html", every, fragment=place.fragment)
+
+
+def _page(page: Page, query: Fields, ask: Ask, place: Place, done: Done | None) -> str:
+    """Render the page for this query; `done`: after this act, with what it said."""
+    beside = page.read(ask, **query.given)
+    values = {
+        **ask.replies,
+        **beside,
+        **(done.replies if done else {}),
+        "page": page,
+        "query": query,
+        "status": None if place.fragment and done is None else ask(dream_status),
+        "done": done,
+        "notices": tuple(dict.fromkeys(ask.access.notices)),
+    }
+    return _rendered(page.template or page.name, page.title, place, ask.now, **values)
+
+
+def _page_after(request: Request, page: Page, ask: Ask, place: Place, done: Done) -> str:
+    """Return the page where the browser is, after the act; from elsewhere, or with replies to show, the act's own."""
+    try:
+        url = urlsplit(request.headers.get("hx-current-url", ""))
+        root, _, name = url.path.rpartition("/")
+        seen, fields = _found_page(name), fields_of(url.query.encode("ascii"), _MOST_FIELDS)
+        if seen and root == f"/w/{place.workspace}" and (seen is page or not done.replies):
+            at = replace(place, address=f"{place.root}{name}?{urlencode(fields)}" if fields else place.root + name)
+            return _page(seen, request_of(seen.query, fields), ask, at, done)
+    except (ValueError, DreamdError):  # it is no address, or what it showed went with the act
+        pass
+    query = request_of(page.query, fields_of(encoded(done.query).encode(), _MOST_FIELDS))
+    return _page(page, query, ask, replace(place, address=_address(page, done, place)), done)
+
+
+def _address(page: Page, done: Done, place: Place) -> str:
+    """Return the address of an act's page, for what was acted on."""
+    query = encoded(done.query)
+    return f"{place.root}{page.name}?{query}" if query else f"{place.root}{page.name}"
+
+
+def _workspaces(status: "DaemonStatus", place: Place, start: int) -> str:
+    """Render the workspaces from this place on in one table, those with a problem or something to review first."""
+    by_root = {one.workspace: one for one in status.workspaces}
+    rows = sorted(
+        ((info, by_root.get(info.root)) for info in status.daemon.workspaces), key=lambda row: _wants_nobody(*row)
+    )
+    end = start + MOST_WORKSPACES
+    shown = {"daemon": status.daemon, "rows": rows[start:end], "more": len(rows[end:]), "next_start": end}
+    return _rendered("fleet", "Workspaces", place, utc_now(), **shown)
+
+
+def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
+    if info.problem is not None or status is None:
+        return info.problem is None
+    return not (status.problems or status.changes.waiting)
+
+
 def _login_page(*, used: bool = False) -> str:
     """Render the page for a browser that is not logged in; `used`: it came with a link that works no more."""
-    return html("login", "Log in", Place(), used=used)
+    return _rendered("login", "Log in", Place(), used=used)
 
 
-def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> "Response":
-    from starlette.responses import HTMLResponse
-
-    return HTMLResponse(text, status, {**HEADERS, **(headers or {})})
+def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return HTMLResponse(text, status, {**_HEADERS, **(headers or {})})
 
 
-def _json(text: str) -> "Response":
-    from starlette.responses import Response
+def _json(replies: Mapping[str, Any]) -> Response:
+    """Answer with the replies by name, as the operations' own addresses give them."""
+    text = ", ".join(f"{json.dumps(name)}: {encode(reply)}" for name, reply in replies.items())
+    return Response(f"{{{text}}}", media_type="application/json")
 
-    return Response(text, media_type="application/json")
+
+class StaticFile(NamedTuple):
+    """A script, style or drawing that pages load: its bytes and what they are."""
+
+    content: bytes
+    kind: str
+
+
+@cache
+def static_files() -> Mapping[str, StaticFile]:
+    """Return the files by name."""
+    return {
+        entry.name: StaticFile(entry.read_bytes(), kind)
+        for entry in files("daemon.pages").joinpath("static").iterdir()
+        if (kind := _KINDS.get(entry.name[entry.name.rfind(".") :])) is not None
+    }
+
+
+@cache
+def static_address() -> str:
+    """Return where they are: a new place whenever one of them has changed, so that a browser keeps none too long."""
+    whole = sha256(b"".join(one.content for _, one in sorted(static_files().items())))
+    return f"{STATIC_PATH}{whole.hexdigest()[:12]}/"

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from daemon.config.settings import Config, HttpSection
-from daemon.http.access_policy import SOCKET, RequestHeaders, is_our_host, is_our_origin, port_policy, refusal
+from daemon.http.access_policy import SOCKET, is_our_host, is_our_origin, port_policy, refusal
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running, spoken
 
@@ -45,7 +45,10 @@ def status_of(
     authorizations: tuple[str, ...] = (f"Bearer {TOKEN}",),
 ) -> int:
     """The status with which the port refuses these headers; 0: it does not."""
-    refused = refusal(port_policy(TOKEN), RequestHeaders("/", 7349, hosts, origins, authorizations), HTTP)
+    every = {b"host": hosts, b"origin": origins, b"authorization": authorizations}
+    headers = [(name, one.encode("latin-1", "replace")) for name, values in every.items() for one in values]
+    scope = {"type": "http", "path": "/", "method": "GET", "server": ("127.0.0.1", 7349), "headers": headers}
+    refused = refusal(port_policy(TOKEN), scope, HTTP)
     return refused.status if refused is not None else 0
 
 

@@ -12,7 +12,9 @@ from starlette.routing import Route
 
 from daemon.api.daemon import DaemonApi
 from daemon.api.workers import Limits
+from daemon.http.errors import error_response
 from daemon.mcp.http import Endpoint
+from state.errors import DreamdError
 
 
 @contextmanager
@@ -31,7 +33,9 @@ def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
             yield
 
     app = Starlette(
-        routes=[Route("/mcp", endpoint), Route("/mcp/{workspace}", endpoint)], lifespan=asynccontextmanager(living)
+        routes=[Route(path, endpoint, methods=["POST"]) for path in ("/mcp", "/mcp/{workspace}")],
+        exception_handlers={DreamdError: lambda _, error: error_response(error).response()},
+        lifespan=asynccontextmanager(living),
     )
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator
 from urllib.parse import parse_qsl, urlsplit
 
-from daemon.pages.views.table import PAGES
+from daemon.pages.views import PAGES
 from tests.daemon.http.running import Answer
 from tests.daemon.pages.browser import Browser
 from tests.daemon.pages.parsed import Parsed

@@ -19,7 +19,7 @@ from daemon.dream.progress import Step
 from daemon.pages.generic import page_of
 from daemon.pages.page import Act, Page
 from daemon.pages.templates import mark
-from daemon.pages.views.table import PAGES
+from daemon.pages.views import PAGES
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import open_workspace

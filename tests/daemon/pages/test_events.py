@@ -13,8 +13,7 @@ from queue import Empty, Queue
 import pytest
 
 from daemon.http.logins import Logins
-from daemon.pages.events import MOST_STREAMS
-from daemon.pages.window import PageWindow
+from daemon.pages.window import MOST_STREAMS, PageWindow
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running
 from tests.daemon.pages.browser import Browser

@@ -10,7 +10,7 @@ import pytest
 
 from daemon.http.logins import Logins
 from daemon.pages.generic import page_of
-from daemon.pages.views.table import PAGES
+from daemon.pages.views import PAGES
 from daemon.pages.window import PageWindow
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Answer, running

@@ -15,10 +15,9 @@ from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import load
 from daemon.http.logins import Logins
 from daemon.pages.generic import page_of
-from daemon.pages.render import MOST_WORKSPACES
 from daemon.pages.templates import environment, mark
-from daemon.pages.views.table import PAGES
-from daemon.pages.window import PageWindow
+from daemon.pages.views import PAGES
+from daemon.pages.window import MOST_WORKSPACES, PageWindow
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem
 from state.codec import encode

@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from daemon.pages.static_files import static_address, static_files
+from daemon.pages.window import static_address, static_files
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import Browser
 

@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from daemon.pages.drawings import bar, curve, level
-from daemon.pages.templates import age, ago, counted, environment, mark, prose, short, visible
+from daemon.pages.templates import age, ago, bar, counted, curve, environment, level, mark, prose, short, visible
 from tests.daemon.pages.parsed import Parsed
 from tests.support.hostile_texts import ALL
 
