@@ -21,8 +21,7 @@ from state.signals.hormones import valence
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
-from state.stores.history.log_file import Piece
-from state.stores.history.notes import SOURCE, Pending
+from state.stores.history.notes import SOURCE, Pending, Piece
 from state.trust import Trust
 
 # So many notes are read for one transaction; and of a long log in one call.

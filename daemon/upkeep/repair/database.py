@@ -24,11 +24,10 @@ from state.stores.database.copies import (
     write_copy,
 )
 from state.stores.erasing.files import empty_folder
-from state.stores.history.inbox import NoteInbox
+from state.stores.history.inbox import NoteInbox, digest_of
 from state.stores.history.lineage import Lineage
-from state.stores.history.log_file import digest_of
 from state.stores.history.memory import Memory
-from state.stores.history.notes import Notes, shown_in
+from state.stores.history.notes import Notes
 from state.stores.repair.check import damage_of
 from state.trust import Trust
 
@@ -117,7 +116,7 @@ def _take_notes(context: RepairContext, crystals: Crystals, notes: Notes) -> Non
     """
     inbox, version = notes.inbox, Lineage(crystals.connection).last_version()
     # One that an append began, after its folder was deleted, shows no note of before.
-    found = shown_in(inbox)
+    found = inbox.shown()
     shown = found if inbox.displaced() else None
     with transaction(crystals.connection):
         again = notes.revive(digest_of(one) for one in found or () if one.stamped)  # by a restore since the copy

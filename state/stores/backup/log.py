@@ -15,8 +15,7 @@ from state.errors import NotFoundError
 from state.stores.disk.disk import LOCK_WAIT_SECONDS, Disk, opened, wait_for_lock
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import SCRATCH, Workspace
-from state.stores.history.log_file import end_of_lines
-from state.stores.history.notes import QUIET_SECONDS
+from state.stores.history.inbox import QUIET_SECONDS, end_of_lines
 
 _POLL_SECONDS = 0.01
 # Somebody who writes a line byte by byte has not written it yet.

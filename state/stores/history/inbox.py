@@ -11,25 +11,29 @@ Appending needs neither the database nor the lock of the workspace. Everything e
 
 import os
 import re
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from state.errors import BusyError, NotFoundError, ReadOnlyError, StorageError
-from state.scratch import HEADER, Note, admitted, render_note
+from state.scratch import BYTE_ORDER_MARK, HEADER, Note, admitted, decode, notes_of_lines, render_note
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.disk.disk import Disk
 from state.stores.disk.looked_through import LookedThrough
+from state.stores.disk.disk import LONGEST_LOG, Disk, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 HEAD = f"{HEADER}\n\n".encode()
+QUIET_SECONDS = 1.0
+"""Somebody may still be writing a last line without its newline until the file was quiet for so long."""
+# One line is read whole; what has longer ones is no log.
+LONGEST_LINE = 16 * 1024**2
 _SHOWN_WITHIN = 0.5  # seconds
+_CHUNK = 1 << 16  # also how much before the place up to which a file was read must be as it was
+_BULLETS = (b"-", b"*", b"+", b" -", b" *", b" +")
 _ROTATED = re.compile(r"inbox\.([0-9]{6,12})\.md")
 _DISPLACED = re.compile(r"\.scratch\.md\.([0-9]{1,12})\.([0-9]{1,18})\.displaced")
 
@@ -51,7 +55,7 @@ class NoteInbox:
         if (text := redaction.of(stored.text)) != stored.text:
             from state.stores.history.originals import Originals
 
-            text = Originals(self.workspace, self.disk).redacted(stored.text, redaction, "note", stored.at)
+            text = Originals(self.workspace).redacted(stored.text, redaction, "note", stored.at)
         stored = replace(stored, text=text, replaces=redaction.of(stored.replaces) if stored.replaces else "")
         entry = render_note(stored).encode()
         try:
@@ -67,11 +71,10 @@ class NoteInbox:
             self.disk.append_locked(self.workspace.scratch, entry, HEAD, durable=False, wait_seconds=_SHOWN_WITHIN)
         return stored
 
-    def file(self, entries: "Iterable[Note]") -> None:
+    def file(self, entries: Iterable[Note]) -> None:
         """Append notes of scratch.md, which is not the user's own folder, durably to the inbox."""
-        block = b"".join(render_note(note).encode() for note in entries)
-        if block:
-            self.disk.append_locked(self.workspace.inbox, block, b"")
+        if block := "".join(map(render_note, entries)):
+            self.disk.append_locked(self.workspace.inbox, block.encode(), b"")
 
     def files(self) -> list[Path]:
         """Return the files in which notes stand, in the order in which they are read."""
@@ -91,41 +94,11 @@ class NoteInbox:
         """Return the inboxes of before, by the numbers of the copies that have them, the oldest first."""
         return _numbered(self.workspace.state, _ROTATED)
 
-    def next_number(self) -> int:
-        """Return the number that scratch.md will have when it is put aside."""
-        return max(self.displaced(), default=0) + 1
-
-    def show_anew(self, content: bytes, read: int, number: int) -> None:
-        """Put this content in the place of scratch.md; what stood there is kept beside it for late writes.
-
-        `read`: so many bytes of that are in rows. `number`: its own.
-        """
-        scratch = self.workspace.scratch
-        self.disk.make_folder(scratch.parent)
-        with storage_errors(scratch):
-            times = scratch.stat() if scratch.exists() else None
-        aside = self.disk.target(scratch).with_name(f".scratch.md.{number}.{read}.displaced")
-        self.disk.exchange(scratch, content, aside=aside)
-        if times is not None:  # nobody has noted anything just now
-            with storage_errors(scratch):
-                os.utime(scratch, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-
-def read_before(path: Path) -> int:
-    """Return how many bytes of this file were in rows when it was put aside; 0 of another file."""
-    match = _DISPLACED.fullmatch(path.name)
-    return int(match[2]) if match else 0
-
-
-def number_of(path: Path) -> int:
-    """Return the number of a file that was scratch.md; 0 of another file."""
-    match = _DISPLACED.fullmatch(path.name)
-    return int(match[1]) if match else 0
-
-
-def modified(status: os.stat_result) -> datetime:
-    """When the file was last written."""
-    return datetime.fromtimestamp(status.st_mtime, UTC)
+    def shown(self) -> tuple[Note, ...] | None:
+        """Return the notes that stand in scratch.md; None without one."""
+        with suppress(NotFoundError), open_log(self.disk, self.workspace.scratch) as log:
+            return tuple(one.note for one in log.entries(0, log.size))
+        return None
 
 
 def _numbered(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
@@ -135,3 +108,125 @@ def _numbered(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
         found = {int(match[1]): folder / match[0] for match in matches if match}
         return dict(sorted(found.items()))
     return {}
+
+
+def displaced_at(path: Path) -> tuple[int, int]:
+    """Return the number of a former scratch.md, and how many of its bytes were in rows; 0, 0 of another file."""
+    match = _DISPLACED.fullmatch(path.name)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def digest_of(note: Note) -> str:
+    """Return the digest of a note's entry, as it is rendered."""
+    return _sha256(render_note(note).encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A note of a file with its digest, the byte where its first line begins, and the one after its last line.
+
+    `grows` is the row of what stood there of it before, or 0.
+    """
+
+    note: Note
+    digest: str
+    start: int = 0
+    end: int = 0
+    grows: int = 0
+    is_filed: bool = True
+
+
+class Log:
+    """One open file of notes, read as a stream from any byte of it."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self._file = file
+        self._status = os.fstat(file.fileno())
+        self.size, self.inode = self._status.st_size, self._status.st_ino
+        if self.size > LONGEST_LOG:  # a file of holes may be of any length
+            told = f"{path} has {self.size:,} bytes, and {LONGEST_LOG:,} are read at most"
+            raise StorageError(told, "move it away")
+
+    def entries(self, start: int, end: int) -> Iterator[Entry]:
+        """Yield the notes between two bytes of the file; those without a stamp have the file's time.
+
+        A note is read when it is asked for, and nothing after it but the line that ends it. Raises StorageError for
+        a line of more than 16 MiB.
+        """
+        self._file.seek(start)
+        ends = {0: start}  # of the lines of the note that is read, by their numbers
+
+        def lines() -> Iterator[str]:
+            place, number = start, 0
+            while place < end and (raw := self._file.readline(min(LONGEST_LINE + 1, end - place))):
+                if len(raw) > LONGEST_LINE:
+                    told = f"{self.path} has a line of more than {LONGEST_LINE:,} bytes"
+                    raise StorageError(told, "move it away")
+                place += len(raw)
+                number += 1
+                ends[number] = place
+                line = decode(raw.removesuffix(b"\n"))
+                yield line.removeprefix(BYTE_ORDER_MARK) if place == len(raw) else line
+
+        with storage_errors(self.path):
+            for note in notes_of_lines(lines(), datetime.fromtimestamp(self._status.st_mtime, UTC)):
+                yield Entry(note, digest_of(note), ends[note.first_line - 1], ends[note.last_line])
+                for number in [number for number in ends if number < note.last_line]:
+                    del ends[number]
+
+    def whole(self, now: datetime) -> int:
+        """Return how far the log may be read: not to a last line that is being written."""
+        if abs(now.timestamp() - self._status.st_mtime) >= QUIET_SECONDS:
+            return self.size
+        return end_of_lines(self._file, self.size)
+
+    def bullet_near_end(self, start: int, most: int) -> int:
+        """Return where the first bullet begins within the last `most` bytes; never before `start`.
+
+        Without a bullet there, the end.
+        """
+        if self.size - start <= most:
+            return start
+        self._file.seek(self.size - most - 1)
+        self._file.readline(most + 1)  # the rest of a line
+        while (at := self._file.tell()) < self.size and (raw := self._file.readline(self.size - at)):
+            if raw.startswith(_BULLETS):
+                return at
+        return self.size
+
+    def digest(self, end: int) -> str:
+        """Return the digest of the last of the first `end` bytes; of a former scratch.md, with its number."""
+        begin = max(0, end - _CHUNK)
+        self._file.seek(begin)
+        return digest_before(self._file.read(end - begin), displaced_at(self.path)[0])
+
+
+def digest_before(content: bytes, number: int = 0) -> str:
+    """Return the digest of the end of what was read of a file; `number` is that of a former scratch.md."""
+    digest = _sha256(content[-_CHUNK:])
+    return f"{digest}.{number}" if number else digest
+
+
+def _sha256(content: bytes) -> str:
+    import hashlib  # who notes something does without
+
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def open_log(disk: Disk, path: Path) -> Iterator[Log]:
+    """Open a log for reading. Raise NotFoundError; StorageError for one that is too long."""
+    with storage_errors(path), opened(disk.target(path)) as file:
+        yield Log(path, file)
+
+
+def end_of_lines(file: BinaryIO, end: int) -> int:
+    """Return the byte after the last line that ends before this one; 0 when there is none."""
+    while end > 0:
+        begin = max(0, end - _CHUNK)
+        file.seek(begin)
+        if (at := file.read(end - begin).rfind(b"\n")) >= 0:
+            return begin + at + 1
+        end = begin
+    return 0

@@ -9,15 +9,17 @@ that it holds for a copy, and for a file that has another name now. What stands 
 digest of its entry.
 """
 
-import hashlib
+import fcntl
 import json
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Bite, Note, PendingCount, render_note
@@ -25,20 +27,15 @@ from state.secrets.policy import Redaction
 from state.stores.database.meta import Meta
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import HEAD, NoteInbox, modified, number_of, read_before
-from state.stores.history.log_file import (
-    Mark,
-    Piece,
-    Unread,
-    bytes_before,
+from state.stores.history.inbox import (
+    HEAD,
+    Entry,
+    Log,
+    NoteInbox,
+    digest_before,
     digest_of,
-    end_of_lines,
-    entry_near_end,
-    is_held_open,
-    is_whole,
+    displaced_at,
     open_log,
-    overwrite,
-    placed_notes,
 )
 
 # Whoever only looks at files, before there is a database, does not load SQLite.
@@ -46,10 +43,10 @@ if TYPE_CHECKING:
     import sqlite3
 
     from state.dream import Remark
+    from state.forgetting.known import Known
 
 
 Answer = TypeVar("Answer")
-QUIET_SECONDS = 1.0
 # Beyond so many, pending notes are not counted; and of the newest ones, so many bytes are read.
 MOST_COUNTED = 1_000
 NEWEST_BYTES = 256 * 1024
@@ -62,8 +59,6 @@ _RENDERED_WITHIN = 1.0  # seconds
 _HIDDEN = "hidden_notes"
 # In `meta`: of which files, by their inodes, how many bytes hold what is forgotten, perhaps, and are overwritten.
 _WIPED = "wiped_notes"
-# So much before the place up to which a file was read must be as it was.
-_COMPARED_BYTES = 1 << 16
 _KEPT_ASIDE = timedelta(hours=1)
 _ROWS = """SELECT n.key, n.at, n.importance, n.auto, n.replaces, n.crystal, c.text
     FROM notes n JOIN crystals c ON c.key = n.crystal"""
@@ -87,6 +82,47 @@ class Newest:
     more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a file was read: its first `end` bytes, which end in those of `digest`.
+
+    The last note in them begins at byte `start`, and is the one in the row `note` (0: in none).
+    """
+
+    end: int = 0
+    digest: str = ""
+    start: int = 0
+    note: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was read on of one file: its notes, the digests of those that are rows already, and its marks.
+
+    `last` is the digest of the last note (empty: it has none that is new).
+    """
+
+    path: Path
+    notes: tuple[Entry, ...]
+    known: tuple[str, ...]
+    last: str
+    before: Mark
+    mark: Mark
+
+    def without(self, known: "Known") -> "Piece":
+        """Return the piece with its notes as they are to be filed without what is known."""
+        notes = tuple(_without(one, known) for one in self.notes)
+        return replace(self, notes=notes, last=notes[-1].digest if notes else self.last)
+
+
+def _without(one: Entry, known: "Known") -> Entry:
+    if not any(map(known.found, one.note.texts)):
+        return one
+    replaces = "" if known.found(one.note.replaces) else one.note.replaces
+    note = replace(one.note, text=known.without(one.note.text), replaces=replaces)
+    return replace(one, note=note, digest=digest_of(note), is_filed=False)
+
+
 class Notes:
     """The notes of one workspace: their rows, if there is a database, and what stands in files beside them."""
 
@@ -107,38 +143,36 @@ class Notes:
     def pending(self, bite: Bite | None = None) -> list[Pending]:
         """Return the rows that no version has consumed, oldest first; at most `bite`, but at least one."""
         holds = bite.counter() if bite else lambda _: True
-        found = list[Pending]()
-        for one in self._rows():
-            if not holds(one.note):
-                break
-            found.append(one)
-        return found
+        return list(takewhile(lambda one: holds(one.note), self._rows()))
 
     def each_pending(self) -> Iterator[Note]:
         """Yield every note that no version has consumed, with those in no row yet; read as far as is asked for."""
         yield from (one.note for one in self._rows())
         yield from self.each_unread()
 
+    def each_unread(self) -> Iterator[Note]:
+        """Yield every note that is in no row yet."""
+        seen = set[str]()
+        for log, mark in self._logs():
+            yield from (one.note for one, is_new in self._read_on(log, mark, log.size, seen) if is_new)
+
     def count(self, most: int = MOST_COUNTED) -> PendingCount:
         """Count what is pending, up to `most` notes."""
-        from state.stores.database.connection import from_text
-
-        query = f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0),
-            min(at) FROM ({_ROWS} WHERE consumed_in IS NULL ORDER BY n.key LIMIT ?)"""
-        row = self._connection.execute(query, (most + 1,)).fetchone() if self._connection else (0, 0, 0, None)
-        notes, characters, size, oldest = int(row[0]), int(row[1]), int(row[2]), row[3] and from_text(row[3])
-        for note in self.each_unread():
-            if notes >= most:
-                notes += 1
-                break
-            notes, characters = notes + 1, characters + len(note.text)
-            size += len(note.text.encode("utf-8", "surrogatepass"))
-            oldest = note.at if oldest is None else min(oldest, note.at)
-        return PendingCount(min(notes, most), characters, size, oldest, more=notes > most)
+        found = list(islice(self.each_pending(), most + 1))
+        counted = found[:most]
+        characters = sum(len(note.text) for note in counted)
+        size = sum(len(note.text.encode("utf-8", "surrogatepass")) for note in counted)
+        oldest = min((note.at for note in counted), default=None)
+        return PendingCount(len(counted), characters, size, oldest, more=len(found) > most)
 
     def newest(self, most_bytes: int = NEWEST_BYTES) -> Newest:
         """Return the newest pending notes, by where they stand, of about so many bytes."""
-        found, more = self._newest_unread(most_bytes)
+        found, more, seen = list[Note](), False, set[str]()
+        for log, mark in self._logs():
+            begin = log.bullet_near_end(mark.end, most_bytes)
+            more = more or begin > mark.end
+            after = Mark(begin, start=begin) if begin > mark.end else mark
+            found += [one.note for one, is_new in self._read_on(log, after, log.size, seen) if is_new]
         most_bytes -= sum(len(note.text) for note in found)
         older = list[Note]()
         for one in self._rows("DESC"):
@@ -149,6 +183,11 @@ class Notes:
             older.append(one.note)
         return Newest((*reversed(older), *found), more)
 
+    def has(self, note: Note) -> bool:
+        """Return whether this note is a row, pending or consumed, or stands in a file."""
+        digest = digest_of(note)
+        return self._is_row(digest) or any(digest_of(one) == digest for one in self.each_unread())
+
     def _rows(self, order: str = "ASC", wanted: str = "consumed_in IS NULL") -> Iterator[Pending]:
         if self._connection is not None:
             from state.stores.database.connection import from_text
@@ -157,30 +196,9 @@ class Notes:
                 note = Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
                 yield Pending(row[0], row[5], note)
 
-    def each_unread(self) -> Iterator[Note]:
-        """Yield every note that is in no row yet."""
-        seen = set[str]()
-        for path in self._files():
-            for one, _ in self._read_on(path, None, seen):
-                yield one.note
-
-    def _newest_unread(self, most_bytes: int) -> tuple[list[Note], bool]:
-        """Return the newest notes that are in no row yet, of so many bytes of each file, and whether others are."""
-        found, more, seen = list[Note](), False, set[str]()
-        for path in self._files():
-            with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-                mark = self._mark_of(path, file, status.st_size)
-                begin = entry_near_end(file, mark.end, status.st_size, most_bytes)
-                if begin == mark.end:
-                    found += [one.note for one, _ in self._read_on(path, None, seen)]
-                    continue
-                more = True
-                placed = placed_notes(file, path, (begin, status.st_size), modified(status))
-                notes = [one.note for one in placed]
-                known = self._known([digest_of(note) for note in notes]) | seen
-                found += [note for note in notes if digest_of(note) not in known and not self._is_said(note, 0)]
-                seen |= {digest_of(note) for note in notes}
-        return found, more
+    def _is_row(self, digest: str) -> bool:
+        query = "SELECT 1 FROM notes WHERE digest = ?"
+        return self._connection is not None and self._connection.execute(query, (digest,)).fetchone() is not None
 
     # From files into rows.
 
@@ -190,73 +208,68 @@ class Notes:
         A last line without its newline counts only when the file has been quiet for a second.
         """
         pieces, seen, left = list[Piece](), set[str](), most
-        for path in self._files() if files is None else files:
+        for log, mark in self._logs(files):
             if left <= 0:
                 break
-            if (piece := self._piece(path, now, left, seen)) is not None:
+            if (piece := self._piece(log, mark, now, left, seen)) is not None:
                 pieces.append(piece)
                 left -= len(piece.notes)
         return tuple(pieces)
 
-    def _files(self) -> Iterator[Path]:
-        """Yield the files to be read: of the former scratch.md those that have grown since they were."""
-        for path in self.inbox.files():
-            with suppress(FileNotFoundError):
-                if not number_of(path) or path.stat().st_size > self._read.get(path, read_before(path)):
-                    yield path
+    def _logs(self, files: Iterable[Path] | None = None) -> Iterator[tuple[Log, Mark]]:
+        """Open one file after the other; of those that were scratch.md, the ones that have grown since they were."""
+        for path in self.inbox.files() if files is None else files:
+            number, read = displaced_at(path)
+            with suppress(NotFoundError), open_log(self._disk, path) as log:
+                if files is not None or not number or log.size > self._read.get(path, read):
+                    yield log, self._mark_of(log)
 
-    def _piece(self, path: Path, now: datetime, most: int, seen: set[str]) -> Piece | None:
-        with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-            before = self._mark_of(path, file, status.st_size)
-            upto = _end(file, status, now)
-            notes, known = list[Unread](), list[str]()
-            start, last, end = before.start, "", upto
-            for one, place in self._read_on(path, upto, seen, known, before):
-                if len(notes) == most:
-                    seen.discard(one.digest)
-                    end = place[2]
-                    break
+    def _piece(self, log: Log, before: Mark, now: datetime, most: int, seen: set[str]) -> Piece | None:
+        notes, known = list[Entry](), list[str]()
+        start, last, read, end = before.start, "", before.end, log.whole(now)
+        for one, is_new in self._read_on(log, before, end, seen):
+            if is_new and len(notes) == most:
+                break
+            if is_new:
                 notes.append(one)
-                start, last = place[0], one.digest
-            if end <= before.end:
-                self._read[path] = before.end
-                return None
-            mark = Mark(end, _digest(bytes_before(file, end, _COMPARED_BYTES), path), start, before.note)
-            return Piece(path, tuple(notes), tuple(known), last, before, mark)
-        return None
+                start, last = one.start, one.digest
+            else:
+                known.append(one.digest)
+            read = one.end
+        else:
+            read = end
+        if read <= before.end:
+            self._read[log.path] = before.end
+            return None
+        mark = Mark(read, log.digest(read), start, before.note)
+        return Piece(log.path, tuple(notes), tuple(known), last, before, mark)
 
-    def _read_on(
-        self,
-        path: Path,
-        upto: int | None,
-        seen: set[str],
-        known: list[str] | None = None,
-        mark: Mark | None = None,
-    ) -> Iterator[tuple[Unread, tuple[int, int, int]]]:
-        """Yield a file's notes that are in no row yet, each with its first byte, the one after, and the one before.
+    def _read_on(self, log: Log, mark: Mark, end: int, seen: set[str]) -> Iterator[tuple[Entry, bool]]:
+        """Yield a file's notes behind its mark, and whether each is in no row yet.
 
-        `seen` are the digests of those that another file had, to which these are added.
+        `seen` are the digests of those that were read of other files, to which these are added.
         """
-        with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-            mark = mark or self._mark_of(path, file, status.st_size)
-            end = status.st_size if upto is None else upto
-            behind = mark.end
-            for placed in placed_notes(file, path, (mark.start, end), modified(status)):
-                if placed.end <= mark.end:
-                    continue  # the last one that was read, which has not grown
-                digest, grows = digest_of(placed.note), mark.note if placed.start < mark.end else 0
-                if digest in seen or self._known([digest]) or self._is_said(placed.note, grows):
-                    if known is not None:
-                        known.append(digest)
-                else:
-                    seen.add(digest)
-                    yield Unread(placed.note, digest, grows), (placed.start, placed.end, behind)
-                behind = placed.end
+        for entry in log.entries(mark.start, end):
+            if entry.end <= mark.end:
+                continue  # the last one that was read, which has not grown
+            one = replace(entry, grows=mark.note) if entry.start < mark.end else entry
+            yield one, not (one.digest in seen or self._is_row(one.digest) or self._is_said(one))
+            seen.add(one.digest)
 
-    def has(self, note: Note) -> bool:
-        """Return whether this note is a row, pending or consumed, or stands in a file."""
-        digest = digest_of(note)
-        return bool(self._known([digest])) or any(digest_of(one) == digest for one in self.each_unread())
+    def _is_said(self, one: Entry) -> bool:
+        """Return whether a note without a stamp is in a row by its text: its file's time is another one by now.
+
+        What is not filed came from the scratch.md that there is, and may still stand there when it is consumed. Of
+        the row that grows only the end of its line has come.
+        """
+        if one.note.stamped or self._connection is None:
+            return False
+        query = """SELECT 1 FROM notes n JOIN crystals c ON c.key = n.crystal
+            WHERE c.digest = ? AND (n.consumed_in IS NULL OR NOT n.filed OR n.key = ?)"""
+        from state.crystals.crystal import Origin, crystal_digest  # a session start seldom gets here
+
+        found = self._connection.execute(query, (crystal_digest(Origin.SCRATCH, one.note.text), one.grows))
+        return found.fetchone() is not None
 
     def next_key(self) -> int:
         """Return the row that the next new note will have."""
@@ -283,31 +296,32 @@ class Notes:
                 self._db.executemany("UPDATE notes SET filed = 1 WHERE digest = ?", [(one,) for one in piece.known])
             last = self._db.execute("SELECT key FROM notes WHERE digest = ?", (piece.last,)).fetchone()
             note = piece.mark.note if not piece.last else int(last[0]) if last else 0
-            self._put_mark(replace(piece.mark, note=note), piece.before)
+            self._drop_mark(piece.before)
+            self._put_marks(replace(piece.mark, note=note))
 
-    def _insert(self, key: int, new: Unread, crystal: int, *, is_filed: bool) -> None:
+    def _insert(self, key: int, new: Entry, crystal: int, *, is_filed: bool) -> None:
         from state.stores.database.connection import to_text
 
         note = new.note
+        said = (to_text(note.at), note.importance, note.auto, note.replaces, new.digest, crystal)
         if new.grows:
             # Its stamp may have grown too. Of the same crystal, only its end of line came.
             grown = self._db.execute(
                 "UPDATE notes SET at = ?1, importance = ?2, auto = ?3, replaces = ?4, digest = ?5, crystal = ?6"
                 " WHERE key = ?7 AND (consumed_in IS NULL OR crystal = ?6) RETURNING key",
-                (to_text(note.at), note.importance, note.auto, note.replaces, new.digest, crystal, new.grows),
+                (*said, new.grows),
             ).fetchone()
             if grown is not None:
                 return
         # A file that was changed by hand is read again from its beginning: what has no stamp is known by its text.
         # What is not filed came from the scratch.md that there is, and may still stand there when it is consumed.
         query = "SELECT 1 FROM notes WHERE crystal = ? AND (consumed_in IS NULL OR NOT filed)"
-        if not note.stamped and self._db.execute(query, (crystal,)).fetchone():
-            return
-        self._db.execute(
-            "INSERT OR IGNORE INTO notes (key, at, importance, auto, replaces, digest, crystal, filed)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (key, to_text(note.at), note.importance, note.auto, note.replaces, new.digest, crystal, is_filed),
-        )
+        if note.stamped or not self._db.execute(query, (crystal,)).fetchone():
+            self._db.execute(
+                "INSERT OR IGNORE INTO notes (at, importance, auto, replaces, digest, crystal, key, filed)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*said, key, is_filed),
+            )
 
     # What versions consume.
 
@@ -318,9 +332,8 @@ class Notes:
 
     def remark(self, remarks: "Iterable[Remark]") -> None:
         """Make notes pending, or consumed, as a restore says. In the transaction of the version."""
-        self._db.executemany(
-            "UPDATE notes SET consumed_in = ? WHERE key = ?", [(one.after, one.note) for one in remarks]
-        )
+        query = "UPDATE notes SET consumed_in = ? WHERE key = ?"
+        self._db.executemany(query, [(one.after, one.note) for one in remarks])
 
     def say_again(self, note: Note, redaction: Redaction) -> None:
         """Have this note pending, also if it is one that a version has consumed."""
@@ -337,15 +350,13 @@ class Notes:
 
     def consumed_after(self, version: int) -> dict[int, int]:
         """Return the notes that later versions than this one have consumed, and which."""
-        rows = self._db.execute("SELECT key, consumed_in FROM notes WHERE consumed_in > ? ORDER BY key", (version,))
-        return {int(row[0]): int(row[1]) for row in rows}
+        query = "SELECT key, consumed_in FROM notes WHERE consumed_in > ? ORDER BY key"
+        return {int(row[0]): int(row[1]) for row in self._db.execute(query, (version,))}
 
     def consumed_in(self, keys: Iterable[int]) -> dict[int, int | None]:
         """Return which version consumed each of these notes (None: it is pending), without those that are gone."""
-        rows = self._db.execute(
-            f"SELECT key, consumed_in FROM notes WHERE key IN ({_KEYS})", (json.dumps(list(keys)),)
-        )
-        return {int(row[0]): row[1] for row in rows}
+        query = f"SELECT key, consumed_in FROM notes WHERE key IN ({_KEYS})"
+        return {int(row[0]): row[1] for row in self._db.execute(query, (json.dumps(list(keys)),))}
 
     # From rows into files.
 
@@ -358,37 +369,41 @@ class Notes:
         scratch = self.inbox.workspace.scratch
         self._disk.make_folder(scratch.parent)
         with suppress(BusyError), self._disk.locked(scratch, HEAD, _RENDERED_WITHIN):
-            return self._rendered(scratch, consumed)
+            if any(piece.notes for piece in self.unread(datetime.now(UTC), 1)):
+                return False
+            waiting = int(self._db.execute("SELECT count(*) FROM notes WHERE consumed_in IS NULL").fetchone()[0])
+            if waiting <= max(_MOST_RENDERED, consumed):
+                self._show(scratch)
+                return True
         return False  # another thread does the same, or a process that was stopped in the middle of it
 
-    def _rendered(self, scratch: Path, consumed: int) -> bool:
+    def _show(self, scratch: Path) -> None:
+        """Put what is pending in the place of scratch.md; what stood there is kept beside it for late writes."""
         from state.stores.database.connection import transaction
 
-        pieces = (self._piece(path, datetime.now(UTC), 1, set()) for path in self._files())
-        if any(piece.notes for piece in pieces if piece):
-            return False
-        waiting = int(self._db.execute("SELECT count(*) FROM notes WHERE consumed_in IS NULL").fetchone()[0])
-        if waiting > max(_MOST_RENDERED, consumed):
-            return False
         rows = list(self._rows())
         self.inbox.file(one.note for one in self._known_as_filed())
         entries = [render_note(one.note).encode() for one in rows]
         content = HEAD + b"".join(entries)
         start = len(content) - len(entries[-1]) if entries else len(content)
-        mark = Mark(len(content), _digest(content), start, rows[-1].key if rows else 0)
-        number, before = self.inbox.next_number(), self._mark(scratch)
-        with transaction(self._db):  # known before anybody can find it
+        mark = Mark(len(content), digest_before(content), start, rows[-1].key if rows else 0)
+        with open_log(self._disk, scratch) as log:
+            before = self._mark_of(log)
+        number = max(self.inbox.displaced(), default=0) + 1
+        aside = self._disk.target(scratch).with_name(f".scratch.md.{number}.{before.end}.displaced")
+        # Known before anybody can find it; also under the number: the new text, if the swap is cut off.
+        numbered = [replace(one, digest=f"{one.digest}.{number}") for one in (before, mark) if one.digest]
+        with transaction(self._db):
             self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
-            self._put_mark(mark)
-            for one in (before, mark):  # the new text, if the swap is cut off
-                if one.digest:
-                    self._put_mark(replace(one, digest=f"{one.digest}.{number}"))
-        self.inbox.show_anew(content, before.end, number)
+            self._put_marks(mark, *numbered)
+        with storage_errors(scratch):
+            times = scratch.stat()
+            self._disk.exchange(scratch, content, aside=aside)
+            os.utime(scratch, ns=(times.st_atime_ns, times.st_mtime_ns))  # nobody has noted anything just now
         with transaction(self._db):  # what is appended from now on may be what stood there before, and is new
             if before.digest != mark.digest:
-                self._db.execute("DELETE FROM marks WHERE end = ? AND digest = ?", (before.end, before.digest))
+                self._drop_mark(before)
             Meta(self._db).remove(_HIDDEN)
-        return True
 
     def _known_as_filed(self) -> list[Pending]:
         """Return the rows that no inbox has yet, each known by what will stand there: a secret is left out of it."""
@@ -407,6 +422,8 @@ class Notes:
         is_gone = not os.path.lexists(scratch) or not scratch.lstat().st_size
         return (is_gone or Meta(self._db).get(_HIDDEN) is not None) and next(self._rows(), None) is not None
 
+    # Files that nobody needs any more.
+
     def sweep(self, now: datetime) -> int:
         """Delete what was scratch.md an hour ago and more, once it is read and nobody can write into it; how many.
 
@@ -423,11 +440,8 @@ class Notes:
 
     def is_read(self, path: Path) -> bool:
         """Return whether all that stands in this file is in rows."""
-        return self.read_upto(path) >= path.stat().st_size
-
-    def read_upto(self, path: Path) -> int:
-        """Return how many bytes of this file were read."""
-        return self._mark(path).end
+        with open_log(self._disk, path) as log:
+            return self._mark_of(log).end >= log.size
 
     def rotate(self, copy: int) -> None:
         """Begin a new inbox if all of this one is in rows: the copy of this number will have it."""
@@ -448,12 +462,10 @@ class Notes:
     def plan_wipe(self) -> None:
         """Write down that what was read of all files is to be overwritten. In the transaction that forgets it."""
         places, filed = list[tuple[int, int]](), list[str]()
-        for path in self.inbox.files():
-            with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-                read = self._mark_of(path, file, status.st_size).end
-                places.append((status.st_ino, read))
-                if self.inbox.is_inbox(path):
-                    filed += [digest_of(one.note) for one in placed_notes(file, path, (0, read), modified(status))]
+        for log, mark in self._logs(self.inbox.files()):
+            places.append((log.inode, mark.end))
+            if self.inbox.is_inbox(log.path):
+                filed += [one.digest for one in log.entries(0, mark.end)]
         self._db.execute(f"UPDATE notes SET filed = 0 WHERE digest IN ({_KEYS})", (json.dumps(filed),))
         Meta(self._db).put(_WIPED, json.dumps(places))
 
@@ -469,14 +481,11 @@ class Notes:
         places, marks = dict[int, int](json.loads(planned)), list[Mark]()
         self.inbox.file(one.note for one in self._known_as_filed())
         for path in self.inbox.files():
-            with storage_errors(path):
-                inode = path.stat().st_ino
-            if blank := overwrite(self._disk, path, inode, places.get(inode, 0)):
-                marks.append(Mark(len(blank), _digest(blank, path), len(blank)))
+            if blank := self._disk.blank(path, places):
+                marks.append(Mark(len(blank), digest_before(blank, displaced_at(path)[0]), len(blank)))
         with transaction(self._db):
             self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
-            for mark in marks:
-                self._put_mark(mark)
+            self._put_marks(*marks)
             self.forget_marks()
             Meta(self._db).remove(_WIPED)
             Meta(self._db).put(_HIDDEN, "1")
@@ -488,59 +497,43 @@ class Notes:
         """Drop the marks of what stands in no file any more. In a transaction of the caller's, or one of its own."""
         from state.stores.database.connection import transaction
 
-        used = list[Mark]()
-        for path in self.inbox.files():
-            with suppress(NotFoundError), open_log(self._disk, path) as (file, status):
-                used.append(self._mark_of(path, file, status.st_size))
+        used = [mark for _, mark in self._logs(self.inbox.files())]
         with transaction(self._db):
             self._db.execute("DELETE FROM marks")
-            for mark in used:
-                self._put_mark(mark)
+            self._put_marks(*used)
 
-    def _put_mark(self, mark: Mark, before: Mark | None = None) -> None:
-        if before is not None and before.end:
-            self._db.execute("DELETE FROM marks WHERE end = ? AND digest = ?", (before.end, before.digest))
-        if mark.end:
-            self._db.execute(
-                "INSERT OR REPLACE INTO marks (end, digest, start, note) VALUES (?, ?, ?, ?)",
-                (mark.end, mark.digest, mark.start, mark.note),
-            )
+    def _put_marks(self, *marks: Mark) -> None:
+        query = "INSERT OR REPLACE INTO marks (end, digest, start, note) VALUES (?, ?, ?, ?)"
+        self._db.executemany(query, [(one.end, one.digest, one.start, one.note) for one in marks if one.end])
 
-    def _mark(self, path: Path) -> Mark:
-        with open_log(self._disk, path) as (file, status):
-            return self._mark_of(path, file, status.st_size)
+    def _drop_mark(self, mark: Mark) -> None:
+        self._db.execute("DELETE FROM marks WHERE end = ? AND digest = ?", (mark.end, mark.digest))
 
-    def _mark_of(self, path: Path, file: BinaryIO, size: int) -> Mark:
-        if self._connection is not None:
-            rows = self._connection.execute(
-                "SELECT * FROM marks WHERE end <= ? ORDER BY end DESC", (size,)
-            ).fetchall()
-            for row in rows:
-                if _digest(bytes_before(file, row["end"], _COMPARED_BYTES), path) == row["digest"]:
-                    return Mark(row["end"], row["digest"], row["start"], row["note"])
-        read = min(read_before(path), size)
+    def _mark_of(self, log: Log) -> Mark:
+        query = "SELECT end, digest, start, note FROM marks WHERE end <= ? ORDER BY end DESC"
+        for row in self._connection.execute(query, (log.size,)).fetchall() if self._connection else ():
+            if log.digest(row["end"]) == row["digest"]:
+                return Mark(*row)
+        read = min(displaced_at(log.path)[1], log.size)
         return Mark(read, "", read)
 
-    def _is_said(self, note: Note, grows: int) -> bool:
-        """Return whether a note without a stamp is in a row by its text: its file's time is another one by now.
 
-        What is not filed came from the scratch.md that there is, and may still stand there when it is consumed. Of
-        the row `grows` only the end of its line has come.
-        """
-        if note.stamped or self._connection is None:
-            return False
-        from state.crystals.crystal import Origin, crystal_digest  # a session start seldom gets here
-
-        query = """SELECT 1 FROM notes n JOIN crystals c ON c.key = n.crystal
-            WHERE c.digest = ? AND (n.consumed_in IS NULL OR NOT n.filed OR n.key = ?)"""
-        found = self._connection.execute(query, (crystal_digest(Origin.SCRATCH, note.text), grows))
-        return found.fetchone() is not None
-
-    def _known(self, digests: Sequence[str]) -> set[str]:
-        if self._connection is None:
-            return set()
-        query = f"SELECT digest FROM notes WHERE digest IN ({_KEYS})"
-        return {row[0] for row in self._connection.execute(query, (json.dumps(digests),))}
+def is_held_open(path: Path) -> bool:
+    """Return whether any process has this file open; False where the file system cannot tell."""
+    with storage_errors(path):
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        # The kernel grants a write lease only for a file that nobody else has open. Whoever opens it right
+        # now sends us a signal, which must not be SIGIO: that would end this process.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
 
 
 def look(workspace: Workspace, ask: Callable[[Notes], Answer], mode: str = "ro") -> Answer:
@@ -571,23 +564,3 @@ def notes_of(workspace: Workspace, mode: str = "ro") -> Iterator[Notes]:
     with open_unmigrated(workspace.database, mode) as connection:
         is_known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone()
         yield Notes(inbox, connection if is_known else None)
-
-
-def shown_in(inbox: NoteInbox) -> tuple[Note, ...] | None:
-    """Return the notes that stand in scratch.md; None without one."""
-    with suppress(NotFoundError), open_log(inbox.disk, inbox.workspace.scratch) as (file, status):
-        placed = placed_notes(file, inbox.workspace.scratch, (0, status.st_size), modified(status))
-        return tuple(one.note for one in placed)
-    return None
-
-
-def _end(file: BinaryIO, status: os.stat_result, now: datetime) -> int:
-    """Return how far a log may be read: not to a last line that is being written."""
-    quiet = abs(now.timestamp() - status.st_mtime) >= QUIET_SECONDS
-    return status.st_size if quiet or is_whole(file, status.st_size) else end_of_lines(file, status.st_size)
-
-
-def _digest(content: bytes, path: Path | None = None) -> str:
-    """Return the digest of the end of what was read of a file; of a former scratch.md, with its number."""
-    digest = hashlib.sha256(content[-_COMPARED_BYTES:]).hexdigest()
-    return f"{digest}.{number}" if path and (number := number_of(path)) else digest
