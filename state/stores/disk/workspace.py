@@ -14,6 +14,17 @@ DISPLACED = ".scratch.md.*.displaced"
 """Beside it, what it was before it was written anew."""
 
 
+class _Within:
+    """A path of a workspace: this name below one of its two folders."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    def __get__(self, workspace: "Workspace", _: type) -> Path:
+        folder: Path = getattr(workspace, self._folder)
+        return folder / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """The paths of a workspace; both folders are absolute and free of symbolic links.
@@ -24,79 +35,25 @@ class Workspace:
     root: Path
     state: Path
 
+    document = _Within("root", "MEMORY.md")
+    backup = _Within("root", "MEMORY.md.seed-backup")  # MEMORY.md as it was before its first dream
+    genome = _Within("root", "GENOME.md")  # constraints of the owner's
+    scratch = _Within("root", SCRATCH)  # the pending notes, as agents see them; what is appended here is one
+    economics = _Within("root", "memory/economics.json")  # the feed of The Niche
+
+    database = _Within("state", "state.db")
+    index = _Within("state", "index")  # what is made again from state.db: vectors.db and ChromaDB
+    inbox = _Within("state", "inbox.md")  # where a note is acknowledged
+    checkpoints = _Within("state", "checkpoints")  # of the dreams that are under way
+    copies = _Within("state", "copies")  # of state.db, verified
+    lock = _Within("state", "lock")  # whose lock makes a process the owner
+    fence = _Within("state", "fence")  # the number of the last owner
+    history = _Within("state", "history")  # an older dreamd's records of versions
+    segments = _Within("state", "segments")  # where an older dreamd kept what dreams took of the log
+
     def disk(self, system: System | None = None) -> Disk:
         """Return the disk on which both folders are changed."""
         return Disk(self.root, system, self.state)
-
-    @property
-    def document(self) -> Path:
-        """MEMORY.md."""
-        return self.root / "MEMORY.md"
-
-    @property
-    def backup(self) -> Path:
-        """MEMORY.md as it was before its first dream."""
-        return self.root / "MEMORY.md.seed-backup"
-
-    @property
-    def genome(self) -> Path:
-        """GENOME.md: constraints of the owner's."""
-        return self.root / "GENOME.md"
-
-    @property
-    def scratch(self) -> Path:
-        """The pending notes, as agents see them; what is appended here is one."""
-        return self.root / SCRATCH
-
-    @property
-    def economics(self) -> Path:
-        """The feed of The Niche."""
-        return self.root / "memory" / "economics.json"
-
-    @property
-    def database(self) -> Path:
-        """state.db (SQLite)."""
-        return self.state / "state.db"
-
-    @property
-    def index(self) -> Path:
-        """The folder of what is made again from state.db: vectors.db and ChromaDB."""
-        return self.state / "index"
-
-    @property
-    def history(self) -> Path:
-        """The records of an older dreamd's versions."""
-        return self.state / "history"
-
-    @property
-    def inbox(self) -> Path:
-        """Where a note is acknowledged."""
-        return self.state / "inbox.md"
-
-    @property
-    def segments(self) -> Path:
-        """Where an older dreamd kept what dreams took of the log."""
-        return self.state / "segments"
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the dreams that are under way."""
-        return self.state / "checkpoints"
-
-    @property
-    def copies(self) -> Path:
-        """The folder of the verified copies of state.db."""
-        return self.state / "copies"
-
-    @property
-    def lock(self) -> Path:
-        """The file whose lock makes a process the owner of the workspace."""
-        return self.state / "lock"
-
-    @property
-    def fence(self) -> Path:
-        """The number of the last owner."""
-        return self.state / "fence"
 
     def inside(self, name: str) -> Path:
         """Return the path of that name below the root. Raises UsageError when it, or a link in it, leads out."""
@@ -128,14 +85,8 @@ def init_workspace(workspace: Workspace) -> Workspace:
         raise UsageError(f"{root} is a file", "name the folder of the workspace")
     with storage_errors(root):
         root.mkdir(parents=True, exist_ok=True)
-    disk = workspace.disk()
-    for path in (
-        workspace.scratch.parent,
-        workspace.state,
-        workspace.index,
-        workspace.checkpoints,
-    ):
-        disk.make_folder(path, 0o700)
+    for path in (workspace.scratch.parent, workspace.state, workspace.index, workspace.checkpoints):
+        workspace.disk().make_folder(path)
     with storage_errors(workspace.state):
         workspace.state.chmod(0o700)
     return workspace

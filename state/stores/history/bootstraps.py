@@ -62,43 +62,22 @@ class BootstrapReceipt:
     @property
     def has_no_words(self) -> bool:
         """Whether every text in it is one of dreamd's own: names of a list, an id, a digest."""
+        counted = {**asdict(self), **asdict(self.cut)}
+        for name in ("at", "how", "session", "agent", "digest", "cut"):
+            del counted[name]
         return (
             self.how in HOW
-            and (not self.session or _is_id(self.session))
             and self.agent in AGENTS
+            and (not self.session or _is_id(self.session))
             and (not self.digest or _is_digest(self.digest))
-            and all(type(number) is int for number in (*self._numbers, *asdict(self.cut).values()))
+            and {type(one) for one in counted.values()} == {int, bool}
             and {type(self.more), type(self.truncated)} == {bool}
         )
-
-    @property
-    def _numbers(self) -> tuple[int, ...]:
-        first = (self.version, self.characters, self.budget, self.notes, self.left_out)
-        return (*first, self.lines, self.tokens, self.most)
 
 
 def path_of(workspace: Workspace) -> Path:
     """Return the file of the receipts."""
     return workspace.state / RECEIPTS
-
-
-def leave_receipt(
-    workspace: Workspace,
-    ready: Bootstrap,
-    budget: int,
-    at: datetime,
-    how: str,
-    session: str = "",
-    disk: Disk | None = None,
-    *,
-    agent: str = "",
-) -> None:
-    """Append the receipt of what an agent was given now. Not synced: a loss of power may cost it.
-
-    A session of another form than hexadecimal signs and dashes is left out. Raises StorageError, BusyError.
-    """
-    text = receipt_text(receipt_of(ready, budget, at, how, session, agent=agent))
-    _append(workspace, disk or workspace.disk(), text)
 
 
 def receipt_of(
@@ -127,19 +106,27 @@ def receipt_of(
     )
 
 
-def receipt_text(receipt: BootstrapReceipt) -> str:
-    """Return the receipt as JSON, in one row."""
-    at = receipt.at.astimezone(UTC).isoformat(timespec="seconds")
-    return json.dumps({**asdict(receipt), "at": at})
+def leave_receipt(
+    workspace: Workspace,
+    ready: Bootstrap,
+    budget: int,
+    at: datetime,
+    how: str,
+    session: str = "",
+    disk: Disk | None = None,
+    *,
+    agent: str = "",
+) -> None:
+    """Append the receipt of what an agent was given now, as one row of JSON.
 
-
-def carry_receipt(workspace: Workspace, line: str) -> None:
-    """Append a receipt that was left in a copy of this workspace; what is no receipt is left out.
-
-    Raises StorageError, BusyError.
+    Not synced: a loss of power may cost it. Raises StorageError, BusyError.
     """
-    if (receipt := _receipt_in(line)) is not None:
-        _append(workspace, workspace.disk(), receipt_text(receipt))
+    row = asdict(receipt_of(ready, budget, at, how, session, agent=agent))
+    row["at"] = at.astimezone(UTC).isoformat(timespec="seconds")
+    entry = f"{json.dumps(row)}\n".encode()
+    (disk or workspace.disk()).append_locked(
+        path_of(workspace), entry, b"", durable=False, wait_seconds=_WAIT_SECONDS
+    )
 
 
 def receipts(workspace: Workspace) -> Iterator[BootstrapReceipt]:
@@ -162,11 +149,6 @@ def keep_last(workspace: Workspace, disk: Disk) -> None:
             if len(rows) > KEPT:
                 kept = [row for row in rows if _receipt_in(row) is not None][-KEPT:]
                 disk.write_atomic(path, "".join(f"{row}\n" for row in kept).encode())
-
-
-def _append(workspace: Workspace, disk: Disk, row: str) -> None:
-    entry = f"{row}\n".encode()
-    disk.append_locked(path_of(workspace), entry, b"", durable=False, wait_seconds=_WAIT_SECONDS)
 
 
 def _rows(content: bytes | None) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from state.changes.change import CurrentLine
 from state.document.document import SectionName
@@ -82,9 +83,19 @@ class Lineage:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
+    def _first(self, query: str, *values: object) -> Any:  # noqa: ANN401 - whatever the column holds
+        """Return the first column of the first row; None without one."""
+        row = self._connection.execute(query, values).fetchone()
+        return row[0] if row else None
+
+    def _column(self, query: str, *values: object) -> list[Any]:
+        return [row[0] for row in self._connection.execute(query, values)]
+
+    # Versions.
+
     def last_version(self) -> int:
         """Return the number of the last committed version; 0 before the first."""
-        return int(self._connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
+        return int(self._first("SELECT coalesce(max(number), 0) FROM versions"))
 
     def standing(self) -> tuple[int, str]:
         """Return the number of the version that is the memory, and the digest of its text; 0 before the first."""
@@ -94,46 +105,38 @@ class Lineage:
 
     def text(self, number: int) -> str:
         """Return the text of this version; "" where it is not kept."""
-        row = self._connection.execute("SELECT text FROM versions WHERE number = ?", (number,)).fetchone()
-        return unpacked(row["text"]) if row else ""
+        return unpacked(self._first("SELECT text FROM versions WHERE number = ?", number))
 
     def last_dream_at(self) -> datetime:
         """Return when the last dream was that made a version; long ago before the first."""
-        row = self._connection.execute("SELECT max(at) FROM versions WHERE cause = 'dream'").fetchone()
-        return from_text(row[0]) if row[0] else datetime.fromtimestamp(0, UTC)
+        at = self._first("SELECT max(at) FROM versions WHERE cause = 'dream'")
+        return from_text(at) if at else datetime.fromtimestamp(0, UTC)
 
     def has(self, number: int) -> bool:
         """Return whether there is a version of this number."""
-        return bool(self._connection.execute("SELECT 1 FROM versions WHERE number = ?", (number,)).fetchone())
+        return self._first("SELECT 1 FROM versions WHERE number = ?", number) is not None
 
     def is_overtaken(self, number: int) -> bool:
         """Return whether there is a version of this number or a later one that somebody else than the owner made."""
         query = "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?, ?)"
-        return self._connection.execute(query, (number, HUMAN, MERGED, FOUND)).fetchone() is not None
+        return self._first(query, number, HUMAN, MERGED, FOUND) is not None
 
     def has_text(self, text: str) -> bool:
         """Return whether a version has this text."""
-        query = "SELECT 1 FROM versions WHERE digest = ? AND number > 0"
-        return self._connection.execute(query, (digest_of(text),)).fetchone() is not None
-
-    def texts(self) -> set[str]:
-        """Return the folded texts of all lines that there ever were."""
-        return {normalise(row["text"]) for row in self._connection.execute("SELECT text FROM lines")}
+        return self._first("SELECT 1 FROM versions WHERE digest = ? AND number > 0", digest_of(text)) is not None
 
     def made_at(self, second: str) -> list[int]:
         """Return the numbers of the versions of this second (ISO 8601, UTC)."""
-        rows = self._connection.execute("SELECT number FROM versions WHERE substr(at, 1, 19) = ?", (second,))
-        return [int(row["number"]) for row in rows]
+        return self._column("SELECT number FROM versions WHERE substr(at, 1, 19) = ?", second)
 
     def versions_after(self, number: int) -> list[int]:
         """Return the numbers of the later versions, in order."""
-        rows = self._connection.execute("SELECT number FROM versions WHERE number > ? ORDER BY number", (number,))
-        return [int(row["number"]) for row in rows]
+        return self._column("SELECT number FROM versions WHERE number > ? ORDER BY number", number)
 
     def version_of(self, dream: str) -> int | None:
         """Return the number of the version that this dream committed; None when it did not."""
-        row = self._connection.execute("SELECT number FROM versions WHERE dream = ?", (dream,)).fetchone()
-        return int(row["number"]) if row else None
+        found: int | None = self._first("SELECT number FROM versions WHERE dream = ?", dream)
+        return found
 
     def versions(self, limit: int) -> list[Version]:
         """Return the last versions, the newest first."""
@@ -146,10 +149,15 @@ class Lineage:
         found = VersionRow.table.read(Version, self._connection, which, json.dumps(list(numbers)))
         return {version.number: version for version in found}
 
+    # Lines.
+
     def next_line(self) -> int:
         """Return the number of the next line's id."""
-        query = "SELECT coalesce(max(CAST(substr(id, 2) AS INTEGER)), 0) + 1 FROM lines"
-        return int(self._connection.execute(query).fetchone()[0])
+        return int(self._first("SELECT coalesce(max(CAST(substr(id, 2) AS INTEGER)), 0) + 1 FROM lines"))
+
+    def texts(self) -> set[str]:
+        """Return the folded texts of all lines that there ever were."""
+        return set(map(normalise, self._column("SELECT text FROM lines")))
 
     def current_lines(self) -> list[CurrentLine]:
         """Return the lines of the last committed version; pointers with the crystals to which they lead."""
@@ -158,7 +166,7 @@ class Lineage:
         behind = {row["keywords"]: row["crystal"] for row in rows}
 
         def crystal(line: CurrentLine) -> str:
-            parsed = parse_pointer(line.text) if line.section is SectionName.POINTERS else None
+            parsed = _pointer_in(line)
             return behind.get(parsed[1], "") if parsed is not None else ""
 
         return [replace(line, crystal=crystal(line)) for line in lines]
@@ -209,39 +217,31 @@ class Lineage:
 
     def life(self, line: str) -> LineLife | None:
         """Return the life of the line with this id."""
-        row = self._connection.execute("SELECT * FROM lines WHERE id = ?", (line,)).fetchone()
-        return self._life(row) if row else None
+        return next(iter(self._lives("SELECT * FROM lines WHERE id = ?", line)), None)
 
     def ancestors(self, line: str) -> list[LineLife]:
         """Return the lines that this one replaced, directly or not, the nearest first."""
-        rows = self._connection.execute(
+        return self._lives(
             """WITH RECURSIVE back(id) AS (
                    SELECT id FROM lines WHERE successor = ?
                    UNION SELECT lines.id FROM lines JOIN back ON lines.successor = back.id)
                SELECT lines.* FROM lines JOIN back USING (id) ORDER BY died_in DESC, lines.id""",
-            (line,),
+            line,
         )
-        return [self._life(row) for row in rows]
 
     def resting_on(self, crystal: str, limit: int) -> tuple[list[LineLife], int]:
         """Return the lines that cite this crystal or have become it, the current ones first, and their number."""
-        rows = self._connection.execute(
-            """SELECT *, count(*) OVER () AS together FROM lines WHERE id IN
-               (SELECT line FROM evidence WHERE crystal = ?1 UNION SELECT id FROM lines WHERE crystal = ?1)
-               ORDER BY died_in IS NOT NULL, died_in DESC, born_in DESC, id LIMIT ?2""",
-            (crystal, limit),
-        ).fetchall()
-        return [self._life(row) for row in rows], int(rows[0]["together"]) if rows else 0
+        which = "id IN (SELECT line FROM evidence WHERE crystal = ?1 UNION SELECT id FROM lines WHERE crystal = ?1)"
+        order = "died_in IS NOT NULL, died_in DESC, born_in DESC, id"
+        found = self._lives(f"SELECT * FROM lines WHERE {which} ORDER BY {order} LIMIT ?2", crystal, limit)
+        return found, int(self._first(f"SELECT count(*) FROM lines WHERE {which}", crystal))
 
-    def pointers_to(self, crystal: str, limit: int) -> tuple[list[tuple[PointerLine, bool]], int]:
-        """Return the pointers to this crystal and whether they stand, those first; and how many there are."""
-        rows = self._connection.execute(
-            "SELECT *, count(*) OVER () AS together FROM pointers WHERE crystal = ?"
-            " ORDER BY standing DESC, made_in DESC, keywords LIMIT ?",
-            (crystal, limit),
-        ).fetchall()
-        found = [(PointerRow.table.value(PointerLine, row), bool(row["standing"])) for row in rows]
-        return found, int(rows[0]["together"]) if rows else 0
+    def _lives(self, query: str, *values: object) -> list[LineLife]:
+        return [self._life(row) for row in self._connection.execute(query, values)]
+
+    def _life(self, row: sqlite3.Row) -> LineLife:
+        evidence = self._column("SELECT crystal FROM evidence WHERE line = ? ORDER BY version, crystal", row["id"])
+        return LineRow.table.value(LineLife, row, evidence=tuple(evidence))
 
     def deleted_lines(self, limit: int) -> tuple[list[tuple[str, datetime]], int]:
         """Return the lines that the owner deleted and when, the latest first; and how many there are."""
@@ -250,7 +250,16 @@ class Lineage:
 
     def tombstones(self) -> list[str]:
         """Return the lines that the owner deleted, the latest last."""
-        return [row["text"] for row in self._connection.execute("SELECT text FROM tombstones ORDER BY at, text")]
+        return self._column("SELECT text FROM tombstones ORDER BY at, text")
+
+    # Pointers.
+
+    def pointers_to(self, crystal: str, limit: int) -> tuple[list[tuple[PointerLine, bool]], int]:
+        """Return the pointers to this crystal and whether they stand, those first; and how many there are."""
+        order = "ORDER BY standing DESC, made_in DESC, keywords LIMIT ?"
+        rows = self._connection.execute(f"SELECT * FROM pointers WHERE crystal = ? {order}", (crystal, limit))
+        found = [(PointerRow.table.value(PointerLine, row), bool(row["standing"])) for row in rows]
+        return found, PointerRow.table.count(self._connection, "crystal = ?", crystal)
 
     def pointers(self, *, current: bool) -> list[PointerLine]:
         """Return the current pointers, or the retired ones, whose crystals still exist."""
@@ -261,37 +270,29 @@ class Lineage:
         """Count one use of the pointer: somebody searched for exactly these keywords."""
         self._connection.execute("UPDATE pointers SET uses = uses + 1 WHERE keywords = ?", (keywords,))
 
+    # What a version makes of them. In the caller's transaction.
+
     def save(self, number: int, cause: str, text: str, at: datetime) -> None:
-        """Record a text that no dream wrote as this version. In the caller's transaction."""
-        VersionRow.table.add(
-            self._connection,
-            None,
-            "INSERT OR REPLACE",
-            number=number,
-            at=at,
-            cause=cause,
-            digest=digest_of(text),
-            characters=len(text),
-            text=text,
-        )
+        """Record a text that no dream wrote as this version."""
+        self._add_version(None, number=number, at=at, cause=cause, text=text)
+
+    def _add_version(self, usage: object, *, text: str, **row: object) -> None:
+        said = {"text": text, "digest": digest_of(text), "characters": len(text)}
+        VersionRow.table.add(self._connection, usage, "INSERT OR REPLACE", **row, **said)
 
     def record(self, dream: Dream) -> None:
-        """Record a committed dream with its text. In the caller's transaction."""
+        """Record a committed dream with its text."""
         whys = [
             one.why for one in dream.changes if any(line.section is not _POINTERS for line in one.gone + one.come)
         ]
         evicted = [line for line, why in dream.left if why is Why.EVICTED and line.section is not _POINTERS]
-        VersionRow.table.add(
-            self._connection,
+        self._add_version(
             dream.usage,
-            "INSERT OR REPLACE",
             number=dream.number,
             at=dream.at,
             cause=dream.cause,
             dream=dream.id,
             reason=dream.reason,
-            digest=digest_of(dream.after),
-            characters=len(dream.after),
             model=dream.author,
             seconds=dream.seconds,
             added=whys.count(Why.ADDED),
@@ -329,17 +330,14 @@ class Lineage:
         """Record the pointers that came, and which of all stand."""
         for change in dream.changes:
             for line in change.come:
-                parsed = parse_pointer(line.text) if line.section is SectionName.POINTERS else None
-                if parsed is not None and line.crystal:
+                if (parsed := _pointer_in(line)) is not None and line.crystal:
                     self._record_pointer(parsed, line.crystal, change.gone, dream.number)
-        rows = self._connection.execute(
-            "SELECT text FROM lines WHERE died_in IS NULL AND section = ?", (SectionName.POINTERS.value,)
-        )
-        keywords = json.dumps([parsed[1] for row in rows if (parsed := parse_pointer(row["text"])) is not None])
+        texts = self._column("SELECT text FROM lines WHERE died_in IS NULL AND section = ?", _POINTERS.value)
+        keywords = [parsed[1] for text in texts if (parsed := parse_pointer(text)) is not None]
         self._connection.execute(
-            "UPDATE pointers SET standing = NOT standing WHERE standing <> (keywords IN"
-            " (SELECT value FROM json_each(?)))",
-            (keywords,),
+            "UPDATE pointers SET standing = NOT standing"
+            " WHERE standing <> (keywords IN (SELECT value FROM json_each(?)))",
+            (json.dumps(keywords),),
         )
 
     def _record_pointer(
@@ -347,22 +345,19 @@ class Lineage:
     ) -> None:
         """Record a pointer; one that takes the place of another leads to the same line, and was used as often."""
         topic, keywords = parsed
-        former = [parse_pointer(line.text) for line in gone if line.section is SectionName.POINTERS]
-        query = "SELECT line, uses FROM pointers WHERE keywords = ?"
-        rows = [self._connection.execute(query, (one[1],)).fetchone() for one in former if one is not None]
-        behind = next((line.id for line in gone if line.section is not SectionName.POINTERS), "")
+        line, uses = next((one.id for one in gone if one.section is not _POINTERS), ""), 0
+        for former in filter(None, map(_pointer_in, reversed(gone))):
+            query = "SELECT line, uses FROM pointers WHERE keywords = ?"
+            if (row := self._connection.execute(query, (former[1],)).fetchone()) is not None:
+                line, uses = row
         then = "ON CONFLICT (keywords) DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line"
-        known = next((row for row in rows if row is not None), None)
-        pointer = PointerLine(
-            topic, keywords, crystal, known["line"] if known else behind, known["uses"] if known else 0
-        )
+        pointer = PointerLine(topic, keywords, crystal, line, uses)
         PointerRow.table.add(self._connection, pointer, "INSERT", then, made_in=version)
 
-    def _life(self, row: sqlite3.Row) -> LineLife:
-        evidence = self._connection.execute(
-            "SELECT crystal FROM evidence WHERE line = ? ORDER BY version, crystal", (row["id"],)
-        )
-        return LineRow.table.value(LineLife, row, evidence=tuple(one["crystal"] for one in evidence))
+
+def _pointer_in(line: CurrentLine) -> tuple[str, str] | None:
+    """Return the topic and the keywords of a pointer; None of another line."""
+    return parse_pointer(line.text) if line.section is _POINTERS else None
 
 
 def digest_of(text: str) -> str:

@@ -13,12 +13,16 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from state.errors import ConfigError, StorageError
-from state.secrets.policy import DEFAULT, Redaction
+from state.secrets.policy import Redaction
 from state.stores.disk.disk import Disk
 from state.stores.disk.user_folder import make_private_folder, state_folder
 from state.stores.disk.workspace import Workspace
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 # The oldest go first.
 MOST, MOST_BYTES = 500, 512 * 1024
@@ -38,13 +42,22 @@ class Original:
     kinds: tuple[str, ...]
     text: str
 
+    @classmethod
+    def of(cls, row: dict[str, str]) -> "Original":
+        """Return the original in a row of JSON. Raise KeyError, TypeError."""
+        return cls(row["id"], row["at"], row["where"], tuple(row["kinds"]), str(row["text"]))
+
+    def is_old(self, now: datetime) -> bool:
+        """Return whether its week is over. Raise ValueError if `at` is no moment."""
+        at = datetime.fromisoformat(self.at)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)) <= now - KEPT_FOR
+
 
 class Originals:
     """The originals of one workspace."""
 
     def __init__(self, workspace: Workspace, disk: Disk | None = None) -> None:
         self._workspace = workspace
-        self._former = workspace.state / "originals.jsonl"
         self._of_workspace = disk or workspace.disk()
 
     @property
@@ -58,13 +71,15 @@ class Originals:
     def redacted(self, text: str, redaction: Redaction, where: str, at: datetime) -> str:
         """Return the text without its secrets; the original is kept if its context alone told one."""
         if (stored := redaction.of(text)) != text:
-            self._keep([(at.isoformat(timespec="seconds"), where, text)], redaction, at)
+            kept, kinds = redaction.doubtful(text)
+            if kinds:
+                self._keep([Original(os.urandom(4).hex(), at.isoformat(timespec="seconds"), where, kinds, kept)], at)
         return stored
 
     def all(self, now: datetime) -> tuple[Original, ...]:
         """Return the kept originals, the oldest first. Raise StorageError for a file that dreamd did not write."""
         self.sweep(now)
-        return tuple(self._read()) if self._path.exists() else ()
+        return tuple(self._read())
 
     def drop(self, number: str) -> None:
         """Delete the original of this id."""
@@ -88,81 +103,59 @@ class Originals:
             with suppress(FileNotFoundError):
                 if other.stat().st_mtime < (now - KEPT_FOR).timestamp():
                     self._disk.remove(other)
-        if self._path.exists() and not all(map(_is_young(now), self._read())):
-            self.erase(lambda one: not _is_young(now)(one))
+        self.erase(lambda one: one.is_old(now))
 
-    def _keep(self, texts: Iterable[tuple[str, str, str]], redaction: Redaction, now: datetime) -> None:
-        """Keep the texts of which only the context told a secret; where the state folder cannot have them, none."""
-        doubts = [(at, where, *redaction.doubtful(text)) for at, where, text in texts]
-        new = [Original(os.urandom(4).hex(), at, where, kinds, text) for at, where, text, kinds in doubts if kinds]
-        if not new:
-            return
+    def _keep(self, new: list[Original], now: datetime) -> None:
         # A note is not refused because its original cannot be kept.
         with suppress(ConfigError, StorageError):
             make_private_folder(self._path.parent)
             with self._disk.locked(self._path, b""):
                 said = {(one.where, one.text) for one in new}
-                before = [one for one in self._read() if (one.where, one.text) not in said]
-                kept = [*filter(_is_young(now), before), *new][-MOST:]
+                before = [one for one in self._read() if not one.is_old(now) and (one.where, one.text) not in said]
+                kept = [*before, *new][-MOST:]
                 while len(kept) > 1 and sum(len(one.text.encode("utf-8", "replace")) for one in kept) > MOST_BYTES:
                     kept = kept[max(1, len(kept) // 8) :]
                 self._write(kept)
 
     def _take_over(self, now: datetime) -> None:
         """Move what an older version kept in the workspace, in plain text, and remove its file."""
-        if (content := self._of_workspace.read_optional(self._former)) is None:
+        former, disk = self._workspace.state / "originals.jsonl", self._of_workspace
+        if (content := disk.read_optional(former)) is None:
             return
-        texts = list[tuple[str, str, str]]()
+        rows = list[Original]()
         for line in content.splitlines():
             with suppress(ValueError, KeyError, TypeError):
-                one = _original(json.loads(line))
-                texts += [(one.at, one.where, one.text)] if _is_young(now)(one) else []
-        self._keep(texts, DEFAULT, now)
-        with suppress(FileNotFoundError), self._former.open("r+b") as file:
-            file.write(b"\0" * len(content))
-            file.flush()
-            os.fsync(file.fileno())
-        self._of_workspace.remove(self._former)
+                rows += [one] if not (one := Original.of(json.loads(line))).is_old(now) else []
+        self._keep(rows, now)
+        disk.blank(former, {former.stat().st_ino: len(content)})
+        disk.remove(former)
 
     def _read(self) -> list[Original]:
         if not (content := self._disk.read_optional(self._path)):
             return []
-        from cryptography.fernet import Fernet, InvalidToken
+        from cryptography.fernet import InvalidToken
 
         try:
-            return [_original(row) for row in json.loads(Fernet(self._key()).decrypt(content))]
+            return [Original.of(row) for row in json.loads(self._box().decrypt(content))]
         except (InvalidToken, ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{self._path}: no list of originals", f"remove it: rm '{self._path}'") from error
 
     def _write(self, originals: Iterable[Original]) -> None:
-        from cryptography.fernet import Fernet
-
         rows = json.dumps([asdict(one) for one in originals])
-        self._disk.write_atomic(self._path, Fernet(self._key()).encrypt(rows.encode()))
+        self._disk.write_atomic(self._path, self._box().encrypt(rows.encode()))
 
-    def _key(self) -> bytes:
+    def _box(self) -> "Fernet":
+        """Return what encrypts and decrypts, with the key of all workspaces; one is made where there is none."""
         from cryptography.fernet import Fernet
 
         key = self._path.with_name("key")
         with suppress(FileExistsError):
             if not key.exists():
                 self._disk.write_new(key, Fernet.generate_key())
-        return self._disk.read_bytes(key)
+        return Fernet(self._disk.read_bytes(key))
 
 
 def path_of(workspace: Workspace) -> Path:
     """Return the file of a workspace's originals. Raise ConfigError without a home folder."""
     name = sha256(os.fsencode(workspace.state)).hexdigest()[:24]
     return state_folder(os.environ) / "originals" / f"{name}.originals"
-
-
-def _original(row: dict[str, str]) -> Original:
-    return Original(row["id"], row["at"], row["where"], tuple(row["kinds"]), str(row["text"]))
-
-
-def _is_young(now: datetime) -> Callable[[Original], bool]:
-    def is_young(one: Original) -> bool:
-        at = datetime.fromisoformat(one.at)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)) > now - KEPT_FOR
-
-    return is_young

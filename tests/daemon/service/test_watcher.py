@@ -18,7 +18,7 @@ from daemon.service import watcher
 from daemon.service.watcher import Change, Events
 from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import HEAD, NoteInbox
+from state.stores.history.inbox import HEAD
 from tests.support.listening import GLOBS, Listener, append, listening, until
 from tests.support.running import ROOT
 
@@ -71,10 +71,7 @@ def new_folder(one: Workspace) -> None:
 
 ACTS: dict[str, tuple[Change, Callable[[Workspace], object]]] = {
     "an append to the log": (Change.SCRATCH, lambda one: append(one.scratch)),
-    "a log that is written anew": (
-        Change.SCRATCH,
-        lambda one: NoteInbox(one).show_anew(HEAD, 0, time.monotonic_ns()),
-    ),
+    "a log that is written anew": (Change.SCRATCH, lambda one: one.disk().write_atomic(one.scratch, HEAD)),
     "a document that is replaced": (Change.DOCUMENT, replace_document),
     "a document of the same length and time": (Change.DOCUMENT, rewrite_with_the_same_stamp),
     "a transcript": (Change.TRANSCRIPT, lambda one: append(one.root / "transcripts" / "talk.md")),
