@@ -29,17 +29,15 @@ from daemon.fleet.process import FleetProcess
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.stores.disk.workspace import contained, init_workspace
-from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.places import Places
-from state.stores.fleet.tenants import Tenants
+from state.stores.fleet.registry import Places, Registry, Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects, open_objects
 from tests.support.s3 import S3
 
 if TYPE_CHECKING:
-    from state.fleet.workspace import Place
+    from state.fleet import Place
 
 SEED = 17
 GOAL = 2.0
@@ -60,7 +58,7 @@ class Cold:
     """One process over one object store, with one workspace in it."""
 
     def __init__(self, made: Ground, objects: Objects, folder: Path, own: Path) -> None:
-        self.database = FleetDatabase(made.url, 8)
+        self.database = Registry(made.url, 8, os.urandom)
         self.objects = objects
         own.mkdir()
         self.process = FleetProcess(Config(), Connections(self.database, objects), own, "http://127.0.0.1:1")
@@ -76,7 +74,7 @@ class Cold:
         """Search, and return the seconds until the answer."""
         began = time.perf_counter()
         with self.process.desk.holding(place.id) as held:
-            self.process.parts.held_access(held, lambda _: None, []).run(memory_search, memory_search.bind(query))
+            self.process.held_access(held, lambda _: None, []).run(memory_search, memory_search.bind(query))
         return time.perf_counter() - began
 
     def give_back(self) -> None:
@@ -92,7 +90,7 @@ class Cold:
     def bring_up(self, folder: Path) -> float:
         """Bring up the generation alone into an empty folder; return the seconds."""
         generations = Generations(self.objects, self.place.prefix)
-        found = generations.keys()
+        found = sorted(one.key for one in self.objects.list(self.place.prefix))
         began = time.perf_counter()
         generations.bring_up(folder, found[-1])
         return time.perf_counter() - began

@@ -32,17 +32,16 @@ from uuid import uuid4
 
 from benchmarks.fleet import Ground, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.fleet import queue as sweeping
-from daemon.fleet.decision import foreseen
-from daemon.fleet.queue import Sweeper
+from daemon.fleet import work as sweeping
+from daemon.fleet.held import foreseen
+from daemon.fleet.work import Sweeper
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase
 from state.budget import Spend
 from state.errors import NotKeptError
-from state.fleet.workspace import Generation, Lease
+from state.fleet import Generation, Lease
 from state.stores.fleet import database as fleet_database
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.processes import Condition, Session
+from state.stores.fleet.leases import Commit, Condition, Leases, Session
 from state.stores.fleet.schedule import ANYBODYS_QUEUE
 
 SEED = 11

@@ -23,10 +23,9 @@ from pathlib import Path
 from benchmarks.fleet import Ground, Process, Statements, database, ground, process, row
 from benchmarks.serving import home, machine, percentile, scripted_model, seconds_of, with_model
 from benchmarks.workload import Workload
-from state.fleet.tenant import Quotas
+from state.fleet import Quotas
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.places import Places
-from state.stores.fleet.tenants import Tenants
+from state.stores.fleet.registry import Places, Tenants
 
 SEED = 5
 NOTES = 8

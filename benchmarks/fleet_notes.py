@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 
 from benchmarks.fleet import Ground, Process, database, ground, milliseconds, process, row
 from benchmarks.serving import home, machine, percentile
-from state.fleet.tenant import Right
+from state.fleet import Right
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.fleet.registry import Tenants, Tokens
 
 SEED = 13
 GOAL = 0.05

@@ -20,12 +20,12 @@ from uuid import uuid4
 
 from benchmarks.fleet import Ground, database, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.fleet import queue as sweeping
-from daemon.fleet.queue import Sweeper
-from state.stores.fleet import processes
+from daemon.fleet import work as sweeping
+from daemon.fleet.work import Sweeper
+from state.stores.fleet import leases as processes
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.processes import Session
+from state.stores.fleet.leases import Session
 
 SEED = 7
 GOAL = 0.05

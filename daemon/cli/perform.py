@@ -23,19 +23,22 @@ def add(parser: argparse.ArgumentParser, operation: "AnyOperation", without: Col
             continue
         if one.required and len(required) == 1 and _kind(one) is str:
             parser.add_argument(one.name, nargs="+", metavar=one.name.upper(), help=one.about)
-        elif one.required:
-            parser.add_argument(one.name, help=one.about, **{"metavar": one.name.upper(), **_reader(one)})
-        elif one.place:
-            parser.add_argument(one.name, nargs="?", metavar=one.name.upper(), help=one.about)
         else:
-            about = (
-                one.about
-                if one.default in (None, "", False, ())
-                else f"{one.about or 'at most'}; default {one.default}"
-            )
-            option = str(one.bounds.get("alias", one.name)).replace("_", "-")
-            parser.add_argument(f"--{option}", dest=one.name, help=about or None, **_reader(one))
+            add_parameter(parser, one)
     takes_workspace(parser)
+
+
+def add_parameter(parser: argparse.ArgumentParser, one: "Parameter") -> None:
+    """Add one parameter: a required one by its place, another one as an option."""
+    if one.required:
+        parser.add_argument(one.name, help=one.about, **{"metavar": one.name.upper(), **_reader(one)})
+    elif one.place:
+        parser.add_argument(one.name, nargs="?", metavar=one.name.upper(), help=one.about)
+    else:
+        is_plain = one.default in (None, "", False, ())
+        about = one.about if is_plain else f"{one.about or 'at most'}; default {one.default}"
+        option = str(one.bounds.get("alias", one.name)).replace("_", "-")
+        parser.add_argument(f"--{option}", dest=one.name, help=about or None, **_reader(one))
 
 
 def given(operation: "AnyOperation", arguments: argparse.Namespace) -> dict[str, Any]:

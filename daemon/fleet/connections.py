@@ -1,9 +1,14 @@
-"""Connections: the database and the object store of the fleet, and this process's own folder."""
+"""Connections: the database and the object store of the fleet, and this process's own folder.
+
+Nothing of the libraries of the fleet is imported before it is known that they are installed.
+"""
 
 import fcntl
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,34 +18,56 @@ from daemon.config.settings import Config
 from state.errors import BusyError, ConfigError, NotFoundError
 
 if TYPE_CHECKING:
-    from state.stores.fleet.database import FleetDatabase
+    from daemon.fleet.upkeep.status import FleetStatus
+    from state.stores.fleet.registry import Registry
     from state.stores.generations.objects import Objects
 
-_MOST_PROCESSES = 64
-# Lies in the object store; the database has the same.
 MARK = "fleet"
+"""Lies in the object store and says whose it is; the database has the same."""
+_MOST_PROCESSES = 64
+_WINDOWS_CONNECTIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
     """What every process of the fleet shares."""
 
-    database: "FleetDatabase"
+    database: "Registry"
     objects: "Objects"
 
     def close(self) -> None:
         """Close the database's connections."""
         self.database.close()
 
+    @property
+    def mark(self) -> str:
+        """Which fleet's store this is; empty for a store that is nobody's yet."""
+        try:
+            return self.objects.get(MARK).decode(errors="replace")
+        except NotFoundError:
+            return ""
 
-def open_database(config: Config, size: int = 8) -> "FleetDatabase":
+    def require_same_fleet(self, url: str) -> None:
+        """Raise ConfigError unless the store has this fleet's mark, which an empty store is given."""
+        row = self.database.row("SELECT mark::text AS mark FROM fleet")
+        mark = str(row["mark"] if row else "")
+        if not self.mark:
+            self.objects.put(MARK, mark.encode())
+        if self.mark != mark:
+            raise ConfigError(
+                f"the objects in {url} are another fleet's than the database",
+                "set fleet.database and fleet.objects of one fleet; after a restore see the runbook in docs/fleet.md",
+            )
+
+
+def open_database(config: Config, size: int = 8) -> "Registry":
     """Open the fleet's database, if it is of this version. Raise ConfigError and UnreachableError."""
-    from state.stores.fleet.database import FleetDatabase
-
     if not config.fleet.database:
         raise ConfigError("fleet.database is not set", "set DREAMD_FLEET__DATABASE, or the key in the configuration")
     require_installed()
-    database = FleetDatabase(config.fleet.database, size)
+    from state.stores.fleet.registry import Registry
+
+    database = Registry(config.fleet.database, size, os.urandom)
     try:
         database.require_schema()
     except BaseException:
@@ -49,25 +76,38 @@ def open_database(config: Config, size: int = 8) -> "FleetDatabase":
     return database
 
 
+@contextmanager
+def _opened(config: Config, environment: Mapping[str, str], size: int) -> Iterator[Connections]:
+    """Open both, and close them again if what follows fails."""
+    if not config.fleet.objects:
+        raise ConfigError("fleet.objects is not set", "set DREAMD_FLEET__OBJECTS, or the key in the configuration")
+    database = open_database(config, size)
+    try:
+        from state.stores.generations.objects import open_objects
+
+        yield Connections(database, open_objects(config.fleet.objects, environment))
+    except BaseException:
+        database.close()
+        raise
+
+
 def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Connections:
     """Connect to the database and the object store of one fleet. Raise ConfigError and UnreachableError.
 
     The store of another fleet is refused: workspaces of two would lie over each other. So is an empty one beside a
     database that names generations.
     """
-    from state.stores.generations.objects import open_objects
-
-    if not config.fleet.objects:
-        raise ConfigError("fleet.objects is not set", "set DREAMD_FLEET__OBJECTS, or the key in the configuration")
-    with ExitStack() as stack:
-        database = open_database(config, size)
-        stack.callback(database.close)
-        objects = open_objects(config.fleet.objects, environment)
-        if not _mark_of(objects):
-            _require_no_generations(database, config.fleet.objects)
-        _require_same_fleet(database, objects, config.fleet.objects)
-        stack.pop_all()
-    return Connections(database, objects)
+    url = config.fleet.objects
+    with _opened(config, environment, size) as both:
+        if not both.mark and (
+            rows := both.database.rows("SELECT 1 FROM workspaces WHERE generation > 0 AND removed_at IS NULL")
+        ):
+            raise ConfigError(
+                f"{url} is empty, and the database has {len(rows):,} workspaces whose memory lies in an object store",
+                "check fleet.objects; if that store was lost, see the runbook in docs/fleet.md",
+            )
+        both.require_same_fleet(url)
+        return both
 
 
 def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt: bool) -> Connections:
@@ -75,54 +115,13 @@ def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt:
 
     A database whose store was lost may have an empty one. `adopt`: that store is its own from now on.
     """
-    from state.stores.fleet.recovery import Recovery
-    from state.stores.generations.objects import open_objects
-
-    if not config.fleet.objects:
-        return connect(config, environment)
-    with ExitStack() as stack:
-        database = open_database(config)
-        stack.callback(database.close)
-        objects = open_objects(config.fleet.objects, environment)
-        recovery = Recovery(database)
-        if recovery.is_empty():
-            if (found := _mark_of(objects)) and adopt:
-                recovery.mark(found.decode())
-        elif adopt or _mark_of(objects):
-            _require_same_fleet(database, objects, config.fleet.objects)
-        stack.pop_all()
-    return Connections(database, objects)
-
-
-def _require_no_generations(database: "FleetDatabase", url: str) -> None:
-    """Raise ConfigError if the database names generations: the store at this URL is empty."""
-    row = database.row("SELECT count(*) AS count FROM workspaces WHERE generation > 0 AND removed_at IS NULL")
-    if row is not None and row["count"]:
-        raise ConfigError(
-            f"{url} is empty, and the database has {row['count']:,} workspaces whose memory lies in an object store",
-            "check fleet.objects; if that store was lost, see the runbook in docs/fleet.md",
-        )
-
-
-def _mark_of(objects: "Objects") -> bytes:
-    """Return which fleet's store this is; empty for a store that is nobody's yet."""
-    try:
-        return objects.get(MARK)
-    except NotFoundError:
-        return b""
-
-
-def _require_same_fleet(database: "FleetDatabase", objects: "Objects", url: str) -> None:
-    """Raise ConfigError unless the store has this fleet's mark, which an empty store is given."""
-    row = database.row("SELECT mark::text AS mark FROM fleet")
-    mark = str(row["mark"] if row else "").encode()
-    if not _mark_of(objects):
-        objects.put(MARK, mark)
-    if _mark_of(objects) != mark:
-        raise ConfigError(
-            f"the objects in {url} are another fleet's than the database",
-            "set fleet.database and fleet.objects of one fleet; after a restore see the runbook in docs/fleet.md",
-        )
+    with _opened(config, environment, 8) as both:
+        mark, is_new = both.mark, both.database.row("SELECT 1 FROM tenants LIMIT 1") is None
+        if is_new and mark and adopt:
+            both.database.rows("UPDATE fleet SET mark = %(mark)s::uuid", {"mark": mark})
+        elif not is_new and (adopt or mark):
+            both.require_same_fleet(config.fleet.objects)
+        return both
 
 
 def require_installed() -> None:
@@ -132,6 +131,37 @@ def require_installed() -> None:
     missing = [name for name in ("psycopg", "procrastinate", "obstore") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"{', '.join(missing)} is not installed", "pip install 'dreamd[fleet]'")
+
+
+class StatusWindow:
+    """The status of a fleet for the pages of an operator's own daemon, which is no process of the fleet.
+
+    Any thread may call; it connects when it is called first.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._database: Registry | None = None
+
+    def __call__(self) -> "FleetStatus":
+        """Return the status now. Raise UnreachableError, and ConfigError for a database of another version."""
+        with self._lock:
+            if self._database is None:
+                self._database = open_database(self._config, _WINDOWS_CONNECTIONS)
+        from daemon.fleet.upkeep.status import fleet_status
+
+        return fleet_status(self._database, self._config)
+
+    def close(self) -> None:
+        """Close its connections."""
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+
+
+# ------------------------------------------------------------------- this process's own folder
 
 
 class OwnFolder:
@@ -164,6 +194,20 @@ def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["pr
             continue
         return OwnFolder(path, lock)
     raise BusyError(f"{base} has {_MOST_PROCESSES} processes", "set fleet.folder to another one")
+
+
+@contextmanager
+def scratch_folder(config: Config, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Give this process an empty folder of its own below fleet.folder, and remove it at the end."""
+    folder = own_folder(config, environment, "upkeep")
+    work = folder.path / "work"
+    try:
+        shutil.rmtree(work, ignore_errors=True)  # of one that was killed
+        work.mkdir(mode=0o700)
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        folder.close()
 
 
 def isolate(folder: Path, environment: "os._Environ[str]") -> None:

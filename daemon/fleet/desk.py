@@ -19,56 +19,16 @@ from pathlib import Path
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-from daemon.fleet.connections import MARK
 from daemon.fleet.held import Held, Surroundings
 from daemon.observability import logs
-from state.errors import DreamdError, NotFoundError, NotKeptError, UnreachableError
-from state.fleet.workspace import Lease
+from state.errors import DreamdError, NotKeptError
+from state.fleet import Lease
 from state.stores.disk.workspace import contained, init_workspace
-from state.stores.fleet.leases import Leases
 from state.stores.generations.generations import Generations
-from state.stores.generations.objects import Objects
 
 _GIVEN_BACK_AT_ONCE = 8
 # A folder that is removed begins with this, so that nobody takes half of it for a workspace.
 _GONE = "gone-"
-# Of a store that nobody asked meanwhile; so that the status of the fleet knows.
-_ASKED_EVERY_SECONDS = 60.0
-
-
-class StoreWatch:
-    """The object store, and whether it can be reached. `problem`: why it cannot be used now; empty when it can."""
-
-    def __init__(self, objects: Objects) -> None:
-        self.problem = ""
-        self.objects = objects
-        self._reached_at = time.monotonic()
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Note whether what is asked of the store within is answered."""
-        try:
-            yield
-        except UnreachableError as error:
-            if not self.problem:
-                logs.get().error("objects_unreachable", error=error)
-            self.problem = "the object store of the fleet cannot be reached"
-            raise
-        except NotFoundError:  # which the store says
-            self._reached()
-            raise
-        self._reached()
-
-    def _reached(self) -> None:
-        if self.problem:
-            logs.get().info("objects_reached")
-        self.problem, self._reached_at = "", time.monotonic()
-
-    def ask_again(self) -> None:
-        """Look whether the store is there, if it was away or nobody asked it for a minute."""
-        if self.problem or time.monotonic() - self._reached_at > _ASKED_EVERY_SECONDS:
-            with suppress(DreamdError), self.asking():
-                self.objects.get(MARK)
 
 
 class _Turn:
@@ -81,11 +41,9 @@ class _Turn:
 class Desk:
     """The workspaces that one process holds, each in a folder below `folder`. Any thread may call."""
 
-    def __init__(self, folder: Path, watch: StoreWatch, leases: Leases, around: Surroundings, me: UUID) -> None:
+    def __init__(self, folder: Path, around: Surroundings, me: UUID) -> None:
         """`me`: the process's id. What an earlier process left in the folder goes."""
         self._folder = folder
-        self._watch = watch
-        self._leases = leases
         self._around = around
         self._me = me
         self._held: dict[int, Held] = {}
@@ -111,22 +69,12 @@ class Desk:
 
         Raise HeldElsewhereError, NotKeptError when this process ends, NotFoundError, UnreachableError, StorageError.
         """
-        held = self._acquire(workspace)
-        try:
-            yield held
-        finally:
-            with self._counting:
-                held.used = time.monotonic()
-                held.users -= 1
-
-    def _acquire(self, workspace: int) -> Held:
         with self._turn(workspace):
             held = self._held.get(workspace)
             if held is not None and held.lost:
                 if held.users:  # they find out at their next step; until then the folder is no other's
-                    raise NotKeptError(
-                        f"what was under way in ws-{workspace} when it was lost has to end", "ask again soon"
-                    )
+                    what = f"what was under way in ws-{workspace} when it was lost has to end"
+                    raise NotKeptError(what, "ask again soon")
                 self._forget(held)
                 held = None
             if held is None:
@@ -135,7 +83,12 @@ class Desk:
                 held = self._take(workspace)
             with self._counting:
                 held.users += 1
-            return held
+        try:
+            yield held
+        finally:
+            with self._counting:
+                held.used = time.monotonic()
+                held.users -= 1
 
     @contextmanager
     def _turn(self, workspace: int) -> Iterator[None]:
@@ -147,12 +100,12 @@ class Desk:
             yield
 
     def _take(self, workspace: int) -> Held:
-        lease = self._leases.take(workspace, self._me)
+        lease = self._around.leases.take(workspace, self._me)
         try:
             held = self._brought_up(lease)
         except BaseException:
             with suppress(DreamdError):
-                self._leases.release(lease)
+                self._around.leases.release(lease)
             shutil.rmtree(self._folder / lease.place.handle, ignore_errors=True)
             raise
         self._held[workspace] = held
@@ -160,11 +113,11 @@ class Desk:
         return held
 
     def _brought_up(self, lease: Lease) -> Held:
-        folder = self._folder / lease.place.handle
-        generations = Generations(self._watch.objects, lease.place.prefix)
+        folder, watch = self._folder / lease.place.handle, self._around.watch
+        generations = Generations(watch.objects, lease.place.prefix)
         shutil.rmtree(folder, ignore_errors=True)
         if lease.generation.key:
-            with self._watch.asking():
+            with watch.asking():
                 generations.bring_up(folder, lease.generation.key)
         init_workspace(contained(folder))
         held = Held(lease, folder, generations, self._around)
@@ -189,21 +142,18 @@ class Desk:
     # ------------------------------------------------------------ giving back
 
     def look(self, idle_seconds: float) -> None:
-        """Give back what nobody has used for so long, close idle stores, and drop what is not ours any more.
-
-        Another process has taken that, or it was removed: its folder goes. Raise UnreachableError.
-        """
+        """Give back what nobody has used for so long, and close idle stores."""
         self.give_back_idle(idle_seconds)
         for held in self.all():
             held.keeper.close_idle()
         for rest in self._folder.glob(f"{_GONE}*"):
             shutil.rmtree(rest, ignore_errors=True)
-        self._watch.ask_again()
+        self._around.watch.ask_again()
 
     def drop_lost(self) -> None:
         """Drop what another process has taken, or what was removed. Raise UnreachableError."""
         before = self.all()
-        ours = self._leases.held(self._me) if before else set()
+        ours = self._around.leases.held(self._me) if before else set()
         for held in before:
             if held.place.id in ours:
                 continue
@@ -221,14 +171,11 @@ class Desk:
         with self._turn(held.place.id):
             if self._held.get(held.place.id) is not held or not _is_idle(held, seconds):
                 return
-            try:
-                if not held.lost:
-                    held.close()
-            except (DreamdError, sqlite3.Error, OSError) as error:  # what was not committed, nobody was told of
-                logs.get(workspace=held.place.handle).warning("not_given_back", error=error)
+            if not held.lost:
+                _told(held, held.close)
             self._forget(held)
             with suppress(DreamdError):
-                self._leases.release(held.lease)
+                self._around.leases.release(held.lease)
 
     def cut_off(self) -> list[int]:
         """Commit those that are still in use as they are, hold them no more, and return which they are.
@@ -242,11 +189,16 @@ class Desk:
 
 
 def _cut_off(held: Held) -> None:
-    try:
-        held.commit()
-    except (DreamdError, sqlite3.Error) as error:
-        logs.get(workspace=held.place.handle).warning("not_given_back", error=error)
+    _told(held, held.commit)
     held.lost = True
+
+
+def _told(held: Held, act: Callable[[], None]) -> None:
+    """Do it; what fails is logged: what was not committed nobody was told of."""
+    try:
+        act()
+    except (DreamdError, sqlite3.Error, OSError) as error:
+        logs.get(workspace=held.place.handle).warning("not_given_back", error=error)
 
 
 def _each(every: list[Held], act: Callable[[Held], None]) -> None:

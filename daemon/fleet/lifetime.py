@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import version
 from uuid import UUID, uuid4
 
@@ -14,7 +15,7 @@ from daemon.observability import logs
 from daemon.workspace.stores import follow_clock
 from state.errors import DreamdError
 from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.processes import HEARTBEAT_SECONDS, Condition, Kind, Session
+from state.stores.fleet.leases import HEARTBEAT_SECONDS, Condition, Kind, Session
 
 # Longer than a restart of PostgreSQL takes.
 _SILENT_SECONDS = 13.0
@@ -36,17 +37,13 @@ class Lifetime:
         address: str = "",
         slots: int = 0,
     ) -> None:
-        self._session = Session(database, kind, uuid4(), address, socket.gethostname(), version("dreamd"), slots)
+        self.id: UUID = uuid4()
+        self._session = Session(database, kind, self.id, address, socket.gethostname(), version("dreamd"), slots)
         self._condition = condition
         self._heard_at = float("-inf")
         self._is_heard = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
-
-    @property
-    def id(self) -> UUID:
-        """The process's id."""
-        return self._session.id
 
     @property
     def problem(self) -> str:
@@ -61,18 +58,14 @@ class Lifetime:
 
     def drain(self) -> None:
         """Have nothing more given to this process."""
-        try:
+        with suppress(DreamdError):
             self._session.drain()
-        except DreamdError as error:
-            logs.get().warning("not_drained", error=error)
 
     def stop(self) -> None:
-        """End the session."""
+        """End the session; without PostgreSQL it ends by itself."""
         self._stopping.set()
-        try:
+        with suppress(DreamdError):
             self._session.end()
-        except DreamdError as error:
-            logs.get().warning("not_signed_off", error=error)
 
     def _run(self) -> None:
         due = time.monotonic() + HEARTBEAT_SECONDS

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from daemon.fleet.process import FleetProcess
 
 Result = TypeVar("Result")
-
 # Of the ten seconds after SIGTERM.
 _STOP_SECONDS = 8.0
 _RETRY_SECONDS = 1.0
@@ -67,11 +66,13 @@ def run(config: Config) -> int:
 
 
 async def _serve(process: "FleetProcess", config: Config, listener: Listener, operators: str) -> bool:
-    from daemon.fleet.doors.doors import serve_doors
-    from daemon.fleet.queue import Queue, Sweeper
+    from daemon.fleet.doors import serve_doors
     from daemon.fleet.upkeep.removal import remover
+    from daemon.fleet.work import Queue, Sweeper
 
-    stop, closing = stop_event(), asyncio.Event()
+    stop, closing = asyncio.Event(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await asyncio.to_thread(patiently, process.start)
     fleet = config.fleet
     queue = Queue(fleet.database, fleet.dreams_at_once, process.queue, process.work.run_job, process.stopping)
@@ -96,11 +97,3 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
 def public_address(address: str, host: str) -> str:
     """Return the address at which other machines reach a listener; one on all addresses is named by `host`."""
     return address.replace("//0.0.0.0:", f"//{host}:").replace("//[::]:", f"//{host}:")
-
-
-def stop_event() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop

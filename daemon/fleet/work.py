@@ -1,14 +1,24 @@
-"""Work: the jobs of workspaces: dreams and passes, each with the commit of what it made, under the ceilings."""
+"""Work: the jobs of workspaces, dreams and passes: who queues them, who does them, and under which ceilings.
 
+    sweep: due_at <= now ─> job of Procrastinate ─> this process's queue ─> desk ─> dream or pass ─> commit
+
+Procrastinate fetches, locks and wakes; nothing is tried again by it: when a job is due again the schedule says, and
+jobs that died with their process are found by the sweep.
+"""
+
+import asyncio
+import logging
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config, day_start
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
-from daemon.fleet.decision import refusal
 from daemon.fleet.desk import Desk
 from daemon.fleet.held import Held
 from daemon.observability import logs
@@ -29,33 +39,40 @@ from state.errors import (
     StoppedError,
     UnreachableError,
 )
-from state.fleet.tenant import Quotas
+from state.fleet import Quotas
+from state.stores.fleet.database import KEEP_ALIVE, FleetDatabase, conninfo
+from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
-from state.stores.fleet.schedule import Schedule, Use
+from state.stores.fleet.registry import Places
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, WORK, Schedule, Use
+
+if TYPE_CHECKING:
+    from procrastinate import App
 
 # The queue of its holder gets the job then.
 _NOT_KEPT_WAIT = timedelta(seconds=2)
 _BUSY_WAIT = timedelta(seconds=10)
 # Dreams under way may cost less than is counted for them, and a ceiling may be raised.
 _CEILING_WAIT = timedelta(minutes=10)
+_POLL_SECONDS = 5.0
+_RETRY_SECONDS = 1.0
+_TICK_SECONDS = 1.0
+MOST_ROWS = 500
+"""Of one statement of some tens of milliseconds, whose rows nobody else can write meanwhile."""
+NET_SECONDS = 10.0
+_OLD_SECONDS = 600.0
 
 
 class Work:
     """Carries out jobs in the workspaces of a desk. Any thread may call."""
 
     def __init__(
-        self,
-        config: Config,
-        desk: Desk,
-        leases: Leases,
-        schedule: Schedule,
-        metrics: Metrics,
-        stopping: threading.Event,
+        self, config: Config, desk: Desk, database: FleetDatabase, metrics: Metrics, stopping: threading.Event
     ) -> None:
         self._config = config
         self._desk = desk
-        self._leases = leases
-        self._schedule = schedule
+        self._leases = Leases(database)
+        self._schedule = Schedule(database)
         # The model is the operator's: errors stand in ledgers and generations, which are the tenants'.
         self._jobs = Jobs(metrics, stopping, discreet=True)
         self._lock = threading.Lock()
@@ -80,10 +97,9 @@ class Work:
         except Exception as error:  # noqa: BLE001 - it is told, and tried again later
             log.error("job_failed", error=error)
             mine = self._desk.find(workspace)
-            if mine is not None and mine.lost:  # another one's job is none of ours
-                return
-            with suppress(DreamdError):
-                self._leases.settle_failed(workspace, failure(error).what)
+            if mine is None or not mine.lost:  # else it is another one's job
+                with suppress(DreamdError):
+                    self._leases.settle_failed(workspace, failure(error).what)
 
     def _do(self, held: Held, reason: str) -> None:
         if held.dreaming:
@@ -100,12 +116,11 @@ class Work:
 
     def require_room(self, held: Held) -> None:
         """Count a dream of the workspace's tenant from now on, or raise QuotaError."""
-        fleet = self._config.fleet
 
         def refused(quotas: Quotas, own: Use, everybody: Use) -> str:
             return refusal(self._config, quotas, own, everybody)
 
-        with_all = bool(fleet.usd_per_day or fleet.tokens_per_day)
+        with_all = bool(self._config.fleet.usd_per_day or self._config.fleet.tokens_per_day)
         if what := self._schedule.admit(held.place, refused, with_all=with_all):
             raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
 
@@ -170,9 +185,146 @@ class Work:
             held.dreaming += more
 
 
+def refusal(config: Config, quotas: Quotas, own: Use, everybody: Use) -> str:
+    """Return why a tenant may have no dream beside those under way; empty when it may.
+
+    What is under way may cost as much as its ceiling allows, and is counted so until it has ended.
+    """
+    limits, fleet = config.limits, config.fleet
+    checks: list[tuple[str, float, float]] = [("dreams", own.dreams + own.dreaming, quotas.dreams_per_day)]
+    if config.model.name is not None:  # else nothing costs
+        for whose, use, usd, tokens in (
+            ("", own, quotas.usd_per_day, quotas.tokens_per_day),
+            (" of the fleet", everybody, fleet.usd_per_day, fleet.tokens_per_day),
+        ):
+            checks.append((f"usd{whose}", use.usd + use.dreaming * limits.usd_per_dream, usd))
+            checks.append((f"tokens{whose}", use.tokens + use.dreaming * limits.tokens_per_dream, tokens))
+    return next((what for what, used, most in checks if most and used >= most), "")
+
+
 def _wait_after(error: DreamdError) -> timedelta:
     """Return after how long a job that could not be done is tried again."""
     if isinstance(error, QuotaError):
         now = utc_now()
         return min(_CEILING_WAIT, day_start(now) + timedelta(days=1) - now)
     return _NOT_KEPT_WAIT if isinstance(error, NotKeptError) else _BUSY_WAIT
+
+
+# ------------------------------------------------------------------- who does jobs, and who queues them
+
+
+class Queue:
+    """One thread with an event loop for Procrastinate, and a thread for each job. `run(workspace, reason)`."""
+
+    def __init__(
+        self, url: str, size: int, own_queue: str, run: Callable[[int, str], None], stopping: threading.Event
+    ) -> None:
+        """`own_queue`: of the jobs of workspaces that this process holds."""
+        self._url = url
+        self._size = size
+        self._own_queue = own_queue
+        self._run_job = run
+        self._stopping = stopping
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="queue", daemon=True)
+        for name in ("procrastinate", "psycopg.pool"):  # what goes wrong is told by our own log
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+    async def _serve(self) -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(self._size + 2, "job"))
+        is_told = False
+        while not self._stopping.is_set():
+            app = self._app()
+            try:
+                async with app.open_async():
+                    is_told = False
+                    await self._take_jobs(app)
+            except Exception as error:  # noqa: BLE001 - the database is away, or was; the loop goes on
+                if not (self._stopping.is_set() or is_told):
+                    logs.get().warning("queue_interrupted", error=error)
+                is_told = True
+            if not self._stopping.is_set():
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _take_jobs(self, app: "App") -> None:
+        """Take jobs until the process stops."""
+        task = asyncio.create_task(
+            app.run_worker_async(
+                queues=[ANYBODYS_QUEUE, self._own_queue],
+                concurrency=self._size,
+                fetch_job_polling_interval=_POLL_SECONDS,
+                abort_job_polling_interval=60.0,
+                delete_jobs="always",
+                install_signal_handlers=False,
+                update_heartbeat_interval=10.0,
+                stalled_worker_timeout=120.0,
+                shutdown_graceful_timeout=8.0,
+            )
+        )
+        try:
+            while not (task.done() or self._stopping.is_set()):
+                await asyncio.wait([task], timeout=0.2)
+        finally:
+            if not task.done():
+                task.cancel()
+            [ended] = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(ended, Exception):
+            raise ended
+
+    def _app(self) -> "App":
+        from procrastinate import App, PsycopgConnector
+
+        options = {"options": "-c search_path=dreamd,public", **KEEP_ALIVE}
+        app = App(
+            connector=PsycopgConnector(
+                conninfo=conninfo(self._url), min_size=1, max_size=self._size + 2, kwargs=options
+            )
+        )
+
+        def work(workspace: int, reason: str) -> None:
+            self._run_job(workspace, reason)
+
+        app.task(name=WORK, retry=False)(work)
+        return app
+
+
+class Sweeper:
+    """Queues jobs for the workspaces that are due, and clears up after those that died.
+
+    One thread in each process; whoever has the schedule's lock queues.
+    """
+
+    def __init__(self, database: FleetDatabase, stopping: threading.Event) -> None:
+        self._schedule = Schedule(database)
+        self._inbox = Inbox(database)
+        self._places = Places(database)
+        self._stopping = stopping
+        self._net_at = self._old_at = 0.0
+        self._ended: set[int] = set()  # of the jobs, at the last look
+        self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_TICK_SECONDS):
+            try:
+                while self.tick() >= MOST_ROWS and not self._stopping.is_set():
+                    pass
+            except UnreachableError:
+                continue  # the heartbeat says so
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next tick comes
+                logs.get().error("sweep_failed", error=error)
+
+    def tick(self) -> int:
+        """Queue once what is due; return how many workspaces were looked at."""
+        steady = time.monotonic()
+        if steady >= self._net_at:
+            self._net_at = steady + NET_SECONDS
+            self._inbox.wake_waiting()
+            if lost := self._schedule.clear_lost():
+                logs.get().warning("jobs_lost", jobs=len(lost))
+            if dead := self._schedule.clear_dead(self._ended):
+                logs.get().warning("jobs_dead", jobs=dead)
+            self._ended = self._schedule.ended_jobs()
+        if steady >= self._old_at:
+            self._old_at = steady + _OLD_SECONDS
+            self._inbox.sweep()
+            self._places.sweep()
+        return self._schedule.queue_due(MOST_ROWS) if self._schedule.is_due() else 0

@@ -94,7 +94,7 @@ def application(
         routes += pages
     guard = Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes, window=window)
     # All other errors are answered by the guard.
-    app = Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: _not_routed})
+    app = Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: not_routed})
     app.router.redirect_slashes = False  # such a redirect would name the host that the client named
     return app
 
@@ -139,7 +139,7 @@ class _Handlers:
         if not (operation.remote or self._policy.is_local):
             raise RefusedError(ErrorResponse(403, "FORBIDDEN", LOCAL_ONLY))
         if request.method == "POST":
-            _require_json(request)
+            require_json(request)
         elif not operation.reads:
             raise _not_answered(request.method, "POST")
         # What root asks for may be for anybody's browser; else a link is for who asks.
@@ -165,7 +165,7 @@ def _operation(request: Request) -> AnyOperation | None:
     return known.get(request.path_params.get("operation", ""))
 
 
-async def _not_routed(request: Request, error: Exception) -> Response:
+async def not_routed(request: Request, error: Exception) -> Response:
     """Refuse what no route answers."""
     assert isinstance(error, HTTPException)
     if error.status_code != 405:
@@ -186,7 +186,7 @@ def _not_answered(method: str, allowed: str) -> RefusedError:
     return RefusedError(ErrorResponse(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed}))
 
 
-def _require_json(request: Request) -> None:
+def require_json(request: Request) -> None:
     """Require JSON: a browser lets a page send a form to any server, but JSON only to one that agrees."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":

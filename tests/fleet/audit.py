@@ -280,7 +280,7 @@ def _sound(here: Workspace) -> Iterator[str]:
 def _older(generations: Generations, committed: set[str], here: Workspace) -> Iterator[str]:
     """A version that an older generation had is in the last one, unchanged."""
     now = {row["number"]: tuple(row) for row in lived.versions(here)}
-    for key in committed.intersection(generations.keys()):
+    for key in committed.intersection(one.key for one in generations._objects.list(generations._prefix)):
         number = generations.version(key).number
         folder = here.root.with_name(f"{here.root.name}-{number}")
         generations.bring_up(folder, key)

@@ -22,10 +22,9 @@ from typing import Any, Literal, Self
 from uuid import uuid4
 
 from state.errors import DreamdError
-from state.fleet.tenant import Right
+from state.fleet import Right
 from state.stores.fleet.database import FleetDatabase, migrate
-from state.stores.fleet.places import Places
-from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.fleet.registry import Places, Tenants, Tokens
 from state.stores.generations.objects import Objects, open_objects
 from tests.support.clocks import Clock
 from tests.support.folders import PLACE

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.fleet.tenant import Quotas
-from state.stores.fleet.tenants import Tenants, Tokens
+from state.fleet import Quotas
+from state.stores.fleet.registry import Tenants, Tokens
 from tests.fleet.house import House, until
 from tests.fleet.machines import Fleet, Known
 from tests.support import lived

@@ -27,11 +27,10 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
-from state.fleet.tenant import Right
+from state.fleet import Right
 from state.scratch import Note
 from state.stores.fleet.database import FleetDatabase, migrate
-from state.stores.fleet.places import Places
-from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.fleet.registry import Places, Tenants, Tokens
 from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Answer, asked
 from tests.redteam.tenancy import OF_MACHINES

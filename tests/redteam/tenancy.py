@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from daemon.observability import logs
-from state.fleet.tenant import Quotas, Right, Tenant
-from state.fleet.workspace import Place
+from state.fleet import Place, Quotas, Right, Tenant
 from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.fleet.registry import Tenants, Tokens
 from tests.daemon.fleet.running import Fleet, Here
 from tests.daemon.http.running import Answer, asked
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.table import OPERATIONS
-from daemon.fleet.doors.access import OF_THE_OPERATOR, right_of
-from state.fleet.tenant import Right
+from daemon.fleet.access import OF_THE_OPERATOR, right_of
+from state.fleet import Right
 from tests.daemon.http.running import Answer
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, shown, tenancy
 from tests.redteam.tenants_corpus import HEADERS, PATHS, SMUGGLED, fields_of, others_fields

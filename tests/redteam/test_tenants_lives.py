@@ -11,12 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from daemon.fleet.doors import bearers
-from state.fleet.tenant import Quotas, Tenant
-from state.stores.fleet.leases import Leases
-from state.stores.fleet.processes import Session
-from state.stores.fleet.tenants import Tenants
-from state.stores.generations.generations import Generations
+from daemon.fleet import bearers
+from state.fleet import Quotas, Tenant
+from state.stores.fleet.leases import Leases, Session
+from state.stores.fleet.registry import Tenants
 from tests.daemon.fleet.running import until
 from tests.daemon.mcp.agents import run
 from tests.redteam.tenancy import OPERATOR_CANARY, WORKSPACE, Occupant, Tenancy, tenancy
@@ -46,7 +44,8 @@ def remains(town: Tenancy, text: str) -> list[str]:
 def swept(town: Tenancy) -> None:
     """What a sweep does with closed workspaces: its part is tested elsewhere."""
     for place in town.home.places.closed():
-        Generations(town.door.process.objects, place.prefix).erase()
+        objects = town.door.process.objects
+        objects.delete([one.key for one in objects.list(place.prefix)])
         town.home.places.drop([place])
 
 
@@ -137,7 +136,7 @@ def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.Monk
     bad, good, new = [town.home.token(flooder) for _ in range(4)], town.home.token(calm), town.home.token(calm)
     assert town.door.note(good, WORKSPACE, "before").status == 200
     # Nobody can be reached who holds its workspaces: each of these waits for long.
-    monkeypatch.setattr("daemon.fleet.doors.access.PATIENCE_SECONDS", 4.0)
+    monkeypatch.setattr("daemon.fleet.access.PATIENCE_SECONDS", 4.0)
     session = Session(town.database, "serve", uuid4(), "http://127.0.0.1:9")
     session.beat()
     for place in town.home.places.all(flooder.id):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-from state.fleet.workspace import Generation, Lease, Place
+from state.fleet import Generation, Lease, Place
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 from state.stores.generations.versions import DATABASES, belongs

@@ -8,34 +8,27 @@ Import makes the workspace, holds it as a process does, and commits its first ge
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.fleet.connections import Connections, own_folder
+from daemon.fleet.connections import Connections
 from daemon.fleet.lifetime import Lifetime
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
-from state.fleet.tenant import Tenant
-from state.fleet.workspace import Place
+from state.fleet import Place, Tenant
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.inbox import Inbox
-from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Condition
+from state.stores.fleet.leases import Commit, Condition, Leases
+from state.stores.fleet.registry import Places
 from state.stores.generations.generations import Generations
 from state.stores.history.inbox import NoteInbox
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ROUNDS = 5
 
@@ -90,7 +83,10 @@ def export_place(connections: Connections, config: Config, place: Place, target:
                 raise
             shutil.rmtree(root, ignore_errors=True)
             continue
-        _publish(Path(done.path), target)
+        try:  # it has its name whole from the first moment
+            Disk(target.parent, state=Path(done.path).parent).rename_new(Path(done.path), target)
+        except FileExistsError:
+            raise _taken(target) from None
         archive = replace(done, path=str(target))
         return ExportedPlace(place.tenant_name, place.name, generation.number, len(notes), archive)
     raise BusyError(f"workspace {place.name} changes faster than it can be read", "try again")
@@ -100,17 +96,13 @@ def require_new(target: Path) -> None:
     """Raise UsageError unless the path is free and its folder exists."""
     with storage_errors(target):
         if os.path.lexists(target):
-            raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file")
+            raise _taken(target)
         if not target.parent.is_dir():
             raise UsageError(f"{target.parent} is no folder", "make it first, or name another one")
 
 
-def _publish(made: Path, target: Path) -> None:
-    """Give the archive its name, whole from the first moment, unless somebody else has taken it."""
-    try:
-        Disk(target.parent, state=made.parent).rename_new(made, target)
-    except FileExistsError:
-        raise UsageError(f"{target} is there, and nothing is overwritten", "name a new file") from None
+def _taken(target: Path) -> UsageError:
+    return UsageError(f"{target} is there, and nothing is overwritten", "name a new file")
 
 
 def import_place(connections: Connections, tenant: Tenant, name: str, file: Path, own: Path) -> ImportedPlace:
@@ -121,8 +113,15 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
     """
     root = own / "import"
     done = import_archive(file, root, moves_out=False)  # before anything is made of it
-    places = Places(connections.database)
-    place, is_new = _empty_place(places, tenant, name)
+    places, is_new = Places(connections.database), False
+    try:
+        found = places.find(tenant.id, name)
+    except NotFoundError:
+        place, is_new = places.add(tenant, name), True
+    else:
+        place = found.place
+        if found.generation.number or found.waiting or found.owned:
+            raise ConflictError(f"tenant {tenant.name} has a workspace {name} already", "choose another name")
     try:
         number, size = _put(connections, place, root)
     except DreamdError:
@@ -131,17 +130,6 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
                 places.close(place)  # a process deletes what is left
         raise
     return ImportedPlace(tenant.name, name, place.handle, number, size, replace(done, workspace=""))
-
-
-def _empty_place(places: Places, tenant: Tenant, name: str) -> tuple[Place, bool]:
-    """Return a workspace that holds nothing, and whether it was made now."""
-    try:
-        found = places.find(tenant.id, name)
-    except NotFoundError:
-        return places.add(tenant, name), True
-    if found.generation.number or found.waiting or found.owned:
-        raise ConflictError(f"tenant {tenant.name} has a workspace {name} already", "choose another name")
-    return found.place, False
 
 
 def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
@@ -162,17 +150,3 @@ def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
         return generation.number, taken.bytes
     finally:
         lifetime.stop()
-
-
-@contextmanager
-def scratch_folder(config: Config, environment: "Mapping[str, str]") -> Iterator[Path]:
-    """Give this process an empty folder of its own below fleet.folder, and remove it at the end."""
-    folder = own_folder(config, environment, "upkeep")
-    work = folder.path / "work"
-    try:
-        shutil.rmtree(work, ignore_errors=True)  # of one that was killed
-        work.mkdir(mode=0o700)
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        folder.close()

@@ -13,20 +13,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from daemon.fleet.connections import Connections
 from state.errors import BusyError, ConflictError, StorageError
-from state.fleet.workspace import Generation, Place
+from state.fleet import Generation, Place
 from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
+from state.stores.fleet.leases import processes
 from state.stores.fleet.recovery import Newer, Recovery, Row
 from state.stores.generations.generations import Generations
+from state.stores.generations.objects import StoredObject
 from state.stores.generations.versions import Version, made_by
 from state.stores.history.notes import notes_of
-
-if TYPE_CHECKING:
-    from state.stores.generations.objects import StoredObject
 
 _AT_ONCE = 8
 _LOST = "the object store has nothing of it; restore the bucket, or remove the workspace"
@@ -68,18 +66,13 @@ class Found:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """What was found, and what the row may be brought up to."""
-
-    found: Found
-    place: Place | None = None
-    newer: Newer | None = None
+# What was found, and what the row may be brought up to.
+_Judged = tuple[Found, Newer | None]
 
 
 def require_stopped(connections: Connections) -> None:
     """Raise BusyError if a process of the fleet lives."""
-    if living := Recovery(connections.database).living():
+    if living := sum(one.alive for one in processes(connections.database)):
         what = "a process of the fleet lives" if living == 1 else f"{living} processes of the fleet live"
         raise BusyError(what, "stop them first; they are dead 15 s after their last word")
 
@@ -99,7 +92,7 @@ class Survey:
 
     def found(self) -> Iterator[Found]:
         """Yield how each workspace stands, changing nothing."""
-        return (one.found for one in self._judged())
+        return (found for found, _ in self._judged())
 
     def recover(self, own: Path) -> Iterator[Found]:
         """Bring each row up to the store, make those that are missing, and yield what was done, one by one.
@@ -107,24 +100,24 @@ class Survey:
         `own`: an empty folder of ours. Raise UnreachableError; doing it again goes on.
         """
         recovery, seen = Recovery(self.connections.database), list[tuple[int, int]]()
-        for judged in self._judged():
-            seen.append(_numbers(judged.found.prefix))
-            yield self._done(recovery, judged, own)
+        for found, newer in self._judged():
+            seen.append(_numbers(found.prefix))
+            if newer is None:
+                yield found
+                continue
+            tenant, workspace = _numbers(found.prefix)
+            place = Place(workspace, tenant, found.tenant, found.workspace)
+            try:
+                if found.finding is Finding.MISSING:
+                    recovery.make(place, newer)
+                    yield replace(found, done=True)
+                else:
+                    taken = self._taken(place, newer, own)
+                    done = recovery.bring_up(place, newer, taken)
+                    yield replace(found, done=done, inbox=len(taken) if done else 0)
+            except (ConflictError, StorageError) as error:
+                yield replace(found, problem=str(error))
         recovery.pass_numbers((one for one, _ in seen), (one for _, one in seen))
-
-    def _done(self, recovery: Recovery, judged: _Judged, own: Path) -> Found:
-        found, place, newer = judged.found, judged.place, judged.newer
-        if place is None or newer is None:
-            return found
-        try:
-            if found.finding is Finding.MISSING:
-                recovery.make(place, newer)
-                return replace(found, done=True)
-            taken = self._taken(place, newer, own)
-            done = recovery.bring_up(place, replace(newer, taken=taken))
-            return replace(found, done=done, inbox=len(taken) if done else 0)
-        except (ConflictError, StorageError) as error:
-            return replace(found, problem=str(error))
 
     def _taken(self, place: Place, newer: Newer, own: Path) -> tuple[int, ...]:
         """Return the inbox rows whose notes this generation has: they were taken in before."""
@@ -150,10 +143,10 @@ class Survey:
         groups = self._stored(str(number) if number is not None else "")
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             while some := [*islice(groups, _AT_ONCE)]:
-                for one in pool.map(judged, some):
-                    seen.add(_numbers(one.found.prefix)[1])
-                    if not self.tenant or one.found.tenant == self.tenant:
-                        yield one
+                for found, newer in pool.map(judged, some):
+                    seen.add(_numbers(found.prefix)[1])
+                    if not self.tenant or found.tenant == self.tenant:
+                        yield found, newer
         for row in rows.values():
             is_asked = not self.tenant or row.place.tenant_name == self.tenant
             if is_asked and row.place.id not in seen and not row.closed and row.generation.number:
@@ -162,7 +155,7 @@ class Survey:
     def _stored(self, prefix: str) -> Iterator[tuple[str, dict[str, int]]]:
         """Yield the prefix of each workspace in the store, with its objects and their sizes."""
 
-        def owner(one: "StoredObject") -> str:
+        def owner(one: StoredObject) -> str:
             tenant, _, rest = one.key.partition("/")
             workspace, slash, _ = rest.partition("/")
             return f"{tenant}/{workspace}" if slash and tenant.isdecimal() and workspace.isdecimal() else ""
@@ -187,20 +180,18 @@ class Survey:
         if whole is None:
             finding, problem = (Finding.LOST, _LOST) if at.number else (Finding.CURRENT, "")
             return _as(prefix, place, finding, at.number, 0, problem)
-        newer = Newer(Generation(max(number, at.number), whole.key), whole.bytes, whole.at)
-        finding, problem = Finding.MISSING, ""
+        if whole.key == at.key:
+            return _as(prefix, place, Finding.CURRENT, at.number, number)
+        problem, finding = "", Finding.MISSING
         if row is not None:
             finding = Finding.BEHIND if number > at.number else Finding.DAMAGED
-            finding = Finding.CURRENT if whole.key == at.key else finding
             problem = self._objection(prefix, at, whole)
-        judged = _as(prefix, place, finding, at.number, number, problem)
-        is_right = problem or finding is Finding.CURRENT
-        return judged if is_right else replace(judged, place=place, newer=newer)
+        found, _ = _as(prefix, place, finding, at.number, number, problem)
+        newer = Newer(Generation(max(number, at.number), whole.key), whole.bytes, whole.at)
+        return found, None if problem else newer
 
     def _objection(self, prefix: str, at: Generation, whole: Version) -> str:
         """Return why the row is not brought up to this generation unless somebody insists."""
-        if whole.key == at.key:
-            return ""
         if whole.number <= at.number:
             asks = f"generation {at.number} is not whole; '--older' takes {whole.number}"
             return "" if self.older else asks
@@ -208,10 +199,8 @@ class Survey:
             return ""
         with suppress(StorageError):  # it was swept, as older ones are
             if Generations(self.connections.objects, prefix).version(at.key).at > whole.at:
-                why = (
-                    "it is older than the row's by its time: processes went on after a restore, or clocks were apart"
-                )
-                return f"{why}; '--force' takes it"
+                why = "it is older than the row's by its time"
+                return f"{why}: processes went on after a restore, or clocks were apart; '--force' takes it"
         return ""
 
     def _newest_whole(self, prefix: str, sizes: dict[str, int], at: Generation) -> Version | None:
@@ -237,4 +226,4 @@ def _numbers(prefix: str) -> tuple[int, int]:
 
 def _as(prefix: str, place: Place | None, finding: Finding, row: int, store: int, problem: str = "") -> _Judged:
     names = (place.tenant_name, place.name) if place is not None else ("", "")
-    return _Judged(Found(prefix, *names, finding, row, store, problem=problem))
+    return Found(prefix, *names, finding, row, store, problem=problem), None

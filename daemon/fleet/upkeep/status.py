@@ -1,17 +1,23 @@
-"""Status: how the whole fleet stands, and what is wrong with it; never a word of a tenant's memory."""
+"""Status: how the whole fleet stands, and what is wrong with it; never a word of a tenant's memory.
 
-from collections.abc import Iterator
+For people, and for Prometheus: the metrics are the same of every process, and no label grows with the fleet.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily
 
 from daemon.config.settings import Config
+from daemon.observability import logs
 from daemon.workspace.status import Problem
+from state.errors import DreamdError
+from state.stores.fleet.database import FleetDatabase, named
 from state.stores.fleet.figures import Counts, Failing, Figures, InboxFigures, Removing, SpentToday
-from state.stores.fleet.processes import Process, Processes
-
-if TYPE_CHECKING:
-    from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.leases import Process, processes
 
 _MOST_FAILING = 20
 _MOST_TENANTS = 5
@@ -54,101 +60,160 @@ class FleetStatus:
 
 
 def fleet_status(
-    database: "FleetDatabase", config: Config, oldest_minutes: float | None = None, spenders: int = _MOST_TENANTS
+    database: FleetDatabase, config: Config, oldest_minutes: float | None = None, spenders: int = _MOST_TENANTS
 ) -> FleetStatus:
     """Return how the fleet stands, with so many `spenders`. What waits for longer than `oldest_minutes` is a problem.
 
     Raise UnreachableError.
     """
-    from state.stores.fleet.database import named
-
-    figures = Figures(database)
+    figures, fleet = Figures(database), config.fleet
     counts, inbox, removing = figures.counts(), figures.inbox(), figures.removing()
     spent, most = figures.spent(spenders)
-    processes = tuple(Processes(database).all())
-    failing = tuple(figures.failing(_MOST_FAILING))
-    ceilings = Ceilings(config.fleet.usd_per_day, config.fleet.tokens_per_day)
+    known, failing = tuple(processes(database)), tuple(figures.failing(_MOST_FAILING))
+    ceilings = Ceilings(fleet.usd_per_day, fleet.tokens_per_day)
     if oldest_minutes is None:
         oldest_minutes = _PASSES * config.daemon.pass_minutes + config.dream.interval_minutes / 10
     problems = (
-        *_of_processes(processes),
-        *_of_the_queue(counts),
-        *_of_work(failing, counts, inbox, oldest_minutes),
+        *_of_processes(known),
+        *_of_work(failing, counts, inbox, removing, oldest_minutes),
         *_of_money(spent, ceilings),
-        *_of_removals(removing),
     )
     return FleetStatus(
-        at=counts.at,
-        database=named(config.fleet.database),
-        objects=config.fleet.objects,
-        processes=processes,
-        counts=counts,
-        failing=failing,
-        inbox=inbox,
-        spent=spent,
-        spenders=tuple(most),
-        ceilings=ceilings,
-        removing=removing,
-        problems=problems,
+        counts.at,
+        named(fleet.database),
+        fleet.objects,
+        known,
+        counts,
+        failing,
+        inbox,
+        spent,
+        tuple(most),
+        ceilings,
+        removing,
+        tuple(Problem(what, advice) for what, advice in problems),
     )
 
 
-def _of_processes(processes: tuple[Process, ...]) -> Iterator[Problem]:
-    if not any(one.alive and one.kind == "serve" and not one.draining for one in processes):
-        yield Problem(
-            "no process lives: no agent reaches its memory, and nothing is dreamt", "start 'dreamd fleet serve'"
-        )
-    for one in processes:
+Said = Iterator[tuple[str, str]]
+
+
+def _of_processes(every: tuple[Process, ...]) -> Said:
+    if not any(one.alive and one.kind == "serve" and not one.draining for one in every):
+        yield "no process lives: no agent reaches its memory, and nothing is dreamt", "start 'dreamd fleet serve'"
+    for one in every:
         if one.alive and one.problem:
-            yield Problem(f"the process at {one.address} says: {one.problem}", f"its log on {one.host} says more")
-
-
-def _of_the_queue(counts: Counts) -> Iterator[Problem]:
-    if counts.lag_seconds > _LAG_SECONDS:
-        yield Problem(
-            f"the sweep does not keep up: a workspace is due for {counts.lag_seconds / 60:.0f} minutes, not queued",
-            "the logs of processes say why ('sweep_failed')",
-        )
-    if counts.queued_seconds > _QUEUED_SECONDS:
-        yield Problem(
-            f"the queue does not move: a job waits for {counts.queued_seconds / 60:.0f} minutes",
-            "start more processes, or raise fleet.dreams_at_once",
-        )
+            yield f"the process at {one.address} says: {one.problem}", f"its log on {one.host} says more"
 
 
 def _of_work(
-    failing: tuple[Failing, ...], counts: Counts, inbox: InboxFigures, oldest_minutes: float
-) -> Iterator[Problem]:
+    failing: tuple[Failing, ...], counts: Counts, inbox: InboxFigures, removing: Removing, oldest_minutes: float
+) -> Said:
+    if counts.lag_seconds > _LAG_SECONDS:
+        lag = counts.lag_seconds / 60
+        yield (
+            f"the sweep does not keep up: a workspace is due for {lag:.0f} minutes, not queued",
+            "the logs of processes say why ('sweep_failed')",
+        )
+    if counts.queued_seconds > _QUEUED_SECONDS:
+        yield (
+            f"the queue does not move: a job waits for {counts.queued_seconds / 60:.0f} minutes",
+            "start more processes, or raise fleet.dreams_at_once",
+        )
     if failing:
         what = "1 workspace fails" if counts.failing == 1 else f"{counts.failing:,} workspaces fail"
         first = failing[0]
-        yield Problem(
-            f"{what}; {first.tenant}/{first.workspace}, {first.failures} in a row: {first.problem}",
-            "each is tried again, later and later",
-        )
+        which = f"{first.tenant}/{first.workspace}, {first.failures} in a row: {first.problem}"
+        yield f"{what}; {which}", "each is tried again, later and later"
     if inbox.oldest_seconds > 60 * oldest_minutes:
-        yield Problem(
+        yield (
             f"what was acknowledged {inbox.oldest_seconds / 60:.0f} minutes ago still waits in an inbox",
             f"{oldest_minutes:.0f} are usual; processes that fail or are too few leave it there",
         )
-
-
-def _of_money(spent: SpentToday, ceilings: Ceilings) -> Iterator[Problem]:
-    if ceilings.usd_per_day and spent.usd >= ceilings.usd_per_day:
-        yield Problem(
-            f"the fleet's ceiling of ${ceilings.usd_per_day:,.2f} a day is reached",
-            "nothing dreams until midnight UTC; raise fleet.usd_per_day or wait",
-        )
-    if ceilings.tokens_per_day and spent.tokens >= ceilings.tokens_per_day:
-        yield Problem(
-            f"the fleet's ceiling of {ceilings.tokens_per_day:,} tokens a day is reached",
-            "nothing dreams until midnight UTC; raise fleet.tokens_per_day or wait",
-        )
-
-
-def _of_removals(removing: Removing) -> Iterator[Problem]:
     if removing.oldest_seconds > _REMOVAL_SECONDS:
-        yield Problem(
+        yield (
             f"what was removed {removing.oldest_seconds / 3600:.0f} hours ago is not deleted yet",
             "run 'dreamd fleet tenant remove' again; the logs of processes say why ('removal_failed')",
         )
+
+
+def _of_money(spent: SpentToday, ceilings: Ceilings) -> Said:
+    for most, used, said, key in (
+        (ceilings.usd_per_day, spent.usd, f"${ceilings.usd_per_day:,.2f}", "fleet.usd_per_day"),
+        (ceilings.tokens_per_day, spent.tokens, f"{ceilings.tokens_per_day:,} tokens", "fleet.tokens_per_day"),
+    ):
+        if most and used >= most:
+            what = f"the fleet's ceiling of {said} a day is reached"
+            yield what, f"nothing dreams until midnight UTC; raise {key} or wait"
+
+
+# ------------------------------------------------------------------- metrics
+
+KEPT_SECONDS = 10.0
+MOST_TENANTS = 20
+Samples = Iterable[tuple[Mapping[str, str], float]]
+_UP = ("up", "Whether the database of the fleet could be asked.")
+
+
+class FleetMetrics:
+    """The fleet's figures, as a collector for `daemon.observability.metrics.Metrics.include`. Any thread may call.
+
+    Six statements, and no more often than every ten seconds, however many ask. Of tenants there are the twenty that
+    have spent the most today.
+    """
+
+    def __init__(self, database: FleetDatabase, config: Config) -> None:
+        self._database, self._config = database, config
+        self._lock = threading.Lock()
+        self._families: list[GaugeMetricFamily] = []
+        self._at = float("-inf")
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """Return the families `dreamd_fleet_…`, up to ten seconds old; without PostgreSQL `dreamd_fleet_up 0`."""
+        with self._lock:
+            if time.monotonic() - self._at >= KEPT_SECONDS:
+                try:
+                    read = fleet_status(self._database, self._config, spenders=MOST_TENANTS)
+                    self._families = [_family(*one) for one in _families(read)]
+                except DreamdError as error:
+                    logs.get().warning("fleet_figures_unread", error=error)
+                    self._families = [_family(*_UP, 0)]
+                self._at = time.monotonic()
+            return self._families
+
+
+def _families(read: FleetStatus) -> Iterator[tuple[str, str, float | Samples]]:
+    counts, alive = read.counts, [one for one in read.processes if one.alive and one.kind == "serve"]
+    removing = (({"what": "tenant"}, read.removing.tenants), ({"what": "workspace"}, read.removing.workspaces))
+    spenders = [({"tenant": one.tenant}, one.usd) for one in read.spenders]
+    yield from (
+        (*_UP, 1),
+        ("processes_alive", "Processes that spoke in the last 15 s.", len(alive)),
+        ("processes_draining", "Of them, those that end.", sum(one.draining for one in alive)),
+        ("slots", "Dreams that living processes run at once.", sum(one.slots for one in alive)),
+        ("dreaming", "Dreams that run.", sum(one.dreaming for one in alive)),
+        ("workspaces", "Workspaces.", counts.workspaces),
+        ("bytes", "What their last generations hold.", counts.bytes),
+        ("owned", "Workspaces that a living process holds.", counts.owned),
+        ("due", "Workspaces that are due and whose job nobody has queued yet.", counts.due),
+        ("queued", "Jobs that wait for a process.", counts.queued),
+        ("running", "Jobs that a living process has.", counts.running),
+        ("failing", "Workspaces whose last job failed.", counts.failing),
+        ("sweep_lag_seconds", "For how long the oldest is due and not queued.", counts.lag_seconds),
+        ("queue_wait_seconds", "For how long the oldest job waits.", counts.queued_seconds),
+        ("inbox_waiting", "Notes and ends of sessions in no generation yet.", read.inbox.waiting),
+        ("inbox_workspaces", "Workspaces whose last generation lacks some.", read.inbox.workspaces),
+        ("inbox_oldest_seconds", "For how long the oldest note of them waits.", read.inbox.oldest_seconds),
+        ("removals", "What is closed and not deleted.", removing),
+        ("spent_today_usd", "Dollars since midnight UTC.", read.spent.usd),
+        ("spent_today_tokens", "Tokens since midnight UTC.", read.spent.tokens),
+        ("spent_today_dreams", "Dreams since midnight UTC.", read.spent.dreams),
+        ("tenant_spent_today_usd", "Dollars since midnight UTC, of those that spent the most.", spenders),
+    )
+
+
+def _family(name: str, about: str, samples: float | Samples) -> GaugeMetricFamily:
+    every = [({}, samples)] if isinstance(samples, int | float) else [*samples]
+    family = GaugeMetricFamily(f"dreamd_fleet_{name}", about, labels=[*every[0][0]] if every else [])
+    for labels, value in every:
+        family.add_metric([*labels.values()], value)
+    return family

@@ -9,49 +9,89 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import Connection, Cursor, OperationalError
+from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq.abc import PGconn
+from psycopg.rows import DictRow, RowFactory, dict_row
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from state.errors import ConfigError, DreamdError, NotFoundError, UnreachableError
-
-if TYPE_CHECKING:
-    from psycopg import Cursor
-    from psycopg.rows import DictRow
-
-    from state.stores.fleet.connection import BoundedConnection
 
 SCHEMA_VERSION = 1
 _MIGRATE = "run 'dreamd migrate --database URL' with this version of dreamd"
 _OPTIONS = "-c search_path=dreamd,public -c statement_timeout=12s -c lock_timeout=8s -c timezone=UTC"
-_CONNECT_SECONDS = 5
+KEEP_ALIVE: Mapping[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""By which a connection finds out in some seconds that the other side is gone without a word."""
 _WAIT_SECONDS = 10.0
 # As long as nobody could connect a moment ago: a restart is waited for once, not by each request.
 _SHORT_WAIT_SECONDS = 1.0
 _AWAY_SECONDS = 10.0
 _REASON_SECONDS = 2
+# Longer than the server lets any statement take: who is silent for so long cannot be reached.
+_ANSWER_SECONDS = 15.0
 _PORTS = re.compile(r"[0-9,]*")
 # Of everybody who migrates at once, one does.
 _MIGRATION_LOCK = 0x647265616D64
 
 Row = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class BoundedConnection(Connection[DictRow]):
+    """It is closed when the server is silent for fifteen seconds.
+
+    Neither the server's limits nor TCP's end that wait where something between the two takes what is sent and
+    answers to TCP itself.
+    """
+
+    born: float
+    """When it was made, by the monotonic clock."""
+
+    def __init__(self, pgconn: PGconn, row_factory: RowFactory[DictRow] | None = None) -> None:
+        super().__init__(pgconn, row_factory or dict_row)
+        self.born = time.monotonic()
+
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """Wait as psycopg does, but raise OperationalError for an answer that does not come."""
+        until = time.monotonic() + _ANSWER_SECONDS
+        try:
+            return super().wait(gen, interval, _ANSWER_SECONDS if timeout is None else timeout)
+        except OperationalError as error:
+            if timeout is not None or time.monotonic() < until:
+                raise
+            self.close()
+            raise OperationalError(f"no answer in {_ANSWER_SECONDS:g} seconds") from error
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the server has said something unasked: that it ends this connection."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
 
 class FleetDatabase:
     """A pool of connections, for any thread. Everything raises UnreachableError while PostgreSQL is away."""
 
     def __init__(self, url: str, size: int = 8) -> None:
-        from psycopg.rows import DictRow, dict_row
-        from psycopg_pool import ConnectionPool
-
-        from state.stores.fleet.connection import BoundedConnection
-
         # It says every second that PostgreSQL is away; whoever asks is told once, by an error.
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         self.url = url
         self.statements = 0
         """How many were asked; for figures."""
-        self._pool: ConnectionPool[BoundedConnection[DictRow]] = ConnectionPool(
+        self._pool = ConnectionPool(
             conninfo(url),
-            connection_class=BoundedConnection[DictRow],
+            connection_class=BoundedConnection,
             min_size=1,
             max_size=size,
             timeout=_WAIT_SECONDS,
@@ -80,8 +120,12 @@ class FleetDatabase:
         """Run one statement as `rows` does, and return its first row; None without one."""
         return next(iter(self.rows(statement, values)), None)
 
+    def all(self, kind: type[T], statement: str, values: Row | None = None) -> list[T]:
+        """Run one statement as `rows` does, and return its rows as values, which have a field for each column."""
+        return [kind(**row) for row in self.rows(statement, values)]
+
     @contextmanager
-    def transaction(self) -> Iterator["Cursor[DictRow]"]:
+    def transaction(self) -> Iterator[Cursor[DictRow]]:
         """Give a cursor whose statements are committed together at the end of the context."""
         with self._cursor() as cursor, cursor.connection.transaction():
             yield cursor
@@ -105,28 +149,23 @@ class FleetDatabase:
                 f"{_MIGRATE}; where they were lost, 'dreamd fleet recover' then brings back what the store holds",
             )
         if version["schema"] != SCHEMA_VERSION:
+            is_older = version["schema"] < SCHEMA_VERSION
             raise ConfigError(
                 f"{named(self.url)} has schema {version['schema']} of the fleet, and this dreamd knows "
                 f"{SCHEMA_VERSION}",
-                _MIGRATE
-                if version["schema"] < SCHEMA_VERSION
-                else "start a dreamd as new as the newest of the fleet",
+                _MIGRATE if is_older else "start a dreamd as new as the newest of the fleet",
             )
 
     def close(self) -> None:
         """Close all connections."""
         self._pool.close(timeout=1.0)
 
-    def _check(self, connection: "BoundedConnection[DictRow]") -> None:
+    def _check(self, connection: BoundedConnection) -> None:
         """Raise when the server has ended this connection. Its socket tells: nobody is asked.
 
         With it go the others that are as old: the pool would try them one by one, with pauses between.
         """
-        import psycopg
-
-        poll = select.poll()
-        poll.register(connection.fileno(), select.POLLIN)
-        if not poll.poll(0):
+        if not connection.is_told:
             return
         try:
             connection.execute("")
@@ -138,11 +177,9 @@ class FleetDatabase:
             raise
 
     @contextmanager
-    def _cursor(self) -> Iterator["Cursor[DictRow]"]:
-        from psycopg_pool import PoolClosed, PoolTimeout
-
+    def _cursor(self) -> Iterator[Cursor[DictRow]]:
+        wait = _SHORT_WAIT_SECONDS if time.monotonic() < self._away_until else None
         try:
-            wait = _SHORT_WAIT_SECONDS if time.monotonic() < self._away_until else None
             with (
                 explained_errors(self.url),
                 self._pool.connection(wait) as connection,
@@ -161,9 +198,6 @@ class FleetDatabase:
 @contextmanager
 def explained_errors(url: str) -> Iterator[None]:
     """Raise errors of PostgreSQL at this address as ours, but for those of the pool."""
-    import psycopg
-    from psycopg_pool import PoolClosed, PoolTimeout
-
     try:
         yield
     except (PoolTimeout, PoolClosed):
@@ -178,45 +212,23 @@ def explained_errors(url: str) -> Iterator[None]:
         raise _away(url, error) from error
 
 
-def open_session(url: str, name: str, idle_seconds: float) -> "BoundedConnection[DictRow]":
+def open_session(url: str, name: str, idle_seconds: float) -> BoundedConnection:
     """Open a connection of this name, which PostgreSQL ends by itself when it is idle for so long.
 
     Raise UnreachableError, and ConfigError for a PostgreSQL before 14, which cannot do that.
     """
-    from psycopg.rows import dict_row
-
-    from state.stores.fleet.connection import BoundedConnection
-
     options = f"{_OPTIONS} -c idle_session_timeout={idle_seconds:g}s"
     with explained_errors(url):
         return BoundedConnection.connect(
-            conninfo(url),
-            autocommit=True,
-            row_factory=dict_row,
-            options=options,
-            application_name=name,
-            **KEEP_ALIVE,
+            conninfo(url), autocommit=True, options=options, application_name=name, **KEEP_ALIVE
         )
-
-
-KEEP_ALIVE: Mapping[str, Any] = {
-    "connect_timeout": _CONNECT_SECONDS,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,
-}
-"""By which a connection finds out in some seconds that the other side is gone without a word."""
 
 
 def conninfo(url: str) -> str:
     """Return the address as psycopg wants it. Raise ConfigError, which shows nothing of it, for a wrong one."""
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict
-
     try:
         parts = conninfo_to_dict(url)
-    except ProgrammingError:
+    except psycopg.ProgrammingError:
         raise ConfigError(
             "fleet.database is no address of PostgreSQL", "it is like postgresql://user@host:5432/dreamd"
         ) from None
@@ -233,8 +245,6 @@ def conninfo(url: str) -> str:
 
 def named(url: str) -> str:
     """Return the database's name for messages, without user and password."""
-    from psycopg.conninfo import conninfo_to_dict
-
     parts = conninfo_to_dict(url)
     return f"PostgreSQL at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
@@ -246,8 +256,6 @@ def storable(text: str) -> str:
 
 def _reason(url: str) -> Exception | None:
     """Return why no connection is made, which the pool keeps for itself."""
-    import psycopg
-
     try:
         psycopg.connect(url, connect_timeout=_REASON_SECONDS).close()
     except psycopg.Error as error:
@@ -266,8 +274,6 @@ def _line(error: Exception) -> str:
 
 
 def _away(url: str, error: Exception) -> DreamdError:
-    from psycopg_pool import PoolTimeout
-
     why = "no connection was free in time" if isinstance(error, PoolTimeout) else _line(error)
     if "authentication failed" in why:
         return ConfigError(f"{named(url)} refuses the user or the password", "check fleet.database")
@@ -287,8 +293,7 @@ def migrate(url: str, mark: str) -> int:
     `mark`: the fleet's, if it is made now. Raise UnreachableError, and ConfigError for a newer schema, for tables of
     somebody else's, and for a user who may not make tables; then nothing is changed.
     """
-    import psycopg
-    from psycopg.rows import dict_row
+    from procrastinate.schema import SchemaManager
 
     try:
         with psycopg.connect(conninfo(url), row_factory=dict_row, **KEEP_ALIVE) as connection:
@@ -304,10 +309,11 @@ def migrate(url: str, mark: str) -> int:
                     "migrate with a newer dreamd",
                 )
             if version == 0:
-                connection.execute(_procrastinate_schema())
+                connection.execute(SchemaManager.get_schema())
                 connection.execute("INSERT INTO meta VALUES (0)")
             for number in range(version + 1, SCHEMA_VERSION + 1):
-                connection.execute(_schema(number))
+                schema = files(__package__).joinpath(f"schema_{number}.sql")
+                connection.execute(schema.read_text(encoding="utf-8"))
                 connection.execute("UPDATE meta SET schema = %s", (number,))
             connection.execute("INSERT INTO fleet (mark) SELECT %s WHERE NOT EXISTS (SELECT 1 FROM fleet)", (mark,))
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -320,13 +326,3 @@ def migrate(url: str, mark: str) -> int:
             "give the fleet a database of its own",
         ) from error
     return SCHEMA_VERSION
-
-
-def _schema(number: int) -> str:
-    return files(__package__).joinpath(f"schema_{number}.sql").read_text(encoding="utf-8")
-
-
-def _procrastinate_schema() -> str:
-    from procrastinate.schema import SchemaManager
-
-    return SchemaManager.get_schema()

@@ -70,46 +70,42 @@ class Removing:
     oldest_seconds: float
 
 
-_COUNTS = """
+_SECONDS = "greatest(0, coalesce(extract(epoch FROM clock_timestamp() - {}), 0))::float8"
+_COUNTS = f"""
 SELECT clock_timestamp() AS at, count(*) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,
     count(p.id) AS owned,
     count(*) FILTER (WHERE w.due_at <= clock_timestamp() AND w.queued_at IS NULL) AS due,
     count(*) FILTER (WHERE w.queued_at IS NOT NULL AND p.id IS NULL) AS queued,
     count(*) FILTER (WHERE w.queued_at IS NOT NULL AND p.id IS NOT NULL) AS running,
     count(*) FILTER (WHERE w.failures > 0) AS failing,
-    greatest(0, coalesce(extract(epoch FROM clock_timestamp()
-        - min(w.due_at) FILTER (WHERE w.due_at <= clock_timestamp() AND w.queued_at IS NULL)), 0))::float8
+    {_SECONDS.format("min(w.due_at) FILTER (WHERE w.due_at <= clock_timestamp() AND w.queued_at IS NULL)")}
         AS lag_seconds,
-    greatest(0, coalesce(extract(epoch FROM clock_timestamp()
-        - min(w.queued_at) FILTER (WHERE p.id IS NULL)), 0))::float8 AS queued_seconds
-FROM workspaces w LEFT JOIN living p ON p.id = w.owner
-WHERE w.removed_at IS NULL
+    {_SECONDS.format("min(w.queued_at) FILTER (WHERE p.id IS NULL)")} AS queued_seconds
+FROM workspaces w LEFT JOIN living p ON p.id = w.owner WHERE w.removed_at IS NULL
 """
-
-_INBOX = """
+_INBOX = f"""
 SELECT count(*) AS waiting, count(DISTINCT i.workspace) AS workspaces,
-    greatest(0, coalesce(extract(epoch FROM clock_timestamp()
-        - min(i.at) FILTER (WHERE i.kind = 'note')), 0))::float8 AS oldest_seconds
-FROM inbox i JOIN workspaces w ON w.id = i.workspace AND w.removed_at IS NULL
-WHERE i.taken_at IS NULL
+    {_SECONDS.format("min(i.at) FILTER (WHERE i.kind = 'note')")} AS oldest_seconds
+FROM inbox i JOIN workspaces w ON w.id = i.workspace AND w.removed_at IS NULL WHERE i.taken_at IS NULL
 """
-
 _SPENT = """
 SELECT CASE WHEN grouping(s.tenant) = 1 THEN '' ELSE min(t.name) END AS tenant,
     coalesce(sum(s.dreams), 0)::bigint AS dreams, coalesce(sum(s.calls), 0)::bigint AS calls,
     coalesce(sum(s.tokens), 0)::bigint AS tokens, coalesce(sum(s.usd), 0)::float8 AS usd
-FROM spending s JOIN tenants t ON t.id = s.tenant
-WHERE s.day = (clock_timestamp() AT TIME ZONE 'UTC')::date
+FROM spending s JOIN tenants t ON t.id = s.tenant WHERE s.day = (clock_timestamp() AT TIME ZONE 'UTC')::date
 GROUP BY GROUPING SETS ((), (s.tenant))
 ORDER BY grouping(s.tenant) DESC, usd DESC, tokens DESC, tenant LIMIT %(most)s
 """
-
-_REMOVING = """
+_REMOVING = f"""
 SELECT (SELECT count(*) FROM tenants WHERE removed_at IS NOT NULL) AS tenants,
     count(*) FILTER (WHERE t.removed_at IS NULL) AS workspaces,
-    greatest(0, coalesce(extract(epoch FROM clock_timestamp() - least(min(w.removed_at),
-        (SELECT min(removed_at) FROM tenants))), 0))::float8 AS oldest_seconds
+    {_SECONDS.format("least(min(w.removed_at), (SELECT min(removed_at) FROM tenants))")} AS oldest_seconds
 FROM workspaces w JOIN tenants t ON t.id = w.tenant WHERE w.removed_at IS NOT NULL
+"""
+_FAILING = """
+SELECT t.name AS tenant, w.name AS workspace, 'ws-' || w.id AS handle, w.failures, w.problem, w.due_at
+FROM workspaces w JOIN tenants t ON t.id = w.tenant
+WHERE w.failures > 0 AND w.removed_at IS NULL ORDER BY w.failures DESC, w.id LIMIT %(most)s
 """
 
 
@@ -121,32 +117,21 @@ class Figures:
 
     def counts(self) -> Counts:
         """Count the workspaces, by how they stand."""
-        [row] = self._database.rows(_COUNTS)
-        return Counts(**row)
+        return self._database.all(Counts, _COUNTS)[0]
 
     def inbox(self) -> InboxFigures:
         """Count what waits in all inboxes."""
-        [row] = self._database.rows(_INBOX)
-        return InboxFigures(**row)
+        return self._database.all(InboxFigures, _INBOX)[0]
 
     def spent(self, tenants: int) -> tuple[SpentToday, list[SpentToday]]:
         """Return what today has cost all tenants together, and so many tenants that it has cost the most."""
-        every, *rows = self._database.rows(_SPENT, {"most": tenants + 1})
-        return SpentToday(**every), [SpentToday(**row) for row in rows]
+        every, *most = self._database.all(SpentToday, _SPENT, {"most": tenants + 1})
+        return every, most
 
     def failing(self, most: int) -> list[Failing]:
         """Return the workspaces whose jobs fail, those that failed most often first."""
-        return [
-            Failing(**row)
-            for row in self._database.rows(
-                "SELECT t.name AS tenant, w.name AS workspace, 'ws-' || w.id AS handle, w.failures, w.problem,"
-                " w.due_at FROM workspaces w JOIN tenants t ON t.id = w.tenant"
-                " WHERE w.failures > 0 AND w.removed_at IS NULL ORDER BY w.failures DESC, w.id LIMIT %(most)s",
-                {"most": most},
-            )
-        ]
+        return self._database.all(Failing, _FAILING, {"most": most})
 
     def removing(self) -> Removing:
         """Count what is closed and not deleted yet."""
-        [row] = self._database.rows(_REMOVING)
-        return Removing(**row)
+        return self._database.all(Removing, _REMOVING)[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from state.errors import NotFoundError, UsageError
-from state.fleet.workspace import Generation, InboxRow
+from state.fleet import Generation, InboxRow
 from state.stores.fleet.database import FleetDatabase, storable
 
 KEPT_DAYS = 7
@@ -14,7 +14,6 @@ KEPT_DAYS = 7
 KEY_CHARACTERS = 255
 """An index takes no more."""
 _SWEPT_AT_ONCE = 10_000
-_ROW = ("id", "kind", "key", "body", "at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +138,8 @@ class Inbox:
         )
         if not rows:
             raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")
-        waiting = [InboxRow(*(row[name] for name in _ROW)) for row in rows if row["id"] is not None]
-        return Generation(rows[0]["generation"], rows[0]["made"]), waiting
+        generations = [Generation(row.pop("generation"), row.pop("made")) for row in rows]
+        return generations[0], [InboxRow(**row) for row in rows if row["id"] is not None]
 
     def waiting(self, workspace: int) -> list[InboxRow]:
         """Return what waits for the workspace, by id; a lower id may still come after a higher one."""

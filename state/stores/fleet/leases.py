@@ -1,23 +1,153 @@
-"""Leases: who holds a workspace, and the one statement by which a holder commits a generation.
+"""Leases: which processes live, which of them holds a workspace, and the one statement that commits a generation.
 
-A lease is the holder's name in the row, for as long as that process lives. The fence is the generation: a commit
-stands if the workspace still has the one from which it went out. Who was displaced may commit as long as nobody else
-has, which harms nobody: what the new holder made of the same generation is then refused.
+A process lives as long as its session with PostgreSQL, which ends it when the process dies, and when it says nothing
+for fifteen seconds: because it hangs, or the line is cut. A lease is the holder's name in the workspace's row, for as
+long as that process lives. The fence is the generation: a commit stands if the workspace still has the one from which
+it went out. Who was displaced may commit as long as nobody else has, which harms nobody: what the new holder made of
+the same generation is then refused.
 """
 
+import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
-from state.fleet.workspace import Generation, InboxRow, Lease, Place
-from state.stores.fleet.database import FleetDatabase, storable
+from state.fleet import Generation, InboxRow, Lease, Place
+from state.stores.fleet.database import BoundedConnection, FleetDatabase, explained_errors, open_session, storable
 
+Kind = Literal["serve", "upkeep"]
+"""`upkeep`: a command that holds a workspace for a moment."""
+ALIVE_SECONDS = 15.0
+"""After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
+HEARTBEAT_SECONDS = 5.0
 _ASKED_AGAIN_SECONDS = 20.0
 _PAUSE_SECONDS = 0.5
+
+
+# ------------------------------------------------------------------- processes
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a process says of itself: what it holds and dreams; `problem`: why it can do nothing now."""
+
+    owned: int = 0
+    dreaming: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process as the status shows it. `alive`: its session is there."""
+
+    id: UUID
+    kind: Kind
+    address: str
+    host: str
+    version: str
+    slots: int
+    started_at: datetime
+    alive: bool
+    silent_seconds: float
+    draining: bool
+    owned: int
+    dreaming: int
+    problem: str
+
+
+_BEAT = """
+INSERT INTO processes (id, kind, address, host, version, slots, owned, dreaming, problem)
+VALUES (%(id)s, %(kind)s, %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
+ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), owned = excluded.owned, dreaming = excluded.dreaming,
+    problem = excluded.problem
+RETURNING clock_timestamp() AS now
+"""
+
+_END = """
+WITH gone AS (DELETE FROM processes WHERE id = %(id)s),
+owned AS MATERIALIZED (SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)
+UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owner = %(id)s
+"""
+
+
+@dataclass
+class Session:
+    """The session by which one process lives; `address`: where others reach it. Any thread may call."""
+
+    database: FleetDatabase
+    kind: Kind
+    id: UUID
+    address: str = ""
+    host: str = ""
+    version: str = ""
+    slots: int = 0
+
+    def __post_init__(self) -> None:
+        self._row = {name: getattr(self, name) for name in ("id", "kind", "address", "host", "version", "slots")}
+        self._lock = threading.Lock()
+        self._connection: BoundedConnection | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether PostgreSQL has ended the session since the last word, as far as its socket tells."""
+        connection = self._connection
+        return connection is not None and not connection.closed and connection.is_told
+
+    def beat(self, condition: Condition = Condition()) -> datetime:
+        """Say that the process lives, and return PostgreSQL's time.
+
+        Where the session has ended another one begins: what nobody has taken meanwhile is still the process's own.
+        Raise UnreachableError.
+        """
+        with self._lock:
+            try:
+                if self.has_ended:
+                    self.drop()
+                if self._connection is None:
+                    self._connection = open_session(self.database.url, f"dreamd {self.id}", ALIVE_SECONDS)
+                with explained_errors(self.database.url):
+                    row = self._connection.execute(_BEAT, {**self._row, **asdict(condition)}).fetchone()
+            except BaseException:
+                self.drop()
+                raise
+        assert row is not None
+        now: datetime = row["now"]
+        return now
+
+    def drain(self) -> None:
+        """Have nothing more given to the process. Raise UnreachableError."""
+        self.database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.id})
+
+    def end(self) -> None:
+        """End in order: the row goes, and what the process held is free at once. Raise UnreachableError."""
+        try:
+            self.database.rows(_END, {"id": self.id})
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the session without a word, as the death of the process does."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def processes(database: FleetDatabase) -> list[Process]:
+    """Return every process that is known, also those that died in the last hour."""
+    return database.all(
+        Process,
+        "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"
+        " id IN (SELECT id FROM living) AS alive,"
+        " greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8 AS silent_seconds"
+        " FROM processes ORDER BY kind, started_at",
+    )
+
+
+# ------------------------------------------------------------------- leases
 
 
 class HeldElsewhereError(NotKeptError):
@@ -84,10 +214,8 @@ WITH held AS (
     RETURNING w.id, w.tenant),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
-    WHERE i.workspace = held.id AND i.taken_at IS NULL AND i.id = ANY(%(taken)s::bigint[])),
-aside AS (
-    UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
-    WHERE %(erased)s AND i.workspace = held.id AND i.taken_at = 'infinity'),
+    WHERE i.workspace = held.id AND (i.taken_at IS NULL AND i.id = ANY(%(taken)s::bigint[])
+        OR %(erased)s AND i.taken_at = 'infinity')),
 spent AS (
     INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
     SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,
@@ -95,7 +223,7 @@ spent AS (
     FROM held WHERE %(dreams)s + %(calls)s + %(tokens)s > 0 OR %(usd)s > 0
     ON CONFLICT (day, tenant, workspace) DO UPDATE SET dreams = s.dreams + excluded.dreams,
         calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd)
-SELECT count(*) AS done FROM held
+SELECT id FROM held
 """
 
 _CHARGE = """
@@ -114,6 +242,18 @@ FROM workspaces w LEFT JOIN inbox i ON i.workspace = w.id AND i.taken_at IS NULL
 WHERE w.id = %(id)s AND w.owner = %(owner)s AND w.removed_at IS NULL ORDER BY i.id
 """
 
+_SETTLE = """
+UPDATE workspaces SET queued_at = NULL, due_at = least(due_at, clock_timestamp() + %(due_in)s::interval),
+    failures = CASE WHEN %(done)s THEN 0 ELSE failures END, problem = CASE WHEN %(done)s THEN '' ELSE problem END
+WHERE id = %(id)s AND removed_at IS NULL
+"""
+
+_SETTLE_FAILED = """
+UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, problem = %(problem)s, failures = failures + 1,
+    due_at = clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))
+WHERE id = %(id)s AND removed_at IS NULL
+"""
+
 
 class Leases:
     """The leases of all workspaces. Raises UnreachableError while PostgreSQL is away."""
@@ -128,7 +268,8 @@ class Leases:
         """
         row = self._database.row(_TAKE, {"id": workspace, "owner": owner})
         if row is not None:
-            return _lease(row, owner)
+            place = Place(row.pop("id"), row.pop("tenant"), row.pop("tenant_name"), row.pop("name"))
+            return Lease(place, owner, Generation(row.pop("generation"), row.pop("key")), **row)
         handle, holder = f"ws-{workspace}", self._database.row(_HOLDER, {"id": workspace})
         if holder is None:
             raise NotFoundError(f"there is no workspace {handle}", "it was removed")
@@ -158,29 +299,33 @@ class Leases:
         when nobody knows whether it stands: PostgreSQL did not say so in time, or others committed after an answer
         was lost.
         """
-        until, unanswered = time.monotonic() + _ASKED_AGAIN_SECONDS, False
+        until, unanswered, wanted = time.monotonic() + _ASKED_AGAIN_SECONDS, False, commit.generation
         while True:
             try:
-                row = self._database.row(_COMMIT, _values(lease, commit))
-                stands = (row is not None and row["done"] == 1) or self._stands(lease, commit)
+                if self._database.rows(_COMMIT, _values(lease, commit)):
+                    return replace(lease, generation=wanted)
+                # It waits for a statement that is still carried out; one that comes later is refused like the last.
+                row = self._database.row(
+                    "SELECT generation, key FROM workspaces WHERE id = %(id)s FOR SHARE", {"id": lease.place.id}
+                )
                 break
             except UnreachableError:
                 if time.monotonic() >= until:
                     raise
                 unanswered = True
                 time.sleep(_PAUSE_SECONDS)
-        if not stands and unanswered and self._is_later(lease, commit):
+        if row is not None and (row["generation"], row["key"]) == (wanted.number, wanted.key):
+            return replace(lease, generation=wanted)  # by a statement whose answer was lost
+        if row is not None and unanswered and row["generation"] > wanted.number:
             raise UnreachableError(
-                f"whether generation {commit.generation.number} of ws-{lease.place.id} was committed is not known:"
+                f"whether generation {wanted.number} of ws-{lease.place.id} was committed is not known:"
                 " the answer was lost, and another holder has committed since",
                 "look whether it is there before you try again",
             )
-        if not stands:
-            raise FencedError(
-                f"ws-{lease.place.id} was committed by another holder since, or removed",
-                "nothing of what was under way is written; it is done again by its holder",
-            )
-        return replace(lease, generation=commit.generation)
+        raise FencedError(
+            f"ws-{lease.place.id} was committed by another holder since, or removed",
+            "nothing of what was under way is written; it is done again by its holder",
+        )
 
     def charge(self, lease: Lease, spent: Spend) -> bool:
         """Count what a dream cost before it is committed, whoever holds the workspace: it is spent.
@@ -199,49 +344,15 @@ class Leases:
 
     def settle(self, workspace: int, due_in: timedelta | None) -> None:
         """Note that a job of the workspace found nothing to do; it wants another one after `due_in`."""
-        self._settle(workspace, due_in, ", failures = 0, problem = ''")
+        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": True})
 
     def put_off(self, workspace: int, due_in: timedelta) -> None:
         """Note that a job of the workspace could not be done now; it wants another one after `due_in`."""
-        self._settle(workspace, due_in)
-
-    def _settle(self, workspace: int, due_in: timedelta | None, besides: str = "") -> None:
-        self._database.rows(
-            "UPDATE workspaces SET queued_at = NULL,"
-            f" due_at = least(due_at, clock_timestamp() + %(due_in)s::interval){besides}"
-            " WHERE id = %(id)s AND removed_at IS NULL",
-            {"id": workspace, "due_in": due_in},
-        )
+        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": False})
 
     def settle_failed(self, workspace: int, problem: str) -> None:
         """Note that a job of the workspace has failed; each failure in a row doubles the wait for the next."""
-        self._database.rows(
-            "UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, problem = %(problem)s,"
-            " failures = failures + 1,"
-            " due_at = clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))"
-            " WHERE id = %(id)s AND removed_at IS NULL",
-            {"id": workspace, "problem": storable(problem)[:500]},
-        )
-
-    def _stands(self, lease: Lease, commit: Commit) -> bool:
-        """Tell whether a refused commit was carried out before, by a statement whose answer was lost."""
-        # Waits for a statement that is still carried out; one that comes later is refused like the last.
-        row = self._database.row(
-            "SELECT generation, key FROM workspaces WHERE id = %(id)s FOR SHARE", {"id": lease.place.id}
-        )
-        wanted = commit.generation
-        return row is not None and (row["generation"], row["key"]) == (wanted.number, wanted.key)
-
-    def _is_later(self, lease: Lease, commit: Commit) -> bool:
-        """Tell whether the workspace has a later generation than this commit's."""
-        statement = "SELECT 1 FROM workspaces WHERE id = %(id)s AND generation > %(number)s"
-        return self._database.row(statement, {"id": lease.place.id, "number": commit.generation.number}) is not None
-
-
-def _lease(row: dict[str, Any], owner: UUID) -> Lease:
-    place = Place(row["id"], row["tenant"], row["tenant_name"], row["name"])
-    generation = Generation(row["generation"], row["key"])
-    return Lease(place, owner, generation, row["created_at"], row["committed_at"], row["erasing_at"], row["is_due"])
+        self._database.rows(_SETTLE_FAILED, {"id": workspace, "problem": storable(problem)[:500]})
 
 
 def _values(lease: Lease, commit: Commit) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 No row is ever given a lower generation.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from state.errors import ConflictError
-from state.fleet.workspace import Generation, Place
+from state.fleet import Generation, Place
 from state.stores.fleet.database import FleetDatabase
 
 
@@ -24,14 +24,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """What a row is to be brought up to. `taken`: inbox rows that it holds."""
+    """The generation that a row is to be brought up to, with the bytes of its files, and when it was made."""
 
     generation: Generation
     size: int
     at: datetime
-    taken: tuple[int, ...] = ()
 
 
+_ROWS = """
+SELECT w.id, w.tenant, t.name AS whose, w.name, w.generation, w.key,
+    w.removed_at IS NOT NULL OR t.removed_at IS NOT NULL AS closed
+FROM workspaces w JOIN tenants t ON t.id = w.tenant
+"""
 _RAISE = """
 WITH raised AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
@@ -46,17 +50,16 @@ jobs AS (
     AND status IN ('todo', 'doing'))
 SELECT 1 FROM raised
 """
-
+_TENANT = (
+    "INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(tenant)s, %(whose)s) ON CONFLICT DO NOTHING"
+)
+_SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(whose)s AND removed_at IS NULL"
 _MAKE = """
 INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, due_at)
 OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s,
     clock_timestamp())
 ON CONFLICT DO NOTHING RETURNING id
 """
-_TENANT = (
-    "INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(tenant)s, %(whose)s) ON CONFLICT DO NOTHING"
-)
-_SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(whose)s AND removed_at IS NULL"
 
 
 class Recovery:
@@ -65,30 +68,23 @@ class Recovery:
     def __init__(self, database: FleetDatabase) -> None:
         self._database = database
 
-    def living(self) -> int:
-        """Count the processes of the fleet that live."""
-        [row] = self._database.rows("SELECT count(*) AS count FROM living")
-        return int(row["count"])
-
     def rows(self) -> dict[int, Row]:
         """Return every workspace, by its number."""
-        found = self._database.rows(
-            "SELECT w.id, w.tenant, t.name AS whose, w.name, w.generation, w.key,"
-            " w.removed_at IS NOT NULL OR t.removed_at IS NOT NULL AS closed"
-            " FROM workspaces w JOIN tenants t ON t.id = w.tenant"
-        )
         return {
             row["id"]: Row(
                 Place(row["id"], row["tenant"], row["whose"], row["name"]),
                 Generation(row["generation"], row["key"]),
                 row["closed"],
             )
-            for row in found
+            for row in self._database.rows(_ROWS)
         }
 
-    def bring_up(self, place: Place, newer: Newer) -> bool:
-        """Bring the row up to this generation; False when it has a higher one, or is gone."""
-        return self._database.row(_RAISE, _values(place, newer)) is not None
+    def bring_up(self, place: Place, newer: Newer, taken: Sequence[int]) -> bool:
+        """Bring the row up to this generation, which holds the inbox rows `taken`.
+
+        Return False when it has a higher one, or is gone.
+        """
+        return self._database.row(_RAISE, {**_values(place, newer), "taken": list(taken)}) is not None
 
     def make(self, place: Place, newer: Newer) -> None:
         """Make the row, and its tenant's if that is lost too.
@@ -115,14 +111,6 @@ class Recovery:
                 {"most": max(numbers, default=1)},
             )
 
-    def is_empty(self) -> bool:
-        """Tell whether the database knows no tenant: it was lost, and made anew."""
-        return self._database.row("SELECT 1 FROM tenants LIMIT 1") is None
-
-    def mark(self, mark: str) -> None:
-        """Belong to the store with this mark from now on."""
-        self._database.rows("UPDATE fleet SET mark = %(mark)s::uuid", {"mark": mark})
-
 
 def _values(place: Place, newer: Newer) -> dict[str, Any]:
     return {
@@ -134,5 +122,4 @@ def _values(place: Place, newer: Newer) -> dict[str, Any]:
         "key": newer.generation.key,
         "size": newer.size,
         "at": newer.at,
-        "taken": list(newer.taken),
     }

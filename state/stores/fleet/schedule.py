@@ -9,10 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from state.fleet.tenant import Quotas
-from state.fleet.workspace import Place
+from state.fleet import Place, Quotas
 from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.tenants import quotas_of
+from state.stores.fleet.registry import quotas_of
 
 ANYBODYS_QUEUE = "fleet"
 WORK = "work"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from state.errors import BusyError, NotFoundError, StorageError
-from state.fleet.workspace import Generation, Lease
+from state.fleet import Generation, Lease
 from state.stores.backup.log import take_log
 from state.stores.database.connection import explained, open_unmigrated
 from state.stores.disk.disk import below, opened
@@ -112,11 +112,6 @@ class Generations:
         self._chain = last.chain
         _write(folder, {name: (contents[name], file.mtime_ns) for name, (file, _) in last.files.items()})
 
-    def keys(self) -> tuple[str, ...]:
-        """Return the keys of all generations in the store, the oldest first; some may never have been committed."""
-        found = (one.key for one in self._objects.list(f"{self._prefix}/generations"))
-        return tuple(sorted(key for key in found if made_by(key) and not key.rpartition("/")[2].startswith(".")))
-
     def sweep(self, *, forgotten: bool = False) -> int:
         """Delete what is so old that nobody goes back to it; never what was put for a later one. Return how many.
 
@@ -137,12 +132,6 @@ class Generations:
     def is_whole(self) -> bool:
         """Whether the last generation stands by itself."""
         return len(self._chain) == 1
-
-    def erase(self) -> int:
-        """Delete everything under the prefix; return how many objects."""
-        keys = [one.key for one in self._objects.list(self._prefix)]
-        self._objects.delete(keys)
-        return len(keys)
 
     def _get(self, key: str) -> bytes:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.cli.fleet import ACTS
-from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.fleet.registry import Tenants, Tokens
 from tests.daemon.fleet.upkeep.conftest import fleet  # noqa: F401 - a fixture
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.running import Caller
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.usefixtures("fleet")
 
 def test_every_act_explains_itself(dreamd: Caller) -> None:
     listed = dreamd("fleet", "--help").out
-    for act, what in ACTS.items():
+    for act, operation in ACTS.items():
         ended = dreamd("fleet", *act.split(), "--help")
         assert (ended.status, f"usage: dreamd fleet {act} " in ended.out) == (0, True)
         assert f"  {act} " in listed
-        assert what in listed
+        assert operation.summary in listed
         assert "--json" in ended.out
         assert "--config" in ended.out
 

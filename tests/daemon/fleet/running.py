@@ -20,19 +20,16 @@ from uuid import UUID, uuid4
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections
-from daemon.fleet.doors.doors import serve_doors
+from daemon.fleet.doors import serve_doors
 from daemon.fleet.process import FleetProcess
 from daemon.http.sockets import open_port
 from daemon.workspace.vector_index import Embedding
-from state.fleet.tenant import Quotas, Right, Tenant
-from state.fleet.workspace import Place
+from state.fleet import Place, Quotas, Right, Tenant
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Leases
-from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Session
-from state.stores.fleet.tenants import Tenants, Tokens
+from state.stores.fleet.leases import Leases, Session
+from state.stores.fleet.registry import Places, Registry, Tenants, Tokens
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
 from state.stores.vectors.embedder import Unavailable
@@ -109,7 +106,7 @@ class Here(Door):
         """One operation on a workspace that this process holds, past its doors."""
         one = OPERATIONS[operation]
         with self.process.desk.holding(place.id) as held:
-            access = self.process.parts.held_access(held, lambda _: None, [])
+            access = self.process.held_access(held, lambda _: None, [])
             return access.run(one, one.request.model_validate(fields))
 
     def give_back(self) -> None:
@@ -187,7 +184,7 @@ class Fleet:
         config = self.config(**fleet)
         config = Config.model_validate({**config.model_dump(exclude_unset=True), **(sections or {})})
         objects = open_objects(self.objects_url, self.options)
-        connections = Connections(FleetDatabase(database or self.url, 16), objects)
+        connections = Connections(Registry(database or self.url, 16, os.urandom), objects)
         listener = open_port("127.0.0.1", 0, OPERATOR)
         folder = self.folder / f"process-{uuid4().hex[:8]}"
         embedding = Embedding.given(Unavailable("no model in this test"))

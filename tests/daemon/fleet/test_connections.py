@@ -16,8 +16,7 @@ from daemon.fleet.connections import connect, connect_to_recover, isolate, open_
 from daemon.fleet.serving import patiently, public_address
 from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
-from state.stores.fleet.places import Places
-from state.stores.fleet.tenants import Tenants
+from state.stores.fleet.registry import Places, Tenants
 from tests.support.partition import Partition
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres

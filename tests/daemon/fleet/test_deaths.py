@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from daemon.fleet.queue import NET_SECONDS
-from state.fleet.workspace import Place
+from daemon.fleet.work import NET_SECONDS
+from state.fleet import Place
 from state.stores.fleet import schedule
 from tests.daemon.fleet.running import PATIENCE_SECONDS, Door, Fleet, until
 from tests.support import forked, lived
@@ -24,7 +24,7 @@ from tests.support.scripted_model import Reply, ScriptedModel, slowly
 def hasten(alive: float) -> None:
     """In a process: it counts as dead earlier than others do."""
     from daemon.fleet import lifetime
-    from state.stores.fleet import processes
+    from state.stores.fleet import leases as processes
 
     vars(processes).update(ALIVE_SECONDS=alive)
     vars(lifetime).update(HEARTBEAT_SECONDS=alive / 3)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from daemon.fleet.doors.disclosure import told, told_value
+from daemon.fleet.disclosure import told, told_value
 from daemon.workspace.status import Problem
 from state.errors import NotFoundError, StorageError, UnreachableError
-from state.fleet.workspace import Place
+from state.fleet import Place
 
 PLACE = Place(7, 3, "acme", "notes")
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.fleet.tenant import Quotas, Right
-from state.stores.fleet.tenants import Tenants, Tokens
+from state.fleet import Quotas, Right
+from state.stores.fleet.registry import Tenants, Tokens
 from tests.daemon.fleet.running import OPERATOR, Fleet, Here
 from tests.daemon.http.running import spoken
 

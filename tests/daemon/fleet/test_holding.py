@@ -243,7 +243,7 @@ def test_who_holds_it_and_cannot_be_reached_is_waited_for(
     fleet: Fleet, door: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token, place = fleet.one()
-    monkeypatch.setattr("daemon.fleet.doors.access.PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("daemon.fleet.access.PATIENCE_SECONDS", 1.0)
     with another_holder(fleet, place):
         answer = door.do(token, place, "feel", event="error")
         assert (answer.status, answer.json["error"]) == (503, "the service cannot do this now; try again")
@@ -271,7 +271,7 @@ def test_a_store_that_is_away_is_told_without_the_operators_words(fleet: Fleet, 
 
 
 def test_a_search_does_not_wait_for_an_upload(fleet: Fleet, door: Here) -> None:
-    from state.stores.generations.folder_objects import FolderObjects
+    from state.stores.generations.objects import FolderObjects
 
     place, begun, go_on = fleet.place(), threading.Event(), threading.Event()
 

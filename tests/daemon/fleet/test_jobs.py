@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from daemon.config.settings import Config
 from daemon.fleet import held as held_module
-from daemon.fleet.decision import foreseen, refusal
-from daemon.fleet.queue import Sweeper
+from daemon.fleet.held import foreseen
+from daemon.fleet.work import Sweeper, refusal
 from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
-from state.fleet.tenant import Quotas
+from state.fleet import Quotas
 from state.stores.fleet.schedule import Schedule, Use
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.running import Fleet, Here

@@ -8,8 +8,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from daemon.fleet.doors.names import SIGN
-from state.fleet.tenant import Right
+from daemon.fleet.bearers import SIGN
+from state.fleet import Right
 from tests.daemon.fleet.running import Door, Fleet, Here
 from tests.daemon.mcp.agents import MODES, refused, run, shown
 

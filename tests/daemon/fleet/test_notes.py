@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from state.fleet.tenant import Quotas
+from state.fleet import Quotas
 from tests.daemon.fleet.running import Fleet, Here
 from tests.support.fleet_tables import made
 from tests.support.postgres import Postgres
@@ -76,7 +76,7 @@ def test_notes_that_come_together_are_put_together_and_each_is_answered_as_its_o
     token = fleet.token(tenant)
     places = [fleet.place(tenant, f"w{number}") for number in range(4)]
     door.note(token, "w0", "first")
-    before = door.process.parts.arrivals.batches
+    before = door.process.arrivals.batches
     with ThreadPoolExecutor(24) as pool:
         answers = list(pool.map(lambda n: door.note(token, f"w{n % 4}", f"note {n}", key=f"k{n}"), range(120)))
         statuses = list(
@@ -84,7 +84,7 @@ def test_notes_that_come_together_are_put_together_and_each_is_answered_as_its_o
         )
     assert [answer.json["text"] for answer in answers] == [f"note {n}" for n in range(120)]
     assert sorted(statuses) == [200] * 4 + [409] * 4
-    assert door.process.parts.arrivals.batches - before < 120
+    assert door.process.arrivals.batches - before < 120
     assert [fleet.waiting(place) for place in places] == [32, 30, 30, 30]
 
 

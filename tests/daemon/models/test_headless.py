@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config, ModelSection
-from daemon.fleet.decision import without_machines_ceilings
+from daemon.fleet.process import without_machines_ceilings
 from daemon.models.errors import TransientError, UnusableReplyError
 from daemon.models.headless import AGENTS, HeadlessModel, offers
 from state.budget import Limits

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon.fleet.upkeep.window import StatusWindow
+from daemon.fleet.connections import StatusWindow
 from daemon.http.logins import Logins
 from daemon.pages.window import PageWindow
 from state.budget import Spend
-from state.fleet.workspace import Place
+from state.fleet import Place
 from state.stores.fleet.leases import Leases
 from tests.daemon.fleet.upkeep.conftest import fleet  # noqa: F401 - a fixture
 from tests.daemon.fleet.upkeep.kept import Kept

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.errors import UsageError
-from state.fleet.tenant import Quotas, Tenant, Token, require_name
-from state.fleet.workspace import Place
+from state.fleet import Place, Quotas, Tenant, Token, require_name
 
 
 @pytest.mark.parametrize("name", ["a", "0", "a-", "a" * 48, "acme-2"])

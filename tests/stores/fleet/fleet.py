@@ -12,15 +12,12 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from state.fleet.tenant import Tenant
-from state.fleet.workspace import Generation, Lease, Place
+from state.fleet import Generation, Lease, Place, Tenant
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Processes, Session
+from state.stores.fleet.leases import Commit, Leases, Session, processes
+from state.stores.fleet.registry import Places, Tenants
 from state.stores.fleet.schedule import Schedule
-from state.stores.fleet.tenants import Tenants
 
 PATIENCE = 60.0
 
@@ -31,7 +28,7 @@ class Fleet:
     def __init__(self, database: FleetDatabase) -> None:
         self.database = database
         self.tenants, self.places = Tenants(database), Places(database)
-        self.processes, self.leases = Processes(database), Leases(database)
+        self.leases = Leases(database)
         self.sessions: dict[UUID, Session] = {}
         self.inbox, self.schedule = Inbox(database), Schedule(database)
         self._numbers = itertools.count(1)
@@ -55,7 +52,7 @@ class Fleet:
         wait_for(lambda: process not in self.living())
 
     def living(self) -> list[UUID]:
-        return [one.id for one in self.processes.all() if one.alive]
+        return [one.id for one in processes(self.database) if one.alive]
 
     def holder(self, place: Place) -> UUID | None:
         """Who holds it now, and lives."""

@@ -3,7 +3,7 @@
 import pytest
 
 from state.errors import UsageError
-from state.fleet.workspace import Place
+from state.fleet import Place
 from state.stores.fleet.inbox import KEY_CHARACTERS, Arrival, Arrived
 from tests.stores.fleet.fleet import Fleet, commit_of, together
 

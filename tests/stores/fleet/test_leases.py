@@ -9,8 +9,8 @@ import pytest
 
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError
-from state.fleet.workspace import Lease
-from state.stores.fleet import processes
+from state.fleet import Lease
+from state.stores.fleet import leases as processes
 from state.stores.fleet.leases import HeldElsewhereError
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for, waits
 

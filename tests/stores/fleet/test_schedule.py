@@ -6,8 +6,7 @@ from uuid import UUID
 import pytest
 
 from state.budget import Spend
-from state.fleet.tenant import Quotas
-from state.fleet.workspace import Place
+from state.fleet import Place, Quotas
 from state.stores.fleet import schedule
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, Use
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for

@@ -6,8 +6,8 @@ import pytest
 
 from state.budget import Spend
 from state.errors import ConflictError, FencedError, NotFoundError, QuotaError, UsageError
-from state.fleet.tenant import Quotas, Right
-from state.stores.fleet.tenants import Tokens
+from state.fleet import Quotas, Right
+from state.stores.fleet.registry import Tokens
 from tests.stores.fleet.fleet import Fleet, commit_of, together
 
 

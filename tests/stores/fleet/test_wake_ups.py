@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from state.errors import FencedError, NotKeptError
-from state.fleet.workspace import Place
+from state.fleet import Place
 from state.stores.fleet.inbox import Arrival, Inbox
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, waits
 

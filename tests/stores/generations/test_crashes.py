@@ -13,8 +13,8 @@ import pytest
 
 from state.errors import DreamdError, StorageError
 from state.stores.disk.workspace import contained
-from state.stores.generations.folder_objects import FolderObjects
 from state.stores.generations.generations import Generations
+from state.stores.generations.objects import FolderObjects
 from tests.support.committing import Prepared, assert_recovers_and_goes_on, opened, prepared
 from tests.support.faults import Bytes, Fault, FaultySystem, Names, PowerCut, Unsynced, every_fault, share
 from tests.support.generation_folders import PREFIX, contents, files, grow, make_folder, put, write_rows
@@ -59,7 +59,7 @@ def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_i
 _CHILD = """
     import sys
     from pathlib import Path
-    from state.stores.generations.folder_objects import FolderObjects
+    from state.stores.generations.objects import FolderObjects
     from state.stores.generations.generations import Generations
     from tests.support.generation_folders import PREFIX, put, write_rows
     store, here, there, key = sys.argv[1:]

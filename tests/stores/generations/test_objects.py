@@ -1,7 +1,6 @@
 """The object store: new objects are new, and what is wrong is said."""
 
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,6 @@ def test_a_listing_is_of_one_prefix_alone(objects: Objects) -> None:
     found = {one.key: one for one in objects.list("1/2")}
     assert set(found) == {"1/2/x", "1/2/deep/y"}
     assert found["1/2/x"].size == 5
-    assert abs(found["1/2/x"].modified - datetime.now(UTC)) < timedelta(minutes=5)
     objects.delete(found)
     assert [one.key for one in objects.list("1")] == ["1/22/z"]
 

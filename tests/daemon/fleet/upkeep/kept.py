@@ -1,6 +1,7 @@
 """A fleet as its operator keeps it: PostgreSQL, a folder of objects, and holders that commit."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,16 +13,12 @@ from uuid import UUID, uuid4
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, connect
 from state.budget import Spend
-from state.fleet.tenant import Tenant
-from state.fleet.workspace import Generation, Lease, Place
+from state.fleet import Generation, Lease, Place, Tenant
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Session
-from state.stores.fleet.tenants import Tenants
+from state.stores.fleet.leases import Commit, Leases, Session
+from state.stores.fleet.registry import Places, Registry, Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 from state.stores.history.inbox import NoteInbox
@@ -38,7 +35,7 @@ class Kept:
     sessions: list[Session] = field(default_factory=list)
 
     @property
-    def database(self) -> FleetDatabase:
+    def database(self) -> Registry:
         return self.connections.database
 
     @property
@@ -116,7 +113,7 @@ class Kept:
 
     def again(self, url: str) -> "Kept":
         """The same store with another database."""
-        return Kept(url, self.folder, Connections(FleetDatabase(url, 4), self.objects))
+        return Kept(url, self.folder, Connections(Registry(url, 4, os.urandom), self.objects))
 
 
 def append(workspace: Workspace, text: str, at: datetime | None = None) -> None:

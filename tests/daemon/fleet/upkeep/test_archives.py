@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from daemon.fleet.upkeep.archives import export_place, import_place, scratch_folder
+from daemon.fleet.connections import scratch_folder
+from daemon.fleet.upkeep.archives import export_place, import_place
 from daemon.upkeep.import_ import import_archive
 from state.errors import ConflictError, DreamdError, QuotaError
-from state.fleet.tenant import Quotas
-from state.stores.fleet.places import Places
-from state.stores.fleet.tenants import Tenants
+from state.fleet import Quotas
+from state.stores.fleet.registry import Places, Tenants
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.running import Caller

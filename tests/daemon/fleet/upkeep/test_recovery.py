@@ -8,12 +8,11 @@ import pytest
 from daemon.fleet.connections import connect, connect_to_recover
 from daemon.fleet.upkeep.recovery import Finding, Found, Survey, require_stopped
 from state.errors import BusyError, ConfigError
-from state.fleet.workspace import Generation, Place
+from state.fleet import Generation, Place
 from state.stores.disk.workspace import contained
 from state.stores.fleet.database import migrate
 from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.places import Places
-from state.stores.fleet.tenants import Tenants
+from state.stores.fleet.registry import Places, Tenants
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.kept import Kept, append, config_of
 from tests.support.postgres import Postgres

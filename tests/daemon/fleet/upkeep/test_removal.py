@@ -5,12 +5,11 @@ import pytest
 from daemon.fleet.upkeep.removal import finish_removals, remove_tenant, remove_workspace
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, StorageError
-from state.fleet.tenant import Right
+from state.fleet import Right
 from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.places import Places
+from state.stores.fleet.registry import Places, Tenants, Tokens
 from state.stores.fleet.schedule import Schedule
-from state.stores.fleet.tenants import Tenants, Tokens
-from state.stores.generations.folder_objects import FolderObjects
+from state.stores.generations.objects import FolderObjects
 from tests.daemon.fleet.upkeep.kept import Kept
 
 _TABLES = ("tenants", "tokens", "workspaces", "inbox", "spending", "arrivals", "procrastinate_jobs")
@@ -42,8 +41,8 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
     filled(fleet, "acme")
     receipt = remove_tenant(fleet.database, fleet.objects, "acme")
     assert (receipt.objects_left, receipt.rows_left) == (0, 0)
-    assert (receipt.workspaces, receipt.rows.inbox, receipt.rows.tokens, receipt.rows.jobs) == (2, 2, 1, 2)
-    assert receipt.rows.spending == 2
+    assert (receipt.workspaces, receipt.rows["inbox"], receipt.rows["tokens"]) == (2, 2, 1)
+    assert (receipt.rows["jobs"], receipt.rows["spending"]) == (2, 2)
     assert receipt.objects == 6
     assert receipt.bytes > 1_000
     assert everything(fleet, "other") == before

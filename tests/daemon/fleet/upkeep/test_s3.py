@@ -6,7 +6,7 @@ from pathlib import Path
 from daemon.fleet.connections import Connections
 from daemon.fleet.upkeep.recovery import Finding, Survey
 from daemon.fleet.upkeep.removal import remove_tenant
-from state.stores.fleet.places import Places
+from state.stores.fleet.registry import Places
 from state.stores.generations.objects import open_objects
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.s3 import S3

@@ -7,16 +7,14 @@ from datetime import timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from daemon.fleet.upkeep import metrics
-from daemon.fleet.upkeep.metrics import FleetMetrics
-from daemon.fleet.upkeep.status import FleetStatus, fleet_status
+from daemon.fleet.upkeep import status as metrics
+from daemon.fleet.upkeep.status import FleetMetrics, FleetStatus, fleet_status
 from daemon.observability.metrics import Metrics
 from state.budget import Spend
 from state.codec import encode
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Leases
-from state.stores.fleet.places import Places
-from state.stores.fleet.processes import Condition
+from state.stores.fleet.leases import Condition, Leases
+from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import Schedule
 from tests.daemon.fleet.upkeep.kept import Kept
 

@@ -7,10 +7,15 @@
 
 Both applications want a secret of this process in place of the token: nobody comes to them past this one. They check
 Host, Origin and the size of a body, as the daemon's port does.
+
+A handle (`TOKEN~NAME`) says whose request it is, on any thread; a second sign at its end, that another process of the
+fleet has passed it on. No client can write one: a path of theirs has no `~`, and no percent-encoding either, for
+nothing that is asked here needs one.
 """
 
 import asyncio
 import hmac
+import re
 import secrets
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -18,23 +23,22 @@ from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
 from daemon.api.workers import Limits, Workers
-from daemon.fleet.doors.access import FORWARDED
-from daemon.fleet.doors.answers import TOKEN, own_answers
-from daemon.fleet.doors.disclosure import not_now, unknown
-from daemon.fleet.doors.names import SIGN, NamedPath, handle, is_plain, named_path
-from daemon.http.access_policy import OPEN_PATHS, AccessPolicy, port_policy
+from daemon.fleet.access import FORWARDED
+from daemon.fleet.answers import TOKEN, own_answers
+from daemon.fleet.bearers import SIGN, Bearers, handle
+from daemon.fleet.disclosure import not_now, unknown
+from daemon.http.access_policy import OPEN_PATHS, port_policy
+from daemon.http.app import WORKSPACES
 from daemon.http.errors import ErrorResponse, error_response
 from daemon.observability import logs
 from state.errors import DreamdError, NotFoundError, OverloadedError, UnreachableError
-from state.fleet.tenant import is_name
+from state.fleet import Token, is_name
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from daemon.fleet.doors.bearers import Bearers
     from daemon.fleet.process import FleetProcess
     from daemon.http.sockets import Listener
-    from state.fleet.tenant import Token
 
 # Many tenants come from the one address of a balancer.
 LIMITS = Limits(
@@ -53,6 +57,10 @@ _STRANGERS_AT_ONCE, _FAMILIAR_AT_ONCE = 3, 4
 _LOOK_SECONDS = 12.0
 _OPERATORS = frozenset({"/metrics"})
 _LONGEST_TOKEN = 4_096
+_PLAIN = re.compile(r"(?:/[A-Za-z0-9_.-]*)+")
+_FORWARDED = FORWARDED.lower().encode()
+# What a client shows; the last two are for the Unix socket of a daemon alone.
+_CREDENTIALS = frozenset({b"authorization", b"cookie", b"dreamd-workspace", b"dreamd-adopt"})
 _UNAUTHORIZED = ErrorResponse(
     401,
     "UNAUTHORIZED",
@@ -80,10 +88,11 @@ async def serve_doors(
     from daemon.mcp.http import Endpoint
 
     workers = Workers(limits, process.owner_of)
-    doors = Doors(process.bearers, operator_token)
     mcp = Endpoint(process, limits, process.owner_of)
-    doors.inside = application(process, doors.inner_policy, workers, mcp)
-    doors.own = own_answers(process, doors.inner_policy, workers)
+    secret = secrets.token_urlsafe(32)
+    policy = port_policy(secret)
+    inside, own = application(process, policy, workers, mcp), own_answers(process, policy, workers)
+    doors = Doors(process.bearers, operator_token, secret, inside, own)
     try:
         async with mcp.running(), asyncio.TaskGroup() as group:
             group.create_task(server(doors, workers).serve([listener.socket.dup()]))
@@ -97,24 +106,18 @@ async def serve_doors(
 
 
 class Doors:
-    """The application of the port. `inside` and `own` are made for the policy `inner_policy`."""
+    """The application of the port. `inside` has the operations and MCP, `own` what the fleet answers itself."""
 
-    def __init__(self, bearers: "Bearers", operator_token: str) -> None:
-        self._secret = secrets.token_urlsafe(32)
+    def __init__(self, bearers: Bearers, operator_token: str, secret: str, inside: "ASGIApp", own: "ASGIApp") -> None:
+        """`secret`: what both applications behind this one ask for."""
         self._bearers = bearers
         self._operator = operator_token
+        self._secret = secret
+        self._inside = inside
+        self._own = own
         self._under_way: Counter[int] = Counter()
         self._strangers = ThreadPoolExecutor(_STRANGERS_AT_ONCE, "stranger")
         self._familiar = ThreadPoolExecutor(_FAMILIAR_AT_ONCE, "bearer")
-        self.inside: ASGIApp | None = None
-        """The operations, and MCP."""
-        self.own: ASGIApp | None = None
-        """What the fleet answers itself."""
-
-    @property
-    def inner_policy(self) -> AccessPolicy:
-        """What the applications behind this one ask for."""
-        return port_policy(self._secret)
 
     def close(self) -> None:
         """Look up nothing more."""
@@ -131,17 +134,13 @@ class Doors:
                 await token.response()(scope, receive, send)
                 return
             app, rewritten = self._application(scope, token)
+            if token is not None and self._under_way[token.tenant.id] >= MOST_OF_A_TENANT:
+                what = f"{MOST_OF_A_TENANT} requests of yours are being answered already"
+                raise OverloadedError(what, "try again")
         except DreamdError as error:
             await _refused(error).response()(scope, receive, send)
             return
-        if token is None:
-            await app(rewritten, receive, send)
-            return
-        tenant = token.tenant.id
-        if self._under_way[tenant] >= MOST_OF_A_TENANT:
-            many = OverloadedError(f"{MOST_OF_A_TENANT} requests of yours are being answered already", "try again")
-            await error_response(many).response()(scope, receive, send)
-            return
+        tenant = token.tenant.id if token is not None else 0
         self._under_way[tenant] += 1
         try:
             await app(rewritten, receive, send)
@@ -150,7 +149,7 @@ class Doors:
             if not self._under_way[tenant]:
                 del self._under_way[tenant]
 
-    async def _token(self, scope: "Scope") -> "Token | ErrorResponse | None":
+    async def _token(self, scope: "Scope") -> Token | ErrorResponse | None:
         """Return the bearer; None for an open path, or for the operator's with their token. Raise DreamdError."""
         path = scope["path"]
         if path in OPEN_PATHS:
@@ -162,14 +161,12 @@ class Doors:
             return None if path in _OPERATORS else _NOT_FOR_OPERATORS
         if self._bearers.is_bad(shown):
             return _UNAUTHORIZED
-        token = self._bearers.remembered(shown)
-        if token is None or self._bearers.known(token.id) is None:
-            token = await self._looked_up(shown)
+        token = self._bearers.remembered(shown) or await self._looked_up(shown)
         if token is None:
             return _UNAUTHORIZED
         return _NOT_FOR_TENANTS if path in _OPERATORS else token
 
-    async def _looked_up(self, shown: str) -> "Token | None":
+    async def _looked_up(self, shown: str) -> Token | None:
         """Ask PostgreSQL whose token it is. Raise UnreachableError."""
         threads = self._familiar if self._bearers.is_familiar(shown) else self._strangers
         look = asyncio.get_running_loop().run_in_executor(threads, self._bearers.authenticate, shown)
@@ -178,30 +175,27 @@ class Doors:
         except TimeoutError as error:
             raise UnreachableError("the token could not be looked up in time", "try again") from error
 
-    def _application(self, scope: "Scope", token: "Token | None") -> "tuple[ASGIApp, Scope]":
+    def _application(self, scope: "Scope", token: Token | None) -> "tuple[ASGIApp, Scope]":
         """Return who answers this, and the scope as they see it. Raise NotFoundError."""
-        assert self.inside is not None
-        assert self.own is not None
-        if not is_plain(scope.get("raw_path") or scope["path"].encode()):
+        if not _is_plain(scope.get("raw_path") or scope["path"].encode()):
             raise NotFoundError("there is nothing at this address", "see /v1/openapi.json")
         path = scope["path"]
-        if token is None:
-            return self.inside, self._inner(scope, path)
-        named = named_path(path)
+        if token is None or path == "/v1/openapi.json":
+            return self._inside, self._inner(scope, path)
         if path == MCP_PATH:
             only = token.workspaces[0] if len(token.workspaces) == 1 else ""
-            return self.inside, self._inner(scope, f"{MCP_PATH}/{handle(token.id, only)}")
-        if named is None:
-            is_inside = path == "/v1/openapi.json"
-            app = self.inside if is_inside else self.own
-            return app, {**self._inner(scope, path), TOKEN: token}
-        if not is_name(named.name) or not token.reaches(named.name):
-            raise unknown(named.name)
-        if _is_own(named):
-            return self.own, {**self._inner(scope, path), TOKEN: token}
-        is_forwarded = any(name.lower() == _FORWARDED for name, _ in scope["headers"])
-        inner = f"{named.room}/{handle(token.id, named.name, is_forwarded=is_forwarded)}{named.rest}"
-        return self.inside, self._inner(scope, inner)
+            return self._inside, self._inner(scope, f"{MCP_PATH}/{handle(token.id, only)}")
+        room = next((room for room in (WORKSPACES, MCP_PATH) if path.startswith(f"{room}/")), None)
+        if room is None:
+            return self._own, {**self._inner(scope, path), TOKEN: token}
+        name, slash, rest = path[len(room) + 1 :].partition("/")
+        if not is_name(name) or not token.reaches(name):
+            raise unknown(name)
+        if room == WORKSPACES and not slash:
+            return self._own, {**self._inner(scope, path), TOKEN: token}
+        is_forwarded = any(header.lower() == _FORWARDED for header, _ in scope["headers"])
+        inner = f"{room}/{handle(token.id, name, is_forwarded=is_forwarded)}{slash}{rest}"
+        return self._inside, self._inner(scope, inner)
 
     def _inner(self, scope: "Scope", path: str) -> "Scope":
         """Return the scope for this path, with the secret in place of the token."""
@@ -210,13 +204,11 @@ class Doors:
         return {**scope, "headers": headers, "path": path, "raw_path": path.encode(), "root_path": ""}
 
 
-_FORWARDED = FORWARDED.lower().encode()
-# What a client shows; the last two are for the Unix socket of a daemon alone.
-_CREDENTIALS = frozenset({b"authorization", b"cookie", b"dreamd-workspace", b"dreamd-adopt"})
-
-
-def _is_own(named: NamedPath) -> bool:
-    return not named.rest and named.room != MCP_PATH
+def _is_plain(path: bytes) -> bool:
+    """Tell whether a path was sent in the only form that is answered: no escapes, no empty parts."""
+    text = path.decode("latin-1")
+    parts = text[1:].split("/")
+    return _PLAIN.fullmatch(text) is not None and (text == "/" or not any(part in ("", ".", "..") for part in parts))
 
 
 def _shown(scope: "Scope") -> str | None:

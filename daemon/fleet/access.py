@@ -10,7 +10,7 @@ the holder is looked up again. What may have been done is never sent a second ti
 import http.client
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,11 +22,11 @@ from daemon.api.operations.dreams import Dreamt
 from daemon.api.operations.notes import NoteTaken
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
-from daemon.fleet.doors.disclosure import told, told_advice, told_value, unknown
+from daemon.fleet.disclosure import told, told_advice, told_value, unknown
 from daemon.fleet.held import Held
 from daemon.observability import logs
 from daemon.service.keeper_access import DaemonAccess
-from daemon.workspace.status import BY_FLEET, NO_DAEMON, Spending, Status
+from daemon.workspace.status import BY_FLEET, NO_DAEMON, Status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import (
@@ -40,7 +40,7 @@ from state.errors import (
     UnreachableError,
     UsageError,
 )
-from state.fleet.tenant import Right, Token
+from state.fleet import Place, Right, Token
 from state.scratch import Note, admitted
 from state.stores.fleet.inbox import Arrival, Arrived
 from state.stores.fleet.leases import HeldElsewhereError
@@ -48,8 +48,7 @@ from state.stores.fleet.leases import HeldElsewhereError
 if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Operation
     from daemon.api.operations.request import Request
-    from daemon.fleet.process import Parts
-    from state.fleet.workspace import Place
+    from daemon.fleet.process import FleetProcess
 
 # They show how the operator's machines are set up.
 OF_THE_OPERATOR = frozenset({"configuration", "recipes", "doctor"})
@@ -75,15 +74,10 @@ FORWARDED = "Dreamd-Forwarded"
 
 @dataclass(slots=True, kw_only=True)
 class HeldAccess(DaemonAccess):
-    """Implements `WorkspaceAccess` with a held workspace: what is written is committed before it is answered.
-
-    `queue` has somebody dream it soon; `require_room` counts a dream, or raises QuotaError when its tenant may have
-    none now.
-    """
+    """Implements `WorkspaceAccess` with a held workspace: what is written is committed before it is answered."""
 
     held: Held
-    queue: Callable[[Held, Reason], None]
-    require_room: Callable[[Held], None]
+    process: "FleetProcess"
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run it here, with what waits in the inbox, and return its reply once it is committed."""
@@ -109,7 +103,7 @@ class HeldAccess(DaemonAccess):
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
         """Dream now, under the ceilings of the schedule's dreams. Raise QuotaError, and what the daemon's raises."""
         if mode is not Mode.DRY:
-            self.require_room(self.held)
+            self.process.work.require_room(self.held)
         return DaemonAccess.dream(self, reason, mode)
 
     def dream_soon(self, reason: Reason) -> bool:
@@ -120,8 +114,8 @@ class HeldAccess(DaemonAccess):
         if reason is Reason.SESSION_END:
             self.held.keeper.record_session_end(utc_now())
         else:
-            self.require_room(self.held)
-            self.queue(self.held, reason)
+            self.process.work.require_room(self.held)
+            self.process.queue_dream(self.held, reason)
         return True
 
 
@@ -139,9 +133,9 @@ def _unkept(operation: str, error: UnreachableError) -> UnknownOutcomeError:
 class TenantAccess:
     """A tenant's call: of `WorkspaceAccess` what a server uses. `is_forwarded`: by another process of the fleet."""
 
-    parts: "Parts"
+    process: "FleetProcess"
     token: Token
-    place: "Place"
+    place: Place
     on_step: Callable[[Step], None]
     is_forwarded: bool = False
     notices: list[str] = field(default_factory=list)
@@ -164,32 +158,38 @@ class TenantAccess:
         finally:
             self.notices[:] = filter(None, [told_advice(one, self.place) for one in self.notices])
         if isinstance(reply, Status):
-            reply = replace(
-                reply,
-                workspace=self.place.name,
-                next_dream=BY_FLEET if reply.next_dream == NO_DAEMON else reply.next_dream,
-                holder=None,
-                spending=_own(reply.spending),
+            own = reply.spending  # without what others spent on the same machine
+            spending = replace(
+                own,
+                all_tokens=own.tokens,
+                all_usd=own.usd,
+                all_tokens_per_day=own.tokens_per_day,
+                all_usd_per_day=own.usd_per_day,
             )
+            upcoming = BY_FLEET if reply.next_dream == NO_DAEMON else reply.next_dream
+            reply = replace(reply, workspace=self.place.name, next_dream=upcoming, holder=None, spending=spending)
         return told_value(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]
 
     def _done(self, operation: "AnyOperation", request: "Request") -> object:
         if operation.name == _NOTE:
             return self._take_note(request)
-        if operation.name == _DREAM and _is_session_end(request.given):
-            return self._end_session(request)
+        if operation.name == _DREAM and request.given["reason"] == "session-end" and not request.given["wait"]:
+            if request.given["mode"] is not None:
+                raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
+            self._arrived("session_end", request.idempotency_key, {})
+            return Dreamt(None)
         if operation.name in _ADDING:
-            self.parts.quotas.require_size(self.token.tenant, self.place)
+            self.process.quotas.require_size(self.token.tenant, self.place)
         # A name that was remembered may be another workspace by now.
-        self.place = self.parts.place(self.token, self.place.name, anew=True)
+        self.place = self.process.place(self.token, self.place.name, anew=True)
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                with self.parts.desk.holding(self.place.id) as held:
-                    access = self.parts.held_access(held, self.on_step, self.notices)
+                with self.process.desk.holding(self.place.id) as held:
+                    access = self.process.held_access(held, self.on_step, self.notices)
                     return access.run(operation, request)
             except NotKeptError as other:
-                if self.is_forwarded or self.parts.desk.closed:
+                if self.is_forwarded or self.process.desk.closed:
                     raise
                 address = other.address if isinstance(other, HeldElsewhereError) else ""
                 asked, reply = self._forwarded(address, operation, request) if address else (False, None)
@@ -205,37 +205,31 @@ class TenantAccess:
         """Put the note durably into the inbox. Its time is PostgreSQL's, as the log has it."""
         asked = request.given
         given_note = admitted(Note(asked["note"], utc_now(), asked["importance"], replaces=asked["replaces"]))
-        self.parts.quotas.require_room(self.token.tenant, self.place)
-        redaction = self.parts.config().secrets.redaction
+        self.process.quotas.require_room(self.token.tenant, self.place)
+        redaction = self.process.config.secrets.redaction
         text, replaces = redaction.of(given_note.text), redaction.of(given_note.replaces)
         body = {"text": text, "importance": given_note.importance, **({"replaces": replaces} if replaces else {})}
         arrived = self._arrived("note", request.idempotency_key, body)
-        self.parts.quotas.count(self.token.tenant)
+        self.process.quotas.count(self.token.tenant)
         note = admitted(Note(text, arrived.at, given_note.importance))
         return NoteTaken(note.at, note.importance, note.text, "pending")
 
-    def _end_session(self, request: "Request") -> Dreamt:
-        if request.given["mode"] is not None:
-            raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
-        self._arrived("session_end", request.idempotency_key, {})
-        return Dreamt(None)
-
     def _arrived(self, kind: str, key: str, body: dict[str, object]) -> Arrived:
         key = key or str(uuid4())
-        arrived = self.parts.arrivals.put(self._arrival(kind, key, body))
-        if arrived is None:  # it is gone, and its name may be another workspace's by now
-            self.place = self.parts.place(self.token, self.place.name, anew=True)
-            arrived = self.parts.arrivals.put(self._arrival(kind, key, body))
-        if arrived is None:
+        for _ in range(2):
+            arrival = Arrival(self.place.id, self.place.tenant, kind, key, json.dumps(body))
+            arrived = self.process.arrivals.put(arrival)
+            if arrived is not None:
+                break
+            # It is gone, and its name may be another workspace's by now.
+            self.place = self.process.place(self.token, self.place.name, anew=True)
+        else:
             raise unknown(self.place.name)
         if not arrived.same:
             raise ConflictError(
                 f"the key {key!r} was sent with another text before", "send another note under a key of its own"
             )
         return arrived
-
-    def _arrival(self, kind: str, key: str, body: dict[str, object]) -> Arrival:
-        return Arrival(self.place.id, self.place.tenant, kind, key, json.dumps(body))
 
     # ------------------------------------------------------------ the holder
 
@@ -246,7 +240,11 @@ class TenantAccess:
         """
         seconds = LONG_SECONDS if operation.takes_long(request) else ANSWER_SECONDS
         connection = _Connection(address, _READ_SECONDS if operation.reads else seconds)
-        headers = {"Authorization": f"Bearer {self.parts.secret_of(self.token)}", "Host": "localhost", FORWARDED: "1"}
+        headers = {
+            "Authorization": f"Bearer {self.process.bearers.secret_of(self.token)}",
+            "Host": "localhost",
+            FORWARDED: "1",
+        }
         path = f"/v1/workspaces/{self.place.name}"
         try:
             return True, reply_over(connection, path, headers, operation, request, self.on_step, self.notices.append)
@@ -292,9 +290,8 @@ def require_right(token: Token, operation: "AnyOperation") -> None:
 def require(token: Token, right: Right, what: str) -> None:
     """Raise ForbiddenError unless the token has this right."""
     if right not in token.rights:
-        raise ForbiddenError(
-            f"this token has not the right {right.value!r}, which {what} needs", "ask for one that has it"
-        )
+        why = f"this token has not the right {right.value!r}, which {what} needs"
+        raise ForbiddenError(why, "ask for one that has it")
 
 
 def right_of(operation: "AnyOperation") -> Right:
@@ -302,18 +299,3 @@ def right_of(operation: "AnyOperation") -> Right:
     if operation.reads:
         return Right.READ
     return Right.DREAM if operation.name == _DREAM else Right.WRITE
-
-
-def _own(spending: Spending) -> Spending:
-    """Return what was spent, without what others spent on the same machine."""
-    return replace(
-        spending,
-        all_tokens=spending.tokens,
-        all_usd=spending.usd,
-        all_tokens_per_day=spending.tokens_per_day,
-        all_usd_per_day=spending.usd_per_day,
-    )
-
-
-def _is_session_end(given: Mapping[str, Any]) -> bool:
-    return given["reason"] == "session-end" and not given["wait"]

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from state.errors import UnreachableError
-from state.fleet.tenant import Token
+from state.fleet import Token
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,7 +24,8 @@ SECONDS = 10.0
 _MOST = 20_000
 # A request under way, and an application of MCP, knows its bearer for so long.
 _KNOWN_SECONDS = 600.0
-_FORM = re.compile(r"dreamd_[0-9a-f]{12}_[0-9a-f]{48}")
+SIGN = "~"
+_FORM = re.compile(r"dreamd_([0-9a-f]{12})_[0-9a-f]{48}")
 
 
 class Recent(Generic[K, V]):
@@ -39,14 +40,12 @@ class Recent(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """Return what was put under this key; None when that is forgotten."""
         with self._lock:
-            entry = self._found.get(key)
-            if entry is None:
-                return None
-            if entry[0] <= time.monotonic():
-                del self._found[key]
+            until, value = self._found.get(key, (0.0, None))
+            if until <= time.monotonic():
+                self._found.pop(key, None)
                 return None
             self._found.move_to_end(key)
-            return entry[1]
+            return value
 
     def put(self, key: K, value: V) -> None:
         """Remember this from now on."""
@@ -71,14 +70,14 @@ class Bearers:
         self._shown: Recent[str, Token] = Recent(_MOST, SECONDS)
         # Apart: no number of bad ones drives out a good one.
         self._bad: Recent[str, bool] = Recent(_MOST, SECONDS)
-        self._familiar: Recent[str, bool] = Recent(_MOST, _KNOWN_SECONDS)
-        # With what was shown, for a request of theirs that another process of the fleet has to answer.
+        # By its id, with what was shown: a request that another process of the fleet answers shows it there.
         self._known: Recent[str, tuple[Token, str]] = Recent(_MOST, _KNOWN_SECONDS)
         self._looks: dict[str, Future[Token | None]] = {}
 
     def remembered(self, shown: str) -> Token | None:
         """Return whose token this is, if that is known without a look."""
-        return self._shown.get(shown)
+        token = self._shown.get(shown)
+        return token if token is not None and self.known(token.id) is not None else None
 
     def is_bad(self, shown: str) -> bool:
         """Tell whether it is known without a look that this is nobody's token."""
@@ -86,20 +85,29 @@ class Bearers:
 
     def is_familiar(self, shown: str) -> bool:
         """Tell whether this was somebody's token of late."""
-        return self._familiar.get(shown) is not None
+        match = _FORM.fullmatch(shown)
+        found = self._known.get(match.group(1)) if match is not None else None
+        return found is not None and found[1] == shown
 
     def authenticate(self, shown: str) -> Token | None:
-        """Return whose token this is; None for nobody's. Raise UnreachableError."""
-        if self.is_bad(shown):
-            return None
-        found = self._shown.get(shown) or self._looked_up(shown)
-        if found is None:
-            self._familiar.drop(shown)
-            self._bad.put(shown, True)  # noqa: FBT003 - a set
-            return None
-        self._familiar.put(shown, True)  # noqa: FBT003 - a set
-        self._known.put(found.id, (found, shown))
-        return found
+        """Return whose token this is, of those who ask at once by one look; None for nobody's.
+
+        Raise UnreachableError.
+        """
+        with self._lock:
+            look = self._looks.get(shown)
+            mine = look is None
+            if look is None:
+                look = self._looks[shown] = Future()
+        if mine:
+            try:
+                look.set_result(self._looked_up(shown))
+            except Exception as error:  # noqa: BLE001 - all who wait get it
+                look.set_exception(error)
+            finally:
+                with self._lock:
+                    del self._looks[shown]
+        return look.result()
 
     def known(self, identity: str) -> Token | None:
         """Return the token of this id, if it was shown of late."""
@@ -114,21 +122,23 @@ class Bearers:
         return found[1]
 
     def _looked_up(self, shown: str) -> Token | None:
-        """Return what PostgreSQL says: of those who ask at once only one looks."""
-        with self._lock:
-            look = self._looks.get(shown)
-            mine = look is None
-            if look is None:
-                look = self._looks[shown] = Future()
-        if mine:
-            try:
-                found = self._look(shown)
-                if found is not None:
-                    self._shown.put(shown, found)
-                look.set_result(found)
-            except Exception as error:  # noqa: BLE001 - all who wait get it
-                look.set_exception(error)
-            finally:
-                with self._lock:
-                    del self._looks[shown]
-        return look.result()
+        found = self.remembered(shown) or self._look(shown)
+        if found is not None:
+            self._shown.put(shown, found)
+            self._known.put(found.id, (found, shown))
+            return found
+        if self.is_familiar(shown):
+            self._known.drop(shown.split("_")[1])
+        self._bad.put(shown, True)  # noqa: FBT003 - a set
+        return None
+
+
+def handle(token: str, name: str, *, is_forwarded: bool = False) -> str:
+    """Return the handle by which the applications inside know a workspace, for the bearer of the token of this id."""
+    return f"{token}{SIGN}{name}{SIGN if is_forwarded else ''}"
+
+
+def handle_parts(given: str) -> tuple[str, str, bool]:
+    """Return what a handle says: the token's id, the workspace's name, and whether the request was passed on."""
+    token, _, name = given.partition(SIGN)
+    return token, name.removesuffix(SIGN), name.endswith(SIGN)

@@ -23,10 +23,9 @@ from state.errors import (
     UnknownOutcomeError,
     UnreachableError,
 )
-from state.fleet.workspace import Place
+from state.fleet import Place
 
 Value = TypeVar("Value")
-
 
 _OF_MACHINES = (UnreachableError, StorageError, FencedError, ConfigError, NotKeptError, ForeignError)
 # Commands at a folder of a machine, and keys of the configuration: what a tenant cannot do.
@@ -45,9 +44,7 @@ def told(error: Exception, place: Place) -> DreamdError:
         return error
     if not isinstance(error, DreamdError) or isinstance(error, _OF_MACHINES) or error.code == DreamdError.code:
         logs.get(workspace=place.handle).error("request_not_done", error=error)
-        if isinstance(error, UnknownOutcomeError):
-            return unknown_outcome()
-        return not_now()
+        return unknown_outcome() if isinstance(error, UnknownOutcomeError) else not_now()
     what, advice = told_text(error.what, place), told_advice(error.advice, place)
     if (what, advice) == (error.what, error.advice):
         return error

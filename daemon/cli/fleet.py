@@ -1,0 +1,572 @@
+"""Serve and keep a fleet: its processes, how it stands, its tenants with their tokens and workspaces, recovery."""
+
+# Each act is a function: its parameters are the words and options behind it, its docstring is what the help says.
+# What is heavy (psycopg, obstore) is imported when an act runs.
+
+import argparse
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from daemon.api.operations.operation import AnyOperation, Arg, Operation, operation, operations_in
+from daemon.api.text import ago, counted, duration, table
+from daemon.cli.parsing import config_of, parser_of, takes_config, takes_json
+from daemon.cli.perform import add_parameter, given
+from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json, working
+from daemon.config.settings import Config
+from daemon.fleet.connections import Connections, connect, connect_to_recover, open_database, scratch_folder
+from daemon.workspace.stores import follow_clock, utc_now
+from state.errors import ConfirmRequiredError, NotFoundError, UsageError
+from state.fleet import Quotas, Right
+
+if TYPE_CHECKING:
+    from daemon.fleet.upkeep.recovery import Found
+    from daemon.fleet.upkeep.removal import Receipt
+    from daemon.fleet.upkeep.status import FleetStatus
+    from state.stores.fleet.registry import PlaceFacts, Registry, TokenFacts
+
+_LISTED = "'dreamd fleet --help' lists the acts; one comes first, its options behind it"
+_CONNECTIONS, _AT_ONCE, _MOST_DAYS = 2, 1_000, 36_500
+
+Whose = Annotated[str, Arg("whose, or which")]
+NewName = Annotated[str, Arg("its name: lower-case letters, digits and hyphens")]
+OldName = Annotated[str, Arg("of the workspace")]
+TokenName = Annotated[str, Arg("of the token")]
+Yes = Annotated[bool, Arg("do not ask; needed without a terminal")]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Who asks: with which configuration, and whether what comes of it is shown as JSON."""
+
+    config: Config
+    as_json: bool
+
+    @contextmanager
+    def connected(self) -> Iterator[Connections]:
+        """Yield the database and the store of one fleet. Raise ConfigError and UnreachableError."""
+        with closing(connect(self.config, os.environ, _CONNECTIONS)) as both:
+            _follow_clock(both.database)
+            yield both
+
+    @contextmanager
+    def registry(self) -> Iterator["Registry"]:
+        """Yield the database alone. Raise ConfigError and UnreachableError."""
+        with closing(open_database(self.config, _CONNECTIONS)) as fleet:
+            _follow_clock(fleet)
+            yield fleet
+
+
+def _follow_clock(fleet: "Registry") -> None:
+    """Go by the database's clock: this machine may be no part of the fleet, and its clock by days apart."""
+    asked = time.monotonic()
+    follow_clock(fleet.now(), asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of an act: a value for JSON, its text for people, what is said beside that, and the exit status."""
+
+    value: object
+    text: str = ""
+    beside: str = ""
+    status: int = 0
+
+
+_REFUSED = Done(None, "", "nothing was removed", 1)
+
+
+def _listing(found: object, columns: Sequence[str], rows: Sequence[Sequence[str]], none: str) -> Done:
+    return Done(found, table(columns, rows) if rows else "", "" if rows else none)
+
+
+def _is_agreed(question: str, *, yes: bool) -> bool:
+    """Ask the person, unless `--yes` was said. Raise ConfirmRequiredError without a terminal."""
+    if not yes and not can_ask():
+        raise ConfirmRequiredError("it cannot be undone, and nobody is at the terminal to be asked", "give --yes")
+    return yes or agreed(question)
+
+
+def _rows(*rows: tuple[str, str]) -> str:
+    return "\n".join(f"{name:<12} {text}" for name, text in rows)
+
+
+# ------------------------------------------------------------------- processes
+
+
+@operation("serve")
+def serve(
+    operator: Operator, jobs: Annotated[int | None, Arg("so many dreams at once (else fleet.dreams_at_once)")] = None
+) -> Done:
+    """Run one process of the fleet, in the foreground: it serves tenants' agents, and dreams."""
+    from daemon.config.paths import token_path
+    from daemon.fleet.serving import run
+
+    config = operator.config
+    if jobs is not None:
+        fleet = config.fleet.model_validate({**config.fleet.model_dump(), "dreams_at_once": jobs})
+        config = config.model_copy(update={"fleet": fleet})
+    if os.isatty(2):
+        say(f"the token for /metrics is in {token_path(os.environ)}; 'dreamd fleet token add' makes those of tenants")
+    return Done(None, status=run(config))
+
+
+_OLDEST = "what waits in an inbox for longer is a problem (else six passes and a tenth of dream.interval_minutes)"
+
+
+@operation("status")
+def status(operator: Operator, oldest_minutes: Annotated[float | None, Arg(_OLDEST)] = None) -> Done:
+    """Show how the fleet stands, and what is wrong with it."""
+    with operator.registry() as fleet:
+        from daemon.fleet.upkeep.status import fleet_status
+
+        found = fleet_status(fleet, operator.config, oldest_minutes)
+    return Done(found, _status_text(found), status=int(bool(found.problems)))
+
+
+def _status_text(found: "FleetStatus") -> str:
+    counts, inbox, spent, ceilings = found.counts, found.inbox, found.spent, found.ceilings
+    behind = f" of {counted(inbox.workspaces, 'workspace')}, the oldest for {duration(inbox.oldest_seconds)}"
+    usd = f" of ${ceilings.usd_per_day:,.2f}" if ceilings.usd_per_day else ""
+    tokens = f" of {ceilings.tokens_per_day:,}" if ceilings.tokens_per_day else ""
+    work = f"{counts.due:,} due, {counts.queued:,} queued, {counts.running:,} running, {counts.failing:,} failing"
+    rows = [
+        ("database", found.database),
+        ("objects", found.objects),
+        ("workspaces", f"{counts.workspaces:,}, {counts.owned:,} owned, {counts.bytes:,} bytes"),
+        ("work", work),
+        ("sweep", f"{duration(counts.lag_seconds)} behind"),
+        ("inbox", f"{inbox.waiting:,} waiting{behind}" if inbox.waiting else "empty: every generation is current"),
+        ("spent today", f"${spent.usd:,.4f}{usd}, {spent.tokens:,}{tokens} tokens, {counted(spent.dreams, 'dream')}"),
+    ]
+    for one in found.spenders if spent.usd or spent.tokens else ():
+        rows += [("", f"{one.tenant}: ${one.usd:,.4f}, {one.tokens:,} tokens, {counted(one.dreams, 'dream')}")]
+    if removing := found.removing.tenants + found.removing.workspaces:
+        rows += [("removing", f"{counted(removing, 'removal')} not finished")]
+    alive = [one for one in found.processes if one.alive]
+    columns = ("process", "state", "last word", "owned", "dreaming", "slots", "version", "address", "host")
+    shown = [
+        (
+            one.kind,
+            "draining" if one.draining else "alive",
+            f"{duration(one.silent_seconds)} ago",
+            str(one.owned),
+            str(one.dreaming),
+            str(one.slots),
+            one.version,
+            one.address,
+            one.host,
+        )
+        for one in alive
+    ]
+    processes = table(columns, shown) if found.processes else "no process is known"
+    if dead := len(found.processes) - len(alive):
+        processes += f"\n{dead:,} {'process' if dead == 1 else 'processes'} died in the last hour"
+    wrong = [
+        ("failing", f"{one.tenant}/{one.workspace} ({one.handle}), {one.failures} in a row: {one.problem}")
+        for one in found.failing
+    ]
+    wrong += [("problem", str(problem)) for problem in found.problems]
+    return "\n".join(filter(None, [_rows(*rows) + "\n", processes, _rows(*wrong)]))
+
+
+# ------------------------------------------------------------------- tenants
+
+_QUOTAS = {
+    "workspaces": "workspaces that it may have",
+    "notes_per_minute": "notes that it may send",
+    "bytes_per_workspace": "that one workspace may have",
+    "dreams_per_day": "dreams of all its workspaces",
+    "usd_per_day": "dollars that its dreams may cost",
+    "tokens_per_day": "tokens that its dreams may cost",
+}
+Given = Mapping[str, Any]
+"""Quotas that were given; each is an option of its own."""
+
+
+def _with(before: Quotas, quotas: Given) -> Quotas:
+    """Return the quotas with what was given. Raise UsageError."""
+    for name, value in quotas.items():
+        if not 0 <= value < 2**53:  # also not a number
+            raise UsageError(f"--{name.replace('_', '-')} {value} is impossible", "give 0 for no limit, or more")
+    return replace(before, **quotas)
+
+
+def _described(quotas: Quotas) -> str:
+    return ", ".join(f"{name} {value:,}" for name, value in asdict(quotas).items() if value) or "no quotas"
+
+
+@operation("tenant add")
+def add_tenant(operator: Operator, tenant: NewName, quotas: Given) -> Done:
+    """Make a tenant, with its quotas."""
+    wanted = _with(Quotas(), quotas)
+    with operator.registry() as fleet:
+        made = fleet.tenants.add(tenant, wanted)
+    return Done(made, f"tenant {made.name}, number {made.id}: {_described(made.quotas)}")
+
+
+@operation("tenant list")
+def list_tenants(operator: Operator) -> Done:
+    """List the tenants, and what today has cost them."""
+    with operator.registry() as fleet:
+        found = fleet.tenants.all()
+    columns = ("tenant", "since", "workspaces", "bytes", "dreams today", "tokens today", "spent today", "quotas")
+    rows = [
+        (
+            one.tenant.name,
+            f"{one.created_at:%Y-%m-%d}",
+            f"{one.workspaces:,}",
+            f"{one.bytes:,}",
+            f"{one.dreams:,}",
+            f"{one.tokens:,}",
+            f"${one.usd:,.4f}",
+            "is being removed" if one.removed else _described(one.tenant.quotas),
+        )
+        for one in found
+    ]
+    return _listing(found, columns, rows, "no tenant yet; 'dreamd fleet tenant add NAME' makes one")
+
+
+@operation("tenant quota")
+def set_quotas(operator: Operator, tenant: Whose, quotas: Given) -> Done:
+    """Show a tenant's quotas, or set them."""
+    with operator.registry() as fleet:
+        found = fleet.tenants.find(tenant)
+        found = replace(found, quotas=_with(found.quotas, quotas))
+        if quotas:
+            fleet.tenants.set_quotas(found, found.quotas)
+    rows = [f"{name:<20} {value or 'no limit'}" for name, value in asdict(found.quotas).items()]
+    return Done(found, "\n".join(rows))
+
+
+@operation("tenant remove")
+def remove_tenant(operator: Operator, tenant: Whose, yes: Yes = False) -> Done:  # noqa: FBT002 - an option
+    """Delete a tenant with all that it has, with a receipt."""
+    from daemon.fleet.upkeep import removal
+
+    with operator.connected() as both:
+        closed = next((at for one, at in both.database.tenants.closed() if one.name == tenant), None)
+        if closed is not None:
+            say(f"its removal began at {closed:%Y-%m-%d %H:%M:%S} UTC; going on")
+        else:
+            count = both.database.places.rows(both.database.tenants.find(tenant).id)["workspaces"]
+            if not _is_agreed(f"delete tenant {tenant} with {counted(count, 'workspace')} for good?", yes=yes):
+                return _REFUSED
+        return _removed(removal.remove_tenant(both.database, both.objects, tenant))
+
+
+def _removed(receipt: "Receipt") -> Done:
+    whose, is_left = f"tenant {receipt.tenant}", bool(receipt.objects_left or receipt.rows_left)
+    rows = ", ".join(f"{name} {number:,}" for name, number in receipt.rows.items() if number)
+    left = "nothing: the store was listed, the rows counted"
+    if is_left:
+        left = f"{counted(receipt.objects_left, 'object')}, {counted(receipt.rows_left, 'row')}: remove it again"
+    text = _rows(
+        ("removed", f"workspace {receipt.workspace} of {whose}" if receipt.workspace else whose),
+        ("closed", f"{receipt.closed_at:%Y-%m-%d %H:%M:%S} UTC"),
+        ("deleted", f"{receipt.at:%Y-%m-%d %H:%M:%S} UTC"),
+        ("workspaces", f"{receipt.workspaces:,}"),
+        ("objects", f"{receipt.objects:,}, {receipt.bytes:,} bytes"),
+        ("rows", f"{sum(receipt.rows.values()):,}" + (f" ({rows})" if rows else "")),
+        ("left", left),
+    )
+    return Done(receipt, text, status=int(is_left))
+
+
+# ------------------------------------------------------------------- tokens
+
+_RIGHTS = "some of read, write, dream (which costs), manage (workspaces), with commas"
+_ONLY = Arg("for this workspace alone; may be repeated (else for all of the tenant's)", alias="workspace")
+
+
+@operation("token add")
+def add_token(
+    operator: Operator,
+    tenant: Whose,
+    name: TokenName,
+    rights: Annotated[str, Arg(_RIGHTS)] = "read,write",
+    workspaces: Annotated[tuple[str, ...], _ONLY] = (),
+    days: Annotated[float | None, Arg("it works for so long (else until it is revoked)")] = None,
+) -> Done:
+    """Make a token of a tenant; it is shown once."""
+    words = [one.strip() for one in rights.split(",") if one.strip()]
+    if strange := [one for one in words if one not in {*Right}]:
+        raise UsageError(f"{strange[0][:60]!r} is no right", f"name some of {', '.join(Right)}")
+    if days is not None and not 0 < days <= _MOST_DAYS:
+        raise UsageError(f"{days:g} days are impossible", f"give more than 0, and {_MOST_DAYS:,} at most")
+    with operator.registry() as fleet:
+        whose = fleet.tenants.find(tenant)
+        expires = utc_now() + timedelta(days=days) if days is not None else None
+        shown = fleet.tokens.add(whose, name, [Right(one) for one in words], workspaces, expires)
+        for one in dict.fromkeys(workspaces):
+            try:
+                fleet.places.find(whose.id, one)
+            except NotFoundError:
+                say(f"notice: tenant {tenant} has no workspace {one} yet; the token is for it once it is made")
+    until = f"; it works until {expires:%Y-%m-%d %H:%M} UTC" if expires else ""
+    made = {"token": shown, "tenant": tenant, "name": name, "expires_at": expires}
+    return Done(made, shown, f"this is the only time that it is shown{until}")
+
+
+@operation("token list")
+def list_tokens(operator: Operator, tenant: Whose) -> Done:
+    """List the tokens of a tenant, without their secrets."""
+    with operator.registry() as fleet:
+        found = fleet.tokens.all(fleet.tenants.find(tenant))
+    columns = ("token", "id", "rights", "workspaces", "since", "state")
+    rows = [
+        (
+            one.name,
+            one.id,
+            ",".join(one.rights),
+            ",".join(one.workspaces) or "all",
+            f"{one.created_at:%Y-%m-%d}",
+            _state(one),
+        )
+        for one in found
+    ]
+    none = f"tenant {tenant} has no token yet; 'dreamd fleet token add {tenant} NAME' makes one"
+    return _listing(found, columns, rows, none)
+
+
+def _state(one: "TokenFacts") -> str:
+    if one.revoked_at is not None:
+        return f"revoked {one.revoked_at:%Y-%m-%d}"
+    if one.expires_at is None:
+        return "works"
+    return f"{'expired' if one.expires_at <= utc_now() else 'works until'} {one.expires_at:%Y-%m-%d}"
+
+
+@operation("token revoke")
+def revoke_token(operator: Operator, tenant: Whose, name: TokenName) -> Done:
+    """End a token."""
+    with operator.registry() as fleet:
+        fleet.tokens.revoke(fleet.tenants.find(tenant), name)
+    text = f"token {name} of tenant {tenant} is revoked; processes know within ten seconds"
+    return Done({"tenant": tenant, "name": name, "revoked": True}, text)
+
+
+# ------------------------------------------------------------------- workspaces
+
+
+@operation("workspace add")
+def add_workspace(operator: Operator, tenant: Whose, name: NewName) -> Done:
+    """Make a new, empty workspace of a tenant."""
+    with operator.registry() as fleet:
+        made = fleet.places.add(fleet.tenants.find(tenant), name)
+    return Done(made, f"workspace {made.name} of tenant {tenant}, {made.handle} among processes")
+
+
+@operation("workspace list")
+def list_workspaces(operator: Operator, tenant: Whose) -> Done:
+    """List the workspaces of a tenant."""
+    found: list[PlaceFacts] = []
+    with operator.registry() as fleet:
+        whose = fleet.tenants.find(tenant)
+        while part := fleet.places.all(whose.id, found[-1].place.name if found else "", _AT_ONCE):
+            found += part
+    now, rows = utc_now(), list[tuple[str, ...]]()
+    for one in found:
+        state = "owned" if one.owned else "queued" if one.queued else "rests"
+        if one.failures:
+            state = f"failed {counted(one.failures, 'time')}: {one.problem}"
+        committed = ago(one.committed_at, now) if one.committed_at is not None else "never"
+        number, size = str(one.generation.number), f"{one.bytes:,}"
+        rows.append((one.place.name, one.place.handle, number, size, committed, str(one.waiting), state))
+    columns = ("workspace", "number", "generation", "bytes", "committed", "waiting", "state")
+    none = f"tenant {tenant} has no workspace yet; 'dreamd fleet workspace add {tenant} NAME' makes one"
+    return _listing(found, columns, rows, none)
+
+
+@operation("workspace remove")
+def remove_workspace(operator: Operator, tenant: Whose, name: OldName, yes: Yes = False) -> Done:  # noqa: FBT002
+    """Delete a workspace, with a receipt."""
+    from daemon.fleet.upkeep import removal
+
+    with operator.connected() as both:
+        whose = both.database.tenants.find(tenant)
+        try:
+            both.database.places.find(whose.id, name)
+        except NotFoundError:
+            if any(one.name == name for one in both.database.places.closed(whose.id)):
+                say("its removal was begun before; going on")
+        else:
+            if not _is_agreed(f"delete workspace {name} of tenant {tenant} for good?", yes=yes):
+                return _REFUSED
+        return _removed(removal.remove_workspace(both.database, both.objects, whose, name))
+
+
+@operation("export")
+def export(
+    operator: Operator,
+    tenant: Whose,
+    workspace: OldName,
+    file: Annotated[str, Arg("a new file (else WORKSPACE-DATE-TIME.dreamd.db here)", place=True)] = "",
+) -> Done:
+    """Write a workspace into one file, as 'dreamd export' does."""
+    from daemon.fleet.upkeep.archives import export_place, require_new
+
+    target = Path(os.path.realpath(file or f"{workspace}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db"))
+    require_new(target)
+    with operator.connected() as both, scratch_folder(operator.config, os.environ) as own, working("exporting…"):
+        try:
+            place = both.database.places.find(both.database.tenants.find(tenant).id, workspace).place
+        except NotFoundError as error:
+            if "workspace" not in error.what:
+                raise
+            advice = f"see 'dreamd fleet workspace list {tenant}'"
+            raise NotFoundError(f"tenant {tenant} has no workspace {workspace[:60]!r}", advice) from error
+        done = export_place(both, operator.config, place, target, own)
+    parts = [f"generation {done.generation}", *([f"{counted(done.inbox, 'note')} of the inbox"] * bool(done.inbox))]
+    parts += [counted(done.archive.version, "version"), counted(done.archive.crystals, "crystal")]
+    return Done(done, f"{done.archive.path}: {', '.join(parts)}, {done.archive.bytes:,} bytes")
+
+
+@operation("import")
+def import_(
+    operator: Operator,
+    tenant: Annotated[str, Arg("whose it is to be")],
+    name: Annotated[str, Arg("of the workspace: a new one, or one that never held anything")],
+    file: Annotated[str, Arg("an archive of 'dreamd export' or 'dreamd fleet export'")],
+) -> Done:
+    """Make a workspace of such a file."""
+    from daemon.fleet.upkeep.archives import import_place
+
+    if not Path(file).exists():
+        raise NotFoundError(f"there is no file {file}", "name an archive of 'dreamd export'")
+    with operator.connected() as both, scratch_folder(operator.config, os.environ) as own, working("importing…"):
+        done = import_place(both, both.database.tenants.find(tenant), name, Path(file), own)
+    archive, beside = done.archive, ""
+    if archive.missing:
+        missing = counted(len(archive.missing), "version")
+        beside = f"notice: {missing} had no record: they can be neither shown nor restored"
+    what = f"{counted(archive.version, 'version')}, {counted(archive.crystals, 'crystal')}, {done.bytes:,} bytes"
+    at = f"as of {archive.at:%Y-%m-%d %H:%M:%S} UTC"
+    return Done(done, f"workspace {done.workspace} of tenant {done.tenant} ({done.handle}): {what}, {at}", beside)
+
+
+# ------------------------------------------------------------------- recovery
+
+_OLDER = "where a generation is not whole in the store, take the newest older one; what came since is lost"
+_FORCE = "although processes live; and take generations with a higher number and an older time"
+
+
+@operation("recover")
+def recover(
+    operator: Operator,
+    tenant: Annotated[str, Arg("of this tenant alone")] = "",
+    only_list: Annotated[bool, Arg("show what would be done, and change nothing", alias="list")] = False,  # noqa: FBT002
+    older: Annotated[bool, Arg(_OLDER)] = False,  # noqa: FBT002
+    force: Annotated[bool, Arg(_FORCE)] = False,  # noqa: FBT002
+) -> Done:
+    """Bring the database up to the object store, after it was lost or restored."""
+    from daemon.fleet.upkeep.recovery import Finding, Found, Survey, require_stopped
+
+    every = list[Found]()
+    with (
+        closing(connect_to_recover(operator.config, os.environ, adopt=not only_list)) as fleet,
+        scratch_folder(operator.config, os.environ) as own,
+    ):
+        survey = Survey(fleet, tenant, older, force)
+        if not (only_list or force):
+            require_stopped(fleet)
+        for one in survey.found() if only_list else survey.recover(own):
+            every.append(one)
+            if not operator.as_json and one.finding is not Finding.CURRENT:
+                out(_found_text(one))
+    kinds = ["recovered" if one.done else one.finding.value for one in every]
+    wrong = [one for one in every if one.finding is not Finding.CURRENT]
+    counts = {one: kinds.count(one) for one in dict.fromkeys(kinds)}
+    beside = f"{counted(len(every), 'workspace')}: " + ", ".join(
+        f"{number:,} {what}" for what, number in counts.items()
+    )
+    if only_list:
+        beside += "\nnothing was changed"
+    elif counts.get("recovered"):
+        beside += (
+            "\nnotice: quotas and tokens are as the database has them; 'dreamd fleet tenant list' shows the quotas"
+        )
+    is_wrong = any(one.problem and one.finding is not Finding.UNNAMED for one in wrong)
+    done = {"workspaces": wrong, "counts": counts, "changed": not only_list}
+    return Done(done, "", beside, int(is_wrong))
+
+
+def _found_text(one: "Found") -> str:
+    name = f"{one.tenant}/{one.workspace}" if one.workspace else "?"
+    text = f"{name:<24} {one.prefix:<12} {one.finding.value:<9} row {one.row}, store {one.store}"
+    if one.done:
+        text += f": {'made' if not one.row and one.finding.value == 'missing' else 'brought up'}"
+    if one.inbox:
+        text += f", {counted(one.inbox, 'note')} of the inbox were in it"
+    return f"{text}: {one.problem}" if one.problem else text
+
+
+# ------------------------------------------------------------------- the command
+
+ACTS: dict[str, AnyOperation] = {one.name: one for one in operations_in(globals())}
+
+
+def plain(words: Sequence[str]) -> argparse.Namespace | None:
+    """Return the arguments of the act that these words begin with; None if they begin with none."""
+    act = next((act for act in ACTS.values() if [*words[: len(act.name.split())]] == act.name.split()), None)
+    if act is None:
+        return None
+    parser = parser_of(f"dreamd fleet {act.name}", act.summary)
+    for one in act.parameters:
+        if one.name != "quotas":
+            add_parameter(parser, one)
+            continue
+        for name, about in _QUOTAS.items():
+            kind = float if name == "usd_per_day" else int
+            option = f"--{name.replace('_', '-')}"
+            parser.add_argument(option, type=kind, metavar="N", help=f"{about}; 0: no limit")
+    takes_config(parser)
+    takes_json(parser)
+    arguments = parser.parse_intermixed_args(words[len(act.name.split()) :])
+    arguments.act = act
+    return arguments
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the act with its words, and list all acts in the help."""
+    width = max(map(len, ACTS))
+    rows = "\n".join(f"  {name:<{width}}  {act.summary}" for name, act in ACTS.items())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"acts:\n{rows}\n\n'dreamd fleet ACT --help' says more of each."
+    parser.add_argument("act", nargs="*", metavar="ACT", help="what to do, with its own words and options behind it")
+    takes_config(parser)
+    takes_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it, and show what came of it. Raise UsageError for what is no act."""
+    act = arguments.act
+    if not isinstance(act, Operation):
+        raise _no_act(act)
+    values = given(act, arguments)
+    if any(one.name == "quotas" for one in act.parameters):
+        values["quotas"] = {name: number for name in _QUOTAS if (number := getattr(arguments, name)) is not None}
+    done = act.run(Operator(config_of(arguments), arguments.json), **values)
+    if done.value is not None and arguments.json:
+        show_json(done.value)
+        return int(done.status)
+    if done.text:
+        show(done.text)
+    if done.beside:
+        say(done.beside)
+    return int(done.status)
+
+
+def _no_act(words: Sequence[str]) -> UsageError:
+    if not words:
+        return UsageError("'dreamd fleet' needs to know what to do, as in 'dreamd fleet status'", _LISTED)
+    if acts := [act for act in ACTS if act.split()[0] == words[0]]:
+        lacks = f"has no {words[1]!r}" if words[1:] else "lacks a word"
+        known = ", ".join(f"dreamd fleet {act}" for act in acts)
+        return UsageError(f"'dreamd fleet {words[0]}' {lacks}", f"it is one of: {known}")
+    return UsageError(f"there is no 'dreamd fleet {' '.join(words)}'", _LISTED)

@@ -1,0 +1,135 @@
+"""Arrivals: what comes for inboxes: whether there is room for it, and one statement for all that come together.
+
+Nobody waits for a timer: who comes while nothing is put is put at once, and whoever comes meanwhile is in the next
+statement. Should nobody know whether a statement was carried out it is put again: the keys tell what was there.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from daemon.fleet.bearers import Recent
+from daemon.observability import logs
+from state.errors import DreamdError, QuotaError, UnreachableError
+from state.fleet import Place, Tenant
+from state.stores.fleet.inbox import Arrival, Arrived
+
+MOST_AT_ONCE = 500
+# PostgreSQL that starts again is waited for: a client whose note was refused would send it again under another key.
+_PATIENCE_SECONDS = 8.0
+_PAUSE_SECONDS = 0.2
+_MOST = 10_000
+_SECONDS = 1.0
+_SIZE_SECONDS = 10.0
+_MINUTE = 60
+
+Put = Callable[[Sequence[Arrival]], list[Arrived | None]]
+_Waiting = tuple[Arrival, "Future[Arrived | None]"]
+
+
+class Arrivals:
+    """What waits to be put by one thread of its own; `put` is the inbox's. Any thread may call."""
+
+    def __init__(self, put: Put) -> None:
+        self._put = put
+        self._waiting: SimpleQueue[_Waiting] = SimpleQueue()
+        self.batches = 0
+        """How many statements; for figures."""
+        threading.Thread(target=self._run, name="arrivals", daemon=True).start()
+
+    def put(self, arrival: Arrival) -> Arrived | None:
+        """Put it durably and return what became of it; None when its workspace is gone. Raise UnreachableError."""
+        outcome: Future[Arrived | None] = Future()
+        self._waiting.put((arrival, outcome))
+        return outcome.result()
+
+    def _run(self) -> None:
+        while True:
+            batch = [self._waiting.get()]
+            with suppress(Empty):
+                while len(batch) < MOST_AT_ONCE:
+                    batch.append(self._waiting.get_nowait())
+            self._put_batch(batch)
+
+    def _put_batch(self, batch: list[_Waiting]) -> None:
+        self.batches += 1
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                put = self._put([arrival for arrival, _ in batch])
+            except UnreachableError as error:
+                if time.monotonic() < until:
+                    time.sleep(_PAUSE_SECONDS)
+                    continue
+                _refuse(batch, error)
+            except Exception as error:  # noqa: BLE001 - of many one may be what no statement takes: each by itself
+                if len(batch) > 1:
+                    for one in batch:
+                        self._put_batch([one])
+                else:
+                    logs.get().error("arrival_refused", error=error)
+                    _refuse(batch, error)
+            else:
+                for (_, outcome), arrived in zip(batch, put, strict=True):
+                    outcome.set_result(arrived)
+            return
+
+
+def _refuse(batch: list[_Waiting], why: Exception) -> None:
+    error = why if isinstance(why, DreamdError) else UnreachableError("it cannot be kept now")
+    for _, outcome in batch:  # each raises its own
+        outcome.set_exception(type(error)(error.what, error.advice))
+
+
+class NoteQuotas:
+    """What is known of tenants' quotas, for a second; between two looks a process counts what it lets in itself.
+
+    `notes_this_minute` and `bytes_of` ask PostgreSQL.
+    """
+
+    def __init__(self, notes_this_minute: Callable[[int], int], bytes_of: Callable[[Place], int]) -> None:
+        self._notes_this_minute = notes_this_minute
+        self._bytes_of = bytes_of
+        self._lock = threading.Lock()
+        self._notes: Recent[int, list[int]] = Recent(_MOST, _SECONDS)
+        self._sizes: Recent[int, int] = Recent(_MOST, _SIZE_SECONDS)
+
+    def require_room(self, tenant: Tenant, place: Place) -> None:
+        """Raise QuotaError unless a note may be put now."""
+        most = tenant.quotas.notes_per_minute
+        if most and self._counted(tenant)[0] >= most:
+            wait = _MINUTE - int(time.time()) % _MINUTE
+            raise QuotaError(f"{most} notes a minute are what this tenant may put", f"try again in {wait} s", wait)
+        self.require_size(tenant, place)
+
+    def require_size(self, tenant: Tenant, place: Place) -> None:
+        """Raise QuotaError if the workspace is full."""
+        most = tenant.quotas.bytes_per_workspace
+        if not most:
+            return
+        size = self._sizes.get(place.id)
+        if size is None:
+            size = self._bytes_of(place)
+            self._sizes.put(place.id, size)
+        if size >= most:
+            raise QuotaError(
+                f"the workspace has {most:,} bytes, which is what this tenant may have in one",
+                "forget what is needed no more, or ask for more",
+            )
+
+    def count(self, tenant: Tenant) -> None:
+        """Count one more note that was put."""
+        if tenant.quotas.notes_per_minute:
+            counted = self._counted(tenant)
+            with self._lock:
+                counted[0] += 1
+
+    def _counted(self, tenant: Tenant) -> list[int]:
+        found = self._notes.get(tenant.id)
+        if found is None:
+            found = [self._notes_this_minute(tenant.id)]
+            self._notes.put(tenant.id, found)
+        return found

@@ -1,1 +1,0 @@
-"""Doors of the fleet for its tenants: whose request it is, what it may, and where it is done."""

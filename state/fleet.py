@@ -1,0 +1,144 @@
+"""The fleet: tenants with their quotas and tokens, their workspaces, and what waits for one."""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from uuid import UUID
+
+from state.errors import UsageError
+from state.scratch import Note
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
+
+
+class Right(StrEnum):
+    """What a token allows: reading, adding and changing, dreams (which cost), making and deleting workspaces."""
+
+    READ = "read"
+    WRITE = "write"
+    DREAM = "dream"
+    MANAGE = "manage"
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """The most that a tenant may have or use; 0: no limit."""
+
+    workspaces: int = 0
+    notes_per_minute: int = 0
+    bytes_per_workspace: int = 0
+    dreams_per_day: int = 0
+    usd_per_day: float = 0.0
+    tokens_per_day: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One customer of the fleet: nothing of theirs is ever seen by another."""
+
+    id: int
+    name: str
+    quotas: Quotas = Quotas()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What its bearer may do, in which workspaces (none named: all of the tenant's), and until when."""
+
+    id: str
+    tenant: Tenant
+    name: str
+    rights: frozenset[Right]
+    workspaces: tuple[str, ...] = ()
+    expires_at: datetime | None = None
+
+    def reaches(self, workspace: str) -> bool:
+        """Return whether it is for the workspace of this name."""
+        return not self.workspaces or workspace in self.workspaces
+
+
+def is_name(name: str) -> bool:
+    """Return whether a tenant, a workspace or a token may have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
+def require_name(kind: str, name: str) -> str:
+    """Return the name, if a tenant, a workspace or a token may have it. Raise UsageError."""
+    if not is_name(name):
+        raise UsageError(
+            f"{name[:60]!r} is no name of a {kind}",
+            "a name has lower-case letters, digits and hyphens, 48 at most, and no hyphen in front",
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One workspace of the fleet: its number, and its name with that of its tenant."""
+
+    id: int
+    tenant: int
+    tenant_name: str
+    name: str
+
+    @property
+    def prefix(self) -> str:
+        """Under which its objects lie in the store."""
+        return f"{self.tenant}/{self.id}"
+
+    @property
+    def handle(self) -> str:
+        """Its name among processes."""
+        return f"ws-{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A committed state of a workspace: its number, and the object that says what it is made of (empty: none yet)."""
+
+    number: int = 0
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write a workspace: its holder, and the generation over which that may commit.
+
+    As of when it was taken: when the workspace was made and last committed; `erasing_at`: since when older
+    generations may hold what was forgotten; `is_due`: whether work is foreseen.
+    """
+
+    place: Place
+    owner: UUID
+    generation: Generation
+    created_at: datetime
+    committed_at: datetime | None = None
+    erasing_at: datetime | None = None
+    is_due: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """A note, or the end of a session (`session_end`), that is acknowledged and in no generation yet.
+
+    `body` is JSON.
+    """
+
+    id: int
+    kind: str
+    key: str
+    body: str
+    at: datetime
+
+    def note(self) -> Note:
+        """Return the note that it is, with its own time or that of its arrival.
+
+        Raise ValueError, KeyError, TypeError or AttributeError for a body that is none.
+        """
+        body = json.loads(self.body)
+        at = datetime.fromisoformat(body.get("at") or self.at.isoformat())
+        return Note(
+            body["text"], at.astimezone(UTC), float(body["importance"]), replaces=str(body.get("replaces", ""))
+        )

@@ -1,1 +1,0 @@
-"""The fleet: values of many workspaces on many machines."""

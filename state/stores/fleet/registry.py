@@ -1,0 +1,421 @@
+"""Registry of the fleet in PostgreSQL: tenants, their tokens, and their workspaces.
+
+What is to be removed is closed first: nothing of it is given out any more. Its row goes last, so it is found again.
+"""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from state.errors import ConflictError, NotFoundError, QuotaError, UsageError
+from state.fleet import Generation, Place, Quotas, Right, Tenant, Token, require_name
+from state.stores.fleet.database import FleetDatabase, storable
+
+_TOKEN = re.compile(r"dreamd_([0-9a-f]{12})_([0-9a-f]{48})")
+_ID_BYTES, _SECRET_BYTES = 6, 24
+_SPENDING_KEPT_DAYS = 400
+_SWEPT_AT_ONCE = 10_000
+
+
+# ------------------------------------------------------------------- tenants
+
+
+@dataclass(frozen=True, slots=True)
+class TenantFacts:
+    """A tenant, with how many workspaces it has and what today has cost it."""
+
+    tenant: Tenant
+    created_at: datetime
+    removed: bool
+    workspaces: int
+    bytes: int
+    dreams: int
+    tokens: int
+    usd: float
+
+
+_TENANTS = """
+SELECT t.id, t.name, t.quotas, t.created_at, t.removed_at IS NOT NULL AS removed,
+    count(w.id) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,
+    coalesce(max(s.dreams), 0)::bigint AS dreams, coalesce(max(s.tokens), 0)::bigint AS tokens,
+    coalesce(max(s.usd), 0)::float8 AS usd
+FROM tenants t LEFT JOIN workspaces w ON w.tenant = t.id AND w.removed_at IS NULL LEFT JOIN (
+    SELECT tenant, sum(dreams) AS dreams, sum(tokens) AS tokens, sum(usd) AS usd FROM spending
+    WHERE day = (statement_timestamp() AT TIME ZONE 'UTC')::date GROUP BY tenant) s ON s.tenant = t.id
+GROUP BY t.id ORDER BY t.name
+"""
+
+_CLOSE_TENANT = (
+    "UPDATE tenants SET removed_at = clock_timestamp() WHERE id = %(id)s",
+    "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE tenant = %(id)s",
+    """
+    WITH kept AS MATERIALIZED (SELECT id FROM workspaces WHERE tenant = %(id)s AND removed_at IS NULL
+                               ORDER BY id FOR NO KEY UPDATE)
+    UPDATE workspaces w SET removed_at = clock_timestamp(), owner = NULL, due_at = NULL, queued_at = NULL
+    FROM kept WHERE w.id = kept.id
+    """,
+    "INSERT INTO removed (tenant, workspace) VALUES (%(id)s, 0)",
+)
+
+
+def quotas_of(stored: Mapping[str, Any]) -> Quotas:
+    """Return quotas as they are stored, without what a newer dreamd has added."""
+    known = {field.name for field in fields(Quotas)}
+    return Quotas(**{name: value for name, value in stored.items() if name in known})
+
+
+class Tenants:
+    """The tenants of the fleet. Raises UnreachableError while PostgreSQL is away."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def add(self, name: str, quotas: Quotas = Quotas()) -> Tenant:  # noqa: B008 - a frozen value
+        """Make a tenant. Raise UsageError for a name that none may have, ConflictError for one that is taken."""
+        row = self._database.row(
+            "INSERT INTO tenants (name, quotas) VALUES (%(name)s, %(quotas)s) ON CONFLICT DO NOTHING RETURNING id",
+            {"name": require_name("tenant", name), "quotas": json.dumps(asdict(quotas))},
+        )
+        if row is None:
+            raise ConflictError(f"there is a tenant {name} already", "choose another name")
+        return Tenant(row["id"], name, quotas)
+
+    def find(self, name: str) -> Tenant:
+        """Return the tenant of this name. Raise NotFoundError."""
+        row = self._database.row(
+            "SELECT id, quotas FROM tenants WHERE name = %(name)s AND removed_at IS NULL", {"name": storable(name)}
+        )
+        if row is None:
+            raise NotFoundError(f"there is no tenant {name[:60]!r}", "'dreamd fleet tenant list' names them")
+        return Tenant(row["id"], name, quotas_of(row["quotas"]))
+
+    def set_quotas(self, tenant: Tenant, quotas: Quotas) -> None:
+        """Give the tenant these quotas from now on."""
+        self._database.rows(
+            "UPDATE tenants SET quotas = %(quotas)s WHERE id = %(id)s",
+            {"id": tenant.id, "quotas": json.dumps(asdict(quotas))},
+        )
+
+    def all(self) -> list[TenantFacts]:
+        """Return every tenant, by name; also those whose removal is not finished."""
+        return [
+            TenantFacts(Tenant(row.pop("id"), row.pop("name"), quotas_of(row.pop("quotas"))), **row)
+            for row in self._database.rows(_TENANTS)
+        ]
+
+    def close(self, tenant: Tenant) -> None:
+        """Give out nothing of the tenant from now on; nobody holds its workspaces any more."""
+        with self._database.transaction() as cursor:
+            for statement in _CLOSE_TENANT:
+                cursor.execute(statement, {"id": tenant.id})
+
+    def closed(self) -> list[tuple[Tenant, datetime]]:
+        """Return the tenants that were closed and are still there, and when they were."""
+        rows = self._database.rows(
+            "SELECT id, name, removed_at FROM tenants WHERE removed_at IS NOT NULL ORDER BY id"
+        )
+        return [(Tenant(row["id"], row["name"]), row["removed_at"]) for row in rows]
+
+    def drop(self, tenant: int) -> int:
+        """Delete every row of a tenant that was closed; return how many workspaces it had."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "DELETE FROM workspaces WHERE tenant IN"
+                " (SELECT id FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL)"
+                " RETURNING 'ws-' || id AS lock",
+                {"id": tenant},
+            )
+            locks = [row["lock"] for row in cursor.fetchall()]
+            cursor.execute("DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s)", {"locks": locks})
+            cursor.execute("DELETE FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL", {"id": tenant})
+        return len(locks)
+
+
+# ------------------------------------------------------------------- tokens
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFacts:
+    """A token without its secret."""
+
+    id: str
+    name: str
+    rights: Sequence[str]
+    workspaces: Sequence[str]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class Tokens:
+    """The tokens of tenants. `random_bytes` is where their secrets come from."""
+
+    def __init__(self, database: FleetDatabase, random_bytes: Callable[[int], bytes]) -> None:
+        self._database = database
+        self._random_bytes = random_bytes
+
+    def add(
+        self,
+        tenant: Tenant,
+        name: str,
+        rights: Collection[Right],
+        workspaces: Sequence[str] = (),
+        expires_at: datetime | None = None,
+    ) -> str:
+        """Make a token and return it as its bearer shows it, this once. Raise UsageError and ConflictError."""
+        require_name("token", name)
+        if not rights:
+            raise UsageError("a token without rights is good for nothing", f"name some of {', '.join(Right)}")
+        identity, secret = self._random_bytes(_ID_BYTES).hex(), self._random_bytes(_SECRET_BYTES).hex()
+        row = self._database.row(
+            "INSERT INTO tokens (id, secret, tenant, name, rights, workspaces, expires_at)"
+            " VALUES (%(id)s, %(secret)s, %(tenant)s, %(name)s, %(rights)s, %(workspaces)s, %(expires)s)"
+            " ON CONFLICT (tenant, name) DO NOTHING RETURNING id",
+            {
+                "id": identity,
+                "secret": _digest(secret),
+                "tenant": tenant.id,
+                "name": name,
+                "rights": sorted(right.value for right in rights),
+                "workspaces": [require_name("workspace", one) for one in workspaces],
+                "expires": expires_at,
+            },
+        )
+        if row is None:
+            raise ConflictError(f"tenant {tenant.name} has a token {name} already", "choose another name")
+        return f"dreamd_{identity}_{secret}"
+
+    def authenticate(self, shown: str) -> Token | None:
+        """Return what this token allows now; None when it is none, has expired or was revoked."""
+        match = _TOKEN.fullmatch(shown)
+        if match is None:
+            return None
+        row = self._database.row(
+            "SELECT k.*, t.name AS tenant_name, t.quotas FROM tokens k JOIN tenants t ON t.id = k.tenant"
+            " WHERE k.id = %(id)s AND k.revoked_at IS NULL AND t.removed_at IS NULL"
+            " AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())",
+            {"id": match.group(1)},
+        )
+        if row is None or not hmac.compare_digest(bytes(row["secret"]), _digest(match.group(2))):
+            return None
+        tenant = Tenant(row["tenant"], row["tenant_name"], quotas_of(row["quotas"]))
+        rights = frozenset(Right(right) for right in row["rights"])
+        return Token(row["id"], tenant, row["name"], rights, tuple(row["workspaces"]), row["expires_at"])
+
+    def all(self, tenant: Tenant) -> list[TokenFacts]:
+        """Return the tokens of a tenant, by name, revoked ones too."""
+        return self._database.all(
+            TokenFacts,
+            "SELECT id, name, rights, workspaces, created_at, expires_at, revoked_at FROM tokens"
+            " WHERE tenant = %(tenant)s ORDER BY name",
+            {"tenant": tenant.id},
+        )
+
+    def revoke(self, tenant: Tenant, name: str) -> None:
+        """Revoke the token; a process that remembers it refuses it within ten seconds. Raise NotFoundError."""
+        row = self._database.row(
+            "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())"
+            " WHERE tenant = %(tenant)s AND name = %(name)s RETURNING id",
+            {"tenant": tenant.id, "name": storable(name)},
+        )
+        if row is None:
+            raise NotFoundError(
+                f"tenant {tenant.name} has no token {name[:60]!r}", f"see 'dreamd fleet token list {tenant.name}'"
+            )
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+# ------------------------------------------------------------------- workspaces
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFacts:
+    """A workspace as its tenant and the status see it."""
+
+    place: Place
+    generation: Generation
+    bytes: int
+    committed_at: datetime | None
+    due_at: datetime | None
+    queued: bool
+    owned: bool
+    failures: int
+    problem: str
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class TenantUse:
+    """What a tenant has, and what it has used today and in this minute."""
+
+    workspaces: int
+    bytes: int
+    dreams: int
+    tokens: int
+    usd: float
+    notes_this_minute: int
+
+
+_FACTS = """
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key, w.bytes, w.committed_at, w.due_at,
+    w.queued_at IS NOT NULL AS queued, w.failures, w.problem,
+    EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner) AS owned,
+    (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL) AS waiting
+FROM workspaces w JOIN tenants t ON t.id = w.tenant
+WHERE w.tenant = %(tenant)s AND w.removed_at IS NULL
+"""
+
+_USE = """
+SELECT count(*) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes, s.*,
+    coalesce((SELECT notes FROM arrivals a WHERE a.tenant = %(tenant)s
+              AND a.minute = date_trunc('minute', clock_timestamp())), 0) AS notes_this_minute
+FROM (SELECT coalesce(sum(dreams), 0)::bigint AS dreams, coalesce(sum(tokens), 0)::bigint AS tokens,
+          coalesce(sum(usd), 0)::float8 AS usd
+      FROM spending WHERE tenant = %(tenant)s AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date) s
+    LEFT JOIN workspaces w ON w.tenant = %(tenant)s AND w.removed_at IS NULL
+GROUP BY s.dreams, s.tokens, s.usd
+"""
+
+# A workspace of 0 is the whole tenant.
+_ROWS = """
+WITH w AS (SELECT id FROM workspaces WHERE tenant = %(tenant)s AND %(workspace)s = 0
+           UNION ALL SELECT %(workspace)s::bigint)
+SELECT (SELECT count(*) FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0) AS tenants,
+    (SELECT count(*) FROM tokens WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS tokens,
+    (SELECT count(*) FROM workspaces WHERE id IN (SELECT id FROM w)) AS workspaces,
+    (SELECT count(*) FROM inbox WHERE workspace IN (SELECT id FROM w)) AS inbox,
+    (SELECT count(*) FROM spending
+     WHERE tenant = %(tenant)s AND %(workspace)s = 0 OR workspace = %(workspace)s) AS spending,
+    (SELECT count(*) FROM arrivals WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS arrivals,
+    (SELECT count(*) FROM procrastinate_jobs WHERE lock IN (SELECT 'ws-' || id FROM w)) AS jobs
+"""
+
+# What was removed so long ago nobody writes any more.
+_STRAGGLERS = """
+SELECT DISTINCT r.tenant, r.workspace FROM removed r
+WHERE r.at > clock_timestamp() - interval '1 day' AND NOT EXISTS (
+    SELECT 1 FROM workspaces w WHERE w.id = r.workspace OR r.workspace = 0 AND w.tenant = r.tenant)
+LIMIT 1000
+"""
+
+
+class Places:
+    """The workspaces of the fleet. Raises UnreachableError while PostgreSQL is away."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def add(self, tenant: Tenant, name: str) -> Place:
+        """Make a new, empty workspace. Raise UsageError, ConflictError when the name is taken, QuotaError."""
+        values = {"tenant": tenant.id, "name": require_name("workspace", name)}
+        with self._database.transaction() as cursor:
+            # Of all who add at once each sees what the others have added.
+            cursor.execute(
+                "SELECT quotas FROM tenants WHERE id = %(tenant)s AND removed_at IS NULL FOR NO KEY UPDATE", values
+            )
+            if (found := cursor.fetchone()) is None:
+                raise NotFoundError(f"there is no tenant {tenant.name}", "it was removed")
+            cursor.execute(
+                "SELECT count(*) AS count FROM workspaces WHERE tenant = %(tenant)s AND removed_at IS NULL", values
+            )
+            count, most = (cursor.fetchone() or {})["count"], quotas_of(found["quotas"]).workspaces
+            if most and count >= most:
+                raise QuotaError(
+                    f"tenant {tenant.name} has {count:,} of {most:,} workspaces", "remove one, or ask for more"
+                )
+            cursor.execute(
+                "INSERT INTO workspaces (tenant, name) VALUES (%(tenant)s, %(name)s)"
+                " ON CONFLICT DO NOTHING RETURNING id",
+                values,
+            )
+            made = cursor.fetchone()
+        if made is None:
+            raise ConflictError(f"there is a workspace {name} already", "choose another name")
+        return Place(made["id"], tenant.id, tenant.name, name)
+
+    def find(self, tenant: int, name: str) -> PlaceFacts:
+        """Return the workspace of this tenant and name. Raise NotFoundError."""
+        row = self._database.row(
+            f"{_FACTS} AND w.name = %(name)s AND t.removed_at IS NULL", {"tenant": tenant, "name": storable(name)}
+        )
+        if row is None:
+            raise NotFoundError(f"there is no workspace {name[:60]!r}", "GET /v1/workspaces lists yours")
+        return _facts(row)
+
+    def all(self, tenant: int, after: str = "", most: int = 1_000) -> list[PlaceFacts]:
+        """Return at most so many workspaces of a tenant, by name, those after this one."""
+        values = {"tenant": tenant, "after": storable(after), "most": most}
+        rows = self._database.rows(f"{_FACTS} AND w.name > %(after)s ORDER BY w.name LIMIT %(most)s", values)
+        return [_facts(row) for row in rows]
+
+    def use(self, tenant: int) -> TenantUse:
+        """Return what the tenant has and uses."""
+        [use] = self._database.all(TenantUse, _USE, {"tenant": tenant})
+        return use
+
+    def close(self, place: Place) -> None:
+        """Give out nothing of the workspace from now on; its holder is fenced."""
+        self._database.rows(
+            "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL,"
+            " due_at = NULL, queued_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
+            " INSERT INTO removed (tenant, workspace) SELECT tenant, id FROM gone",
+            {"id": place.id},
+        )
+
+    def closed(self, tenant: int | None = None) -> list[Place]:
+        """Return the workspaces that were closed and whose rows and objects are still there."""
+        return self._database.all(
+            Place,
+            "SELECT w.id, w.tenant, t.name AS tenant_name, w.name FROM workspaces w JOIN tenants t"
+            " ON t.id = w.tenant WHERE w.removed_at IS NOT NULL AND w.tenant = coalesce(%(tenant)s, w.tenant)"
+            " ORDER BY w.id",
+            {"tenant": tenant},
+        )
+
+    def drop(self, places: Sequence[Place]) -> None:
+        """Delete the rows of workspaces that were closed and have no objects any more."""
+        self._database.rows(
+            "WITH jobs AS (DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s))"
+            " DELETE FROM workspaces WHERE id = ANY(%(ids)s) AND removed_at IS NOT NULL",
+            {"ids": [one.id for one in places], "locks": [one.handle for one in places]},
+        )
+
+    def rows(self, tenant: int, workspace: int = 0) -> dict[str, int]:
+        """Count the rows of a workspace, or of a whole tenant, in each table."""
+        return self._database.rows(_ROWS, {"tenant": tenant, "workspace": workspace})[0]
+
+    def removed_lately(self) -> list[str]:
+        """Return the prefixes of what was removed in the last day: whoever held it may have put objects since."""
+        rows = self._database.rows(_STRAGGLERS)
+        return [f"{row['tenant']}/{row['workspace']}" if row["workspace"] else str(row["tenant"]) for row in rows]
+
+    def sweep(self) -> None:
+        """Delete spending of more than a year ago, removals of two days ago, and processes dead for an hour."""
+        self._database.rows(
+            "WITH old AS (DELETE FROM removed WHERE at < statement_timestamp() - interval '2 days'),"
+            " dead AS (DELETE FROM processes WHERE seen_at < clock_timestamp() - interval '1 hour')"
+            " DELETE FROM spending WHERE (day, tenant, workspace) IN (SELECT day, tenant, workspace"
+            " FROM spending WHERE day < current_date - %(days)s::int LIMIT %(most)s)",
+            {"days": _SPENDING_KEPT_DAYS, "most": _SWEPT_AT_ONCE},
+        )
+
+
+def _facts(row: dict[str, Any]) -> PlaceFacts:
+    place = Place(row.pop("id"), row.pop("tenant"), row.pop("tenant_name"), row.pop("name"))
+    return PlaceFacts(place, Generation(row.pop("generation"), row.pop("key")), **row)
+
+
+class Registry(FleetDatabase):
+    """The database of a fleet with its tenants, their tokens and their workspaces."""
+
+    def __init__(self, url: str, size: int, random_bytes: Callable[[int], bytes]) -> None:
+        super().__init__(url, size)
+        self.tenants, self.tokens, self.places = Tenants(self), Tokens(self, random_bytes), Places(self)
