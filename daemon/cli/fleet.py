@@ -6,10 +6,12 @@
 import argparse
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,32 +42,35 @@ TokenName = Annotated[str, Arg("of the token")]
 Yes = Annotated[bool, Arg("do not ask; needed without a terminal")]
 
 
-@dataclass(frozen=True, slots=True)
 class Operator:
     """Who asks: with which configuration, and whether what comes of it is shown as JSON."""
 
-    config: Config
-    as_json: bool
+    def __init__(self, config: Config, *, as_json: bool) -> None:
+        self.config, self.as_json = config, as_json
+        self._open = ExitStack()
 
-    @contextmanager
-    def connected(self) -> Iterator[Connections]:
-        """Yield the database and the store of one fleet. Raise ConfigError and UnreachableError."""
-        with closing(connect(self.config, os.environ, _CONNECTIONS)) as both:
-            _follow_clock(both.database)
-            yield both
+    @cached_property
+    def registry(self) -> "Registry":
+        """The database. Raise ConfigError and UnreachableError."""
+        return self._followed(self._open.enter_context(closing(open_database(self.config, _CONNECTIONS))))
 
-    @contextmanager
-    def registry(self) -> Iterator["Registry"]:
-        """Yield the database alone. Raise ConfigError and UnreachableError."""
-        with closing(open_database(self.config, _CONNECTIONS)) as fleet:
-            _follow_clock(fleet)
-            yield fleet
+    @cached_property
+    def fleet(self) -> Connections:
+        """The database and the store of one fleet. Raise ConfigError and UnreachableError."""
+        fleet = self._open.enter_context(closing(connect(self.config, os.environ, _CONNECTIONS)))
+        self._followed(fleet.database)
+        return fleet
 
+    def close(self) -> None:
+        """Close what was opened."""
+        self._open.close()
 
-def _follow_clock(fleet: "Registry") -> None:
-    """Go by the database's clock: this machine may be no part of the fleet, and its clock by days apart."""
-    asked = time.monotonic()
-    follow_clock(fleet.now(), asked)
+    @staticmethod
+    def _followed(database: "Registry") -> "Registry":
+        """Go by the database's clock: this machine may be no part of the fleet, and its clock by days apart."""
+        asked = time.monotonic()
+        follow_clock(database.now(), asked)
+        return database
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,14 @@ class Done:
 _REFUSED = Done(None, "", "nothing was removed", 1)
 
 
-def _listing(found: object, columns: Sequence[str], rows: Sequence[Sequence[str]], none: str) -> Done:
-    return Done(found, table(columns, rows) if rows else "", "" if rows else none)
+def _listing(found: object, columns: str, rows: Sequence[Sequence[object]], none: str) -> Done:
+    """Lay out rows under columns, which have commas between them; say `none` if there is no row."""
+    shown = [[_cell(value) for value in row] for row in rows]
+    return Done(found, table(columns.split(","), shown)) if rows else Done(found, beside=none)
+
+
+def _cell(value: object) -> str:
+    return f"{value:%Y-%m-%d}" if isinstance(value, datetime) else f"{value:,}" if type(value) is int else str(value)
 
 
 def _is_agreed(question: str, *, yes: bool) -> bool:
@@ -122,10 +133,9 @@ _OLDEST = "what waits in an inbox for longer is a problem (else six passes and a
 @operation("status")
 def status(operator: Operator, oldest_minutes: Annotated[float | None, Arg(_OLDEST)] = None) -> Done:
     """Show how the fleet stands, and what is wrong with it."""
-    with operator.registry() as fleet:
-        from daemon.fleet.upkeep.status import fleet_status
+    from daemon.fleet.upkeep.status import fleet_status
 
-        found = fleet_status(fleet, operator.config, oldest_minutes)
+    found = fleet_status(operator.registry, operator.config, oldest_minutes)
     return Done(found, _status_text(found), status=int(bool(found.problems)))
 
 
@@ -149,22 +159,13 @@ def _status_text(found: "FleetStatus") -> str:
     if removing := found.removing.tenants + found.removing.workspaces:
         rows += [("removing", f"{counted(removing, 'removal')} not finished")]
     alive = [one for one in found.processes if one.alive]
-    columns = ("process", "state", "last word", "owned", "dreaming", "slots", "version", "address", "host")
+    figures = attrgetter("owned", "dreaming", "slots", "version", "address", "host")
     shown = [
-        (
-            one.kind,
-            "draining" if one.draining else "alive",
-            f"{duration(one.silent_seconds)} ago",
-            str(one.owned),
-            str(one.dreaming),
-            str(one.slots),
-            one.version,
-            one.address,
-            one.host,
-        )
+        (one.kind, "draining" if one.draining else "alive", f"{duration(one.silent_seconds)} ago", *figures(one))
         for one in alive
     ]
-    processes = table(columns, shown) if found.processes else "no process is known"
+    columns = "process,state,last word,owned,dreaming,slots,version,address,host"
+    processes = _listing(found, columns, shown, "").text if found.processes else "no process is known"
     if dead := len(found.processes) - len(alive):
         processes += f"\n{dead:,} {'process' if dead == 1 else 'processes'} died in the last hour"
     wrong = [
@@ -205,41 +206,29 @@ def _described(quotas: Quotas) -> str:
 def add_tenant(operator: Operator, tenant: NewName, quotas: Given) -> Done:
     """Make a tenant, with its quotas."""
     wanted = _with(Quotas(), quotas)
-    with operator.registry() as fleet:
-        made = fleet.tenants.add(tenant, wanted)
+    made = operator.registry.tenants.add(tenant, wanted)
     return Done(made, f"tenant {made.name}, number {made.id}: {_described(made.quotas)}")
 
 
 @operation("tenant list")
 def list_tenants(operator: Operator) -> Done:
     """List the tenants, and what today has cost them."""
-    with operator.registry() as fleet:
-        found = fleet.tenants.all()
-    columns = ("tenant", "since", "workspaces", "bytes", "dreams today", "tokens today", "spent today", "quotas")
-    rows = [
-        (
-            one.tenant.name,
-            f"{one.created_at:%Y-%m-%d}",
-            f"{one.workspaces:,}",
-            f"{one.bytes:,}",
-            f"{one.dreams:,}",
-            f"{one.tokens:,}",
-            f"${one.usd:,.4f}",
-            "is being removed" if one.removed else _described(one.tenant.quotas),
-        )
-        for one in found
-    ]
+    found = operator.registry.tenants.all()
+    columns = "tenant,since,workspaces,bytes,dreams today,tokens today,spent today,quotas"
+    figures, rows = attrgetter("created_at", "workspaces", "bytes", "dreams", "tokens"), list[tuple[object, ...]]()
+    for one in found:
+        quotas = "is being removed" if one.removed else _described(one.tenant.quotas)
+        rows.append((one.tenant.name, *figures(one), f"${one.usd:,.4f}", quotas))
     return _listing(found, columns, rows, "no tenant yet; 'dreamd fleet tenant add NAME' makes one")
 
 
 @operation("tenant quota")
 def set_quotas(operator: Operator, tenant: Whose, quotas: Given) -> Done:
     """Show a tenant's quotas, or set them."""
-    with operator.registry() as fleet:
-        found = fleet.tenants.find(tenant)
-        found = replace(found, quotas=_with(found.quotas, quotas))
-        if quotas:
-            fleet.tenants.set_quotas(found, found.quotas)
+    found = operator.registry.tenants.find(tenant)
+    found = replace(found, quotas=_with(found.quotas, quotas))
+    if quotas:
+        operator.registry.tenants.set_quotas(found, found.quotas)
     rows = [f"{name:<20} {value or 'no limit'}" for name, value in asdict(found.quotas).items()]
     return Done(found, "\n".join(rows))
 
@@ -249,15 +238,14 @@ def remove_tenant(operator: Operator, tenant: Whose, yes: Yes = False) -> Done: 
     """Delete a tenant with all that it has, with a receipt."""
     from daemon.fleet.upkeep import removal
 
-    with operator.connected() as both:
-        closed = next((at for one, at in both.database.tenants.closed() if one.name == tenant), None)
-        if closed is not None:
-            say(f"its removal began at {closed:%Y-%m-%d %H:%M:%S} UTC; going on")
-        else:
-            count = both.database.places.rows(both.database.tenants.find(tenant).id)["workspaces"]
-            if not _is_agreed(f"delete tenant {tenant} with {counted(count, 'workspace')} for good?", yes=yes):
-                return _REFUSED
-        return _removed(removal.remove_tenant(both.database, both.objects, tenant))
+    closed = next((at for one, at in operator.registry.tenants.closed() if one.name == tenant), None)
+    if closed is not None:
+        say(f"its removal began at {closed:%Y-%m-%d %H:%M:%S} UTC; going on")
+    else:
+        count = operator.registry.places.rows(operator.registry.tenants.find(tenant).id)["workspaces"]
+        if not _is_agreed(f"delete tenant {tenant} with {counted(count, 'workspace')} for good?", yes=yes):
+            return _REFUSED
+    return _removed(removal.remove_tenant(operator.fleet.database, operator.fleet.objects, tenant))
 
 
 def _removed(receipt: "Receipt") -> Done:
@@ -299,15 +287,14 @@ def add_token(
         raise UsageError(f"{strange[0][:60]!r} is no right", f"name some of {', '.join(Right)}")
     if days is not None and not 0 < days <= _MOST_DAYS:
         raise UsageError(f"{days:g} days are impossible", f"give more than 0, and {_MOST_DAYS:,} at most")
-    with operator.registry() as fleet:
-        whose = fleet.tenants.find(tenant)
-        expires = utc_now() + timedelta(days=days) if days is not None else None
-        shown = fleet.tokens.add(whose, name, [Right(one) for one in words], workspaces, expires)
-        for one in dict.fromkeys(workspaces):
-            try:
-                fleet.places.find(whose.id, one)
-            except NotFoundError:
-                say(f"notice: tenant {tenant} has no workspace {one} yet; the token is for it once it is made")
+    whose = operator.registry.tenants.find(tenant)
+    expires = utc_now() + timedelta(days=days) if days is not None else None
+    shown = operator.registry.tokens.add(whose, name, [Right(one) for one in words], workspaces, expires)
+    for one in dict.fromkeys(workspaces):
+        try:
+            operator.registry.places.find(whose.id, one)
+        except NotFoundError:
+            say(f"notice: tenant {tenant} has no workspace {one} yet; the token is for it once it is made")
     until = f"; it works until {expires:%Y-%m-%d %H:%M} UTC" if expires else ""
     made = {"token": shown, "tenant": tenant, "name": name, "expires_at": expires}
     return Done(made, shown, f"this is the only time that it is shown{until}")
@@ -316,22 +303,13 @@ def add_token(
 @operation("token list")
 def list_tokens(operator: Operator, tenant: Whose) -> Done:
     """List the tokens of a tenant, without their secrets."""
-    with operator.registry() as fleet:
-        found = fleet.tokens.all(fleet.tenants.find(tenant))
-    columns = ("token", "id", "rights", "workspaces", "since", "state")
+    found = operator.registry.tokens.all(operator.registry.tenants.find(tenant))
     rows = [
-        (
-            one.name,
-            one.id,
-            ",".join(one.rights),
-            ",".join(one.workspaces) or "all",
-            f"{one.created_at:%Y-%m-%d}",
-            _state(one),
-        )
+        (one.name, one.id, ",".join(one.rights), ",".join(one.workspaces) or "all", one.created_at, _state(one))
         for one in found
     ]
     none = f"tenant {tenant} has no token yet; 'dreamd fleet token add {tenant} NAME' makes one"
-    return _listing(found, columns, rows, none)
+    return _listing(found, "token,id,rights,workspaces,since,state", rows, none)
 
 
 def _state(one: "TokenFacts") -> str:
@@ -345,8 +323,7 @@ def _state(one: "TokenFacts") -> str:
 @operation("token revoke")
 def revoke_token(operator: Operator, tenant: Whose, name: TokenName) -> Done:
     """End a token."""
-    with operator.registry() as fleet:
-        fleet.tokens.revoke(fleet.tenants.find(tenant), name)
+    operator.registry.tokens.revoke(operator.registry.tenants.find(tenant), name)
     text = f"token {name} of tenant {tenant} is revoked; processes know within ten seconds"
     return Done({"tenant": tenant, "name": name, "revoked": True}, text)
 
@@ -357,8 +334,7 @@ def revoke_token(operator: Operator, tenant: Whose, name: TokenName) -> Done:
 @operation("workspace add")
 def add_workspace(operator: Operator, tenant: Whose, name: NewName) -> Done:
     """Make a new, empty workspace of a tenant."""
-    with operator.registry() as fleet:
-        made = fleet.places.add(fleet.tenants.find(tenant), name)
+    made = operator.registry.places.add(operator.registry.tenants.find(tenant), name)
     return Done(made, f"workspace {made.name} of tenant {tenant}, {made.handle} among processes")
 
 
@@ -366,21 +342,19 @@ def add_workspace(operator: Operator, tenant: Whose, name: NewName) -> Done:
 def list_workspaces(operator: Operator, tenant: Whose) -> Done:
     """List the workspaces of a tenant."""
     found: list[PlaceFacts] = []
-    with operator.registry() as fleet:
-        whose = fleet.tenants.find(tenant)
-        while part := fleet.places.all(whose.id, found[-1].place.name if found else "", _AT_ONCE):
-            found += part
-    now, rows = utc_now(), list[tuple[str, ...]]()
+    whose = operator.registry.tenants.find(tenant)
+    while part := operator.registry.places.all(whose.id, found[-1].place.name if found else "", _AT_ONCE):
+        found += part
+    now, rows = utc_now(), list[tuple[object, ...]]()
     for one in found:
         state = "owned" if one.owned else "queued" if one.queued else "rests"
         if one.failures:
             state = f"failed {counted(one.failures, 'time')}: {one.problem}"
         committed = ago(one.committed_at, now) if one.committed_at is not None else "never"
-        number, size = str(one.generation.number), f"{one.bytes:,}"
-        rows.append((one.place.name, one.place.handle, number, size, committed, str(one.waiting), state))
-    columns = ("workspace", "number", "generation", "bytes", "committed", "waiting", "state")
+        place, number = one.place, str(one.generation.number)
+        rows.append((place.name, place.handle, number, one.bytes, committed, one.waiting, state))
     none = f"tenant {tenant} has no workspace yet; 'dreamd fleet workspace add {tenant} NAME' makes one"
-    return _listing(found, columns, rows, none)
+    return _listing(found, "workspace,number,generation,bytes,committed,waiting,state", rows, none)
 
 
 @operation("workspace remove")
@@ -388,17 +362,16 @@ def remove_workspace(operator: Operator, tenant: Whose, name: OldName, yes: Yes 
     """Delete a workspace, with a receipt."""
     from daemon.fleet.upkeep import removal
 
-    with operator.connected() as both:
-        whose = both.database.tenants.find(tenant)
-        try:
-            both.database.places.find(whose.id, name)
-        except NotFoundError:
-            if any(one.name == name for one in both.database.places.closed(whose.id)):
-                say("its removal was begun before; going on")
-        else:
-            if not _is_agreed(f"delete workspace {name} of tenant {tenant} for good?", yes=yes):
-                return _REFUSED
-        return _removed(removal.remove_workspace(both.database, both.objects, whose, name))
+    whose = operator.registry.tenants.find(tenant)
+    try:
+        operator.registry.places.find(whose.id, name)
+    except NotFoundError:
+        if any(one.name == name for one in operator.registry.places.closed(whose.id)):
+            say("its removal was begun before; going on")
+    else:
+        if not _is_agreed(f"delete workspace {name} of tenant {tenant} for good?", yes=yes):
+            return _REFUSED
+    return _removed(removal.remove_workspace(operator.fleet.database, operator.fleet.objects, whose, name))
 
 
 @operation("export")
@@ -413,15 +386,15 @@ def export(
 
     target = Path(os.path.realpath(file or f"{workspace}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db"))
     require_new(target)
-    with operator.connected() as both, scratch_folder(operator.config, os.environ) as own, working("exporting…"):
+    with scratch_folder(operator.config, os.environ) as own, working("exporting…"):
         try:
-            place = both.database.places.find(both.database.tenants.find(tenant).id, workspace).place
+            place = operator.registry.places.find(operator.registry.tenants.find(tenant).id, workspace).place
         except NotFoundError as error:
             if "workspace" not in error.what:
                 raise
             advice = f"see 'dreamd fleet workspace list {tenant}'"
             raise NotFoundError(f"tenant {tenant} has no workspace {workspace[:60]!r}", advice) from error
-        done = export_place(both, operator.config, place, target, own)
+        done = export_place(operator.fleet, operator.config, place, target, own)
     parts = [f"generation {done.generation}", *([f"{counted(done.inbox, 'note')} of the inbox"] * bool(done.inbox))]
     parts += [counted(done.archive.version, "version"), counted(done.archive.crystals, "crystal")]
     return Done(done, f"{done.archive.path}: {', '.join(parts)}, {done.archive.bytes:,} bytes")
@@ -439,8 +412,8 @@ def import_(
 
     if not Path(file).exists():
         raise NotFoundError(f"there is no file {file}", "name an archive of 'dreamd export'")
-    with operator.connected() as both, scratch_folder(operator.config, os.environ) as own, working("importing…"):
-        done = import_place(both, both.database.tenants.find(tenant), name, Path(file), own)
+    with scratch_folder(operator.config, os.environ) as own, working("importing…"):
+        done = import_place(operator.fleet, operator.registry.tenants.find(tenant), name, Path(file), own)
     archive, beside = done.archive, ""
     if archive.missing:
         missing = counted(len(archive.missing), "version")
@@ -551,15 +524,16 @@ def run(arguments: argparse.Namespace) -> int:
     values = given(act, arguments)
     if any(one.name == "quotas" for one in act.parameters):
         values["quotas"] = {name: number for name in _QUOTAS if (number := getattr(arguments, name)) is not None}
-    done = act.run(Operator(config_of(arguments), arguments.json), **values)
-    if done.value is not None and arguments.json:
+    with closing(Operator(config_of(arguments), as_json=arguments.json)) as operator:
+        done: Done = act.run(operator, **values)
+    if arguments.json and done.value is not None:
         show_json(done.value)
-        return int(done.status)
+        return done.status
     if done.text:
         show(done.text)
     if done.beside:
         say(done.beside)
-    return int(done.status)
+    return done.status
 
 
 def _no_act(words: Sequence[str]) -> UsageError:

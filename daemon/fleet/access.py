@@ -22,6 +22,7 @@ from daemon.api.operations.dreams import Dreamt
 from daemon.api.operations.notes import NoteTaken
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
+from daemon.fleet.arrivals import require_room, require_size
 from daemon.fleet.disclosure import told, told_advice, told_value, unknown
 from daemon.fleet.held import Held
 from daemon.observability import logs
@@ -179,7 +180,7 @@ class TenantAccess:
             self._arrived("session_end", request.idempotency_key, {})
             return Dreamt(None)
         if operation.name in _ADDING:
-            self.process.quotas.require_size(self.token.tenant, self.place)
+            require_size(self.process.places, self.token.tenant, self.place)
         # A name that was remembered may be another workspace by now.
         self.place = self.process.place(self.token, self.place.name, anew=True)
         until = time.monotonic() + PATIENCE_SECONDS
@@ -205,12 +206,11 @@ class TenantAccess:
         """Put the note durably into the inbox. Its time is PostgreSQL's, as the log has it."""
         asked = request.given
         given_note = admitted(Note(asked["note"], utc_now(), asked["importance"], replaces=asked["replaces"]))
-        self.process.quotas.require_room(self.token.tenant, self.place)
+        require_room(self.process.places, self.process.inbox, self.token.tenant, self.place)
         redaction = self.process.config.secrets.redaction
         text, replaces = redaction.of(given_note.text), redaction.of(given_note.replaces)
         body = {"text": text, "importance": given_note.importance, **({"replaces": replaces} if replaces else {})}
         arrived = self._arrived("note", request.idempotency_key, body)
-        self.process.quotas.count(self.token.tenant)
         note = admitted(Note(text, arrived.at, given_note.importance))
         return NoteTaken(note.at, note.importance, note.text, "pending")
 

@@ -1,11 +1,9 @@
 """Answers: what the fleet answers itself: the tenant's workspaces and numbers."""
 
-import re
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 from psycopg_pool import PoolTimeout
 from pydantic import Field
@@ -23,7 +21,7 @@ from daemon.fleet.disclosure import not_now, unknown, unknown_outcome
 from daemon.http.app import WORKSPACES, not_routed, require_json
 from daemon.http.errors import error_response
 from daemon.http.middleware import AccessMiddleware
-from daemon.http.parsing import from_json
+from daemon.http.parsing import fields_of, from_json, from_query
 from daemon.observability import logs
 from state.codec import encode
 from state.errors import (
@@ -33,7 +31,6 @@ from state.errors import (
     NotFoundError,
     StorageError,
     UnreachableError,
-    UsageError,
 )
 from state.fleet import Right, Token
 from state.stores.fleet.registry import PlaceFacts
@@ -57,13 +54,18 @@ _HOME = {
     "alive": "/healthz",
     "ready": "/readyz",
 }
-_NAME = re.compile(r"[a-z0-9-]{0,48}")
 
 
 class NewWorkspace(Fields):
     """A workspace to be made."""
 
     name: str = Field(min_length=1, max_length=48, description="Lower-case letters, digits and hyphens")
+
+
+class Next(Fields):
+    """A page of the list of workspaces, which begins after the name."""
+
+    after: str = Field("", max_length=48, pattern="^[a-z0-9-]*$")
 
 
 def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Workers") -> Starlette:
@@ -77,7 +79,8 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
 
     async def workspaces(request: Request) -> Response:
         if request.method == "GET":
-            return await answered(request, partial(_listed, after=_after(request)))
+            after = from_query(Next, fields_of(request.scope["query_string"])).after
+            return await answered(request, partial(_listed, after=after))
         require_json(request)
         return await answered(request, partial(_made, name=from_json(NewWorkspace, await request.body()).name))
 
@@ -167,19 +170,6 @@ def _found(process: "FleetProcess", token: Token, name: str) -> PlaceFacts | Non
     with suppress(NotFoundError):
         return process.places.find(token.tenant.id, name)
     return None
-
-
-def _after(request: Request) -> str:
-    """Return the name after which a list begins. Raise UsageError."""
-    try:
-        pairs = parse_qsl(request.scope["query_string"].decode("ascii"), keep_blank_values=True, max_num_fields=2)
-    except ValueError:
-        pairs = [("", "")]
-    given = dict(pairs)
-    after = str(given.pop("after", ""))
-    if given or len(pairs) > 1 or not _NAME.fullmatch(after):
-        raise UsageError("the query is none of this list's", "send ?after=NAME, or none")
-    return after
 
 
 async def _error(request: Request, error: Exception) -> Response:

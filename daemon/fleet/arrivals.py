@@ -11,19 +11,16 @@ from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
-from daemon.fleet.bearers import Recent
 from daemon.observability import logs
 from state.errors import DreamdError, QuotaError, UnreachableError
 from state.fleet import Place, Tenant
-from state.stores.fleet.inbox import Arrival, Arrived
+from state.stores.fleet.inbox import Arrival, Arrived, Inbox
+from state.stores.fleet.registry import Places
 
 MOST_AT_ONCE = 500
 # PostgreSQL that starts again is waited for: a client whose note was refused would send it again under another key.
 _PATIENCE_SECONDS = 8.0
 _PAUSE_SECONDS = 0.2
-_MOST = 10_000
-_SECONDS = 1.0
-_SIZE_SECONDS = 10.0
 _MINUTE = 60
 
 Put = Callable[[Sequence[Arrival]], list[Arrived | None]]
@@ -65,13 +62,9 @@ class Arrivals:
                     time.sleep(_PAUSE_SECONDS)
                     continue
                 _refuse(batch, error)
-            except Exception as error:  # noqa: BLE001 - of many one may be what no statement takes: each by itself
-                if len(batch) > 1:
-                    for one in batch:
-                        self._put_batch([one])
-                else:
-                    logs.get().error("arrival_refused", error=error)
-                    _refuse(batch, error)
+            except Exception as error:  # noqa: BLE001 - the thread goes on
+                logs.get().error("arrivals_refused", error=error)
+                _refuse(batch, error)
             else:
                 for (_, outcome), arrived in zip(batch, put, strict=True):
                     outcome.set_result(arrived)
@@ -84,52 +77,20 @@ def _refuse(batch: list[_Waiting], why: Exception) -> None:
         outcome.set_exception(type(error)(error.what, error.advice))
 
 
-class NoteQuotas:
-    """What is known of tenants' quotas, for a second; between two looks a process counts what it lets in itself.
+def require_room(places: Places, inbox: Inbox, tenant: Tenant, place: Place) -> None:
+    """Raise QuotaError unless a note may be put now."""
+    most = tenant.quotas.notes_per_minute
+    if most and inbox.notes_this_minute(tenant.id) >= most:
+        wait = _MINUTE - int(time.time()) % _MINUTE
+        raise QuotaError(f"{most} notes a minute are what this tenant may put", f"try again in {wait} s", wait)
+    require_size(places, tenant, place)
 
-    `notes_this_minute` and `bytes_of` ask PostgreSQL.
-    """
 
-    def __init__(self, notes_this_minute: Callable[[int], int], bytes_of: Callable[[Place], int]) -> None:
-        self._notes_this_minute = notes_this_minute
-        self._bytes_of = bytes_of
-        self._lock = threading.Lock()
-        self._notes: Recent[int, list[int]] = Recent(_MOST, _SECONDS)
-        self._sizes: Recent[int, int] = Recent(_MOST, _SIZE_SECONDS)
-
-    def require_room(self, tenant: Tenant, place: Place) -> None:
-        """Raise QuotaError unless a note may be put now."""
-        most = tenant.quotas.notes_per_minute
-        if most and self._counted(tenant)[0] >= most:
-            wait = _MINUTE - int(time.time()) % _MINUTE
-            raise QuotaError(f"{most} notes a minute are what this tenant may put", f"try again in {wait} s", wait)
-        self.require_size(tenant, place)
-
-    def require_size(self, tenant: Tenant, place: Place) -> None:
-        """Raise QuotaError if the workspace is full."""
-        most = tenant.quotas.bytes_per_workspace
-        if not most:
-            return
-        size = self._sizes.get(place.id)
-        if size is None:
-            size = self._bytes_of(place)
-            self._sizes.put(place.id, size)
-        if size >= most:
-            raise QuotaError(
-                f"the workspace has {most:,} bytes, which is what this tenant may have in one",
-                "forget what is needed no more, or ask for more",
-            )
-
-    def count(self, tenant: Tenant) -> None:
-        """Count one more note that was put."""
-        if tenant.quotas.notes_per_minute:
-            counted = self._counted(tenant)
-            with self._lock:
-                counted[0] += 1
-
-    def _counted(self, tenant: Tenant) -> list[int]:
-        found = self._notes.get(tenant.id)
-        if found is None:
-            found = [self._notes_this_minute(tenant.id)]
-            self._notes.put(tenant.id, found)
-        return found
+def require_size(places: Places, tenant: Tenant, place: Place) -> None:
+    """Raise QuotaError if the workspace is full."""
+    most = tenant.quotas.bytes_per_workspace
+    if most and places.find(place.tenant, place.name).bytes >= most:
+        raise QuotaError(
+            f"the workspace has {most:,} bytes, which is what this tenant may have in one",
+            "forget what is needed no more, or ask for more",
+        )

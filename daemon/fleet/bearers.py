@@ -1,9 +1,9 @@
 """Bearers: whose token is shown, as PostgreSQL says, remembered for ten seconds.
 
-A token that is shown again is not looked up again, whether it was good or not, and those who show it at the same
-moment share one look. Nobody is refused because others guess: a secret of 192 bits is not guessed, and all tenants
-may come from the one address of a proxy. What guesses cost is bounded: a few are looked up at once, the others wait
-for their turn, and a token that was good of late has a turn of its own, as `is_familiar` tells.
+A token that is shown again is not looked up again, whether it was good or not. Nobody is refused because others
+guess: a secret of 192 bits is not guessed, and all tenants may come from the one address of a proxy. What guesses
+cost is bounded: a few are looked up at once, the others wait for their turn, and a token that was good of late has a
+turn of its own, as `is_familiar` tells.
 """
 
 import re
@@ -11,7 +11,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from state.errors import UnreachableError
@@ -66,13 +65,11 @@ class Bearers:
 
     def __init__(self, look: Callable[[str], Token | None]) -> None:
         self._look = look
-        self._lock = threading.Lock()
         self._shown: Recent[str, Token] = Recent(_MOST, SECONDS)
         # Apart: no number of bad ones drives out a good one.
         self._bad: Recent[str, bool] = Recent(_MOST, SECONDS)
         # By its id, with what was shown: a request that another process of the fleet answers shows it there.
         self._known: Recent[str, tuple[Token, str]] = Recent(_MOST, _KNOWN_SECONDS)
-        self._looks: dict[str, Future[Token | None]] = {}
 
     def remembered(self, shown: str) -> Token | None:
         """Return whose token this is, if that is known without a look."""
@@ -90,24 +87,18 @@ class Bearers:
         return found is not None and found[1] == shown
 
     def authenticate(self, shown: str) -> Token | None:
-        """Return whose token this is, of those who ask at once by one look; None for nobody's.
-
-        Raise UnreachableError.
-        """
-        with self._lock:
-            look = self._looks.get(shown)
-            mine = look is None
-            if look is None:
-                look = self._looks[shown] = Future()
-        if mine:
-            try:
-                look.set_result(self._looked_up(shown))
-            except Exception as error:  # noqa: BLE001 - all who wait get it
-                look.set_exception(error)
-            finally:
-                with self._lock:
-                    del self._looks[shown]
-        return look.result()
+        """Return whose token this is; None for nobody's. Raise UnreachableError."""
+        if self.is_bad(shown):
+            return None
+        found = self.remembered(shown) or self._look(shown)
+        if found is not None:
+            self._shown.put(shown, found)
+            self._known.put(found.id, (found, shown))
+            return found
+        if self.is_familiar(shown):
+            self._known.drop(shown.split("_")[1])
+        self._bad.put(shown, True)  # noqa: FBT003 - a set
+        return None
 
     def known(self, identity: str) -> Token | None:
         """Return the token of this id, if it was shown of late."""
@@ -120,17 +111,6 @@ class Bearers:
         if found is None:
             raise UnreachableError("the token is not known any more", "ask again")
         return found[1]
-
-    def _looked_up(self, shown: str) -> Token | None:
-        found = self.remembered(shown) or self._look(shown)
-        if found is not None:
-            self._shown.put(shown, found)
-            self._known.put(found.id, (found, shown))
-            return found
-        if self.is_familiar(shown):
-            self._known.drop(shown.split("_")[1])
-        self._bad.put(shown, True)  # noqa: FBT003 - a set
-        return None
 
 
 def handle(token: str, name: str, *, is_forwarded: bool = False) -> str:

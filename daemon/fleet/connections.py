@@ -6,9 +6,8 @@ Nothing of the libraries of the fleet is imported before it is known that they a
 import fcntl
 import os
 import shutil
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 MARK = "fleet"
 """Lies in the object store and says whose it is; the database has the same."""
 _MOST_PROCESSES = 64
-_WINDOWS_CONNECTIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,32 +131,15 @@ def require_installed() -> None:
         raise ConfigError(f"{', '.join(missing)} is not installed", "pip install 'dreamd[fleet]'")
 
 
-class StatusWindow:
-    """The status of a fleet for the pages of an operator's own daemon, which is no process of the fleet.
+def read_status(config: Config) -> "FleetStatus":
+    """Return the status of a fleet for the pages of an operator's own daemon, which is no process of the fleet.
 
-    Any thread may call; it connects when it is called first.
+    Raise UnreachableError, and ConfigError for a database of another version.
     """
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._lock = threading.Lock()
-        self._database: Registry | None = None
-
-    def __call__(self) -> "FleetStatus":
-        """Return the status now. Raise UnreachableError, and ConfigError for a database of another version."""
-        with self._lock:
-            if self._database is None:
-                self._database = open_database(self._config, _WINDOWS_CONNECTIONS)
+    with closing(open_database(config, 1)) as database:
         from daemon.fleet.upkeep.status import fleet_status
 
-        return fleet_status(self._database, self._config)
-
-    def close(self) -> None:
-        """Close its connections."""
-        with self._lock:
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+        return fleet_status(database, config)
 
 
 # ------------------------------------------------------------------- this process's own folder

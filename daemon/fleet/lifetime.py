@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from daemon.observability import logs
 from daemon.workspace.stores import follow_clock
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.25
 _RETRY_SECONDS = 1.0
 
 
-class Lifetime:
+class Lifetime(Session):
     """The life of a process that serves, or of a command that holds a workspace for a moment.
 
     `condition` is what it says of itself; `address`: where other processes reach it.
@@ -37,8 +37,7 @@ class Lifetime:
         address: str = "",
         slots: int = 0,
     ) -> None:
-        self.id: UUID = uuid4()
-        self._session = Session(database, kind, self.id, address, socket.gethostname(), version("dreamd"), slots)
+        super().__init__(database, kind, uuid4(), address, socket.gethostname(), version("dreamd"), slots)
         self._condition = condition
         self._heard_at = float("-inf")
         self._is_heard = False
@@ -56,21 +55,16 @@ class Lifetime:
         self._beat()
         self._thread.start()
 
-    def drain(self) -> None:
-        """Have nothing more given to this process."""
-        with suppress(DreamdError):
-            self._session.drain()
-
     def stop(self) -> None:
         """End the session; without PostgreSQL it ends by itself."""
         self._stopping.set()
         with suppress(DreamdError):
-            self._session.end()
+            self.end()
 
     def _run(self) -> None:
         due = time.monotonic() + HEARTBEAT_SECONDS
         while not self._stopping.wait(_LOOK_SECONDS):
-            if time.monotonic() < due and not self._session.has_ended:
+            if time.monotonic() < due and not self.has_ended:
                 continue
             due = time.monotonic() + HEARTBEAT_SECONDS
             try:
@@ -85,7 +79,7 @@ class Lifetime:
 
     def _beat(self) -> None:
         asked = time.monotonic()
-        now = self._session.beat(self._condition())
+        now = self.beat(self._condition())
         self._heard_at = asked
         if change := follow_clock(now, asked):
             logs.get().warning("clock_corrected", seconds=round(change.total_seconds(), 1))

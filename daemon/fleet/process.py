@@ -25,7 +25,7 @@ from daemon.api.daemon import DaemonInfo, DaemonStatus
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.fleet.access import HeldAccess, TenantAccess
-from daemon.fleet.arrivals import Arrivals, NoteQuotas
+from daemon.fleet.arrivals import Arrivals
 from daemon.fleet.bearers import SIGN, Bearers, Recent, handle_parts
 from daemon.fleet.connections import Connections
 from daemon.fleet.desk import Desk
@@ -81,8 +81,9 @@ class FleetProcess:
         slots = config.fleet.dreams_at_once
         self.lifetime = Lifetime(self.database, "serve", self._condition, address, slots)
         # By then a pass or an idle dream may be due.
-        inbox = Inbox(self.database, timedelta(minutes=min(config.dream.idle_minutes, config.daemon.pass_minutes)))
-        around = Surroundings(self.config, self._embedding, Leases(self.database), inbox, self._watch)
+        minutes = min(config.dream.idle_minutes, config.daemon.pass_minutes)
+        self.inbox = Inbox(self.database, timedelta(minutes=minutes))
+        around = Surroundings(self.config, self._embedding, Leases(self.database), self.inbox, self._watch)
         self.desk = Desk(folder / "workspaces", around, self.lifetime.id)
         self.work = Work(self.config, self.desk, self.database, self.metrics, self.stopping)
         self._dreamers = ThreadPoolExecutor(slots, "dream")
@@ -91,10 +92,7 @@ class FleetProcess:
         self.places = Places(self.database)
         self.known: Recent[tuple[int, str], Place] = Recent(_MOST_PLACES, _PLACE_SECONDS)
         """Workspaces that were asked for in the last minute."""
-        self.arrivals = Arrivals(inbox.put)
-        self.quotas = NoteQuotas(
-            inbox.notes_this_minute, lambda place: self.places.find(place.tenant, place.name).bytes
-        )
+        self.arrivals = Arrivals(self.inbox.put)
 
     # ------------------------------------------------------------ DaemonApi
 
@@ -243,7 +241,8 @@ class FleetProcess:
     def stop(self, seconds: float) -> bool:
         """Take nothing more, end dreams at their next node, give back everything; return whether all ended."""
         deadline = time.monotonic() + seconds
-        self.lifetime.drain()
+        with suppress(DreamdError):
+            self.lifetime.drain()
         self.stopping.set()
         self.desk.closed = True
         while time.monotonic() < deadline and any(held.users for held in self.desk.all()):

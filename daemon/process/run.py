@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,9 +90,9 @@ async def _serve(
     daemon.http = next((one.address for one in listeners if one.path is None), "")
     mcp, machines, window = Endpoint(daemon), None, None
     if daemon.config.fleet.database:  # nothing of a fleet is imported without one
-        from daemon.fleet.upkeep.window import StatusWindow
+        from daemon.fleet.connections import read_status
 
-        machines = StatusWindow(daemon.config)
+        machines = partial(read_status, daemon.config)
     if (port := next((one.policy for one in listeners if not one.policy.is_local), None)) is not None:
         window = PageWindow(Logins(logins_path(os.environ), port.token), machines)
     ending = asyncio.Event()
@@ -115,8 +116,6 @@ async def _serve(
         agents.close()  # its file goes, so that new agents find no daemon; those that are here have a copy of it
         ending.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
         ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)
-        if machines is not None:
-            machines.close()
     logs.get().info("stopped", left_behind=not ended)
     if not ended or any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
         # A thread waits for a model or a disk, and Python would wait for it. Its work is durable, and the next start

@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -305,8 +305,3 @@ def _by_workspace(ledger: Ledger) -> defaultdict[int, dict[str, str]]:
     for one in ledger.written:
         wanted[one.workspace][one.text] = one.kind
     return wanted
-
-
-def told(findings: Iterable[str]) -> str:
-    """The findings, those of a kind together."""
-    return "\n".join(f"  {one}" for one in findings)

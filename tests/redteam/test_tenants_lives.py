@@ -11,8 +11,6 @@ from uuid import uuid4
 
 import pytest
 
-from daemon.fleet import bearers
-from state.fleet import Quotas, Tenant
 from state.stores.fleet.leases import Leases, Session
 from state.stores.fleet.registry import Tenants
 from tests.daemon.fleet.running import until
@@ -110,21 +108,6 @@ def test_a_note_under_a_name_that_was_given_anew_is_the_new_ones(town: Tenancy) 
         assert "first" not in boot
 
 
-def test_quotas_are_each_tenants_own(town: Tenancy) -> None:
-    few = Quotas(notes_per_minute=3, workspaces=1)
-    tokens = []
-    for name in ("acme", "beryl"):
-        tenant: Tenant = town.home.tenant(name, few)
-        town.home.places.add(tenant, WORKSPACE)
-        tokens.append(town.home.token(tenant))
-    mine, other = tokens
-    answers = [town.door.note(mine, WORKSPACE, f"note {number}").status for number in range(12)]
-    assert 429 in answers
-    assert town.door.note(other, WORKSPACE, "one").status == 200
-    assert town.door.ask(other, "GET", "/v1/status").json["notes_this_minute"] == 1
-    assert town.door.ask(mine, "POST", "/v1/workspaces", {"name": "more"}).code == "QUOTA"
-
-
 @pytest.mark.full
 def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: C901
     """A hundred requests under way that wait for a holder, of many workspaces and tokens; slow bodies; guesses."""
@@ -188,18 +171,6 @@ def _slow_bodies(town: Tenancy, token: str, name: str, count: int) -> list[socke
     for connection in connections:
         connection.sendall(head.encode() + b'{"note": "')
     return connections
-
-
-def test_guesses_from_one_address_lock_nobody_out(town: Tenancy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a proxy all come from one address; a good token, remembered or not, is looked up all the same."""
-    tenant = town.home.tenant("acme")
-    tokens = [town.home.token(tenant) for _ in range(3)]
-    assert town.door.ask(tokens[0], "GET", "/v1/workspaces").status == 200
-    answers = [town.door.ask(f"dreamd_{number:012x}_{'1' * 48}", "GET", "/").status for number in range(200)]
-    assert set(answers) == {401}
-    monkeypatch.setattr(town.door.process.bearers._shown, "_seconds", 0.0)
-    assert bearers.SECONDS >= 1
-    assert [town.door.ask(one, "GET", "/v1/workspaces").status for one in tokens] == [200] * 3
 
 
 @pytest.mark.full

@@ -11,7 +11,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from state.budget import Spend
@@ -300,9 +300,11 @@ class Leases:
         was lost.
         """
         until, unanswered, wanted = time.monotonic() + _ASKED_AGAIN_SECONDS, False, commit.generation
+        before = {"id": lease.place.id, "before": lease.generation.number, "before_key": lease.generation.key}
+        values = {**asdict(commit), **asdict(commit.spent), **asdict(wanted), "taken": list(commit.taken), **before}
         while True:
             try:
-                if self._database.rows(_COMMIT, _values(lease, commit)):
+                if self._database.rows(_COMMIT, values):
                     return replace(lease, generation=wanted)
                 # It waits for a statement that is still carried out; one that comes later is refused like the last.
                 row = self._database.row(
@@ -332,8 +334,8 @@ class Leases:
 
         Return whether nobody else has taken the workspace.
         """
-        values = {"calls": spent.calls, "tokens": spent.tokens, "usd": spent.usd}
-        return bool(self._database.rows(_CHARGE, {"id": lease.place.id, "owner": lease.owner, **values}))
+        values = {"id": lease.place.id, "owner": lease.owner, **asdict(spent)}
+        return bool(self._database.rows(_CHARGE, values))
 
     def release(self, lease: Lease) -> None:
         """Hold the workspace no more."""
@@ -353,19 +355,3 @@ class Leases:
     def settle_failed(self, workspace: int, problem: str) -> None:
         """Note that a job of the workspace has failed; each failure in a row doubles the wait for the next."""
         self._database.rows(_SETTLE_FAILED, {"id": workspace, "problem": storable(problem)[:500]})
-
-
-def _values(lease: Lease, commit: Commit) -> dict[str, Any]:
-    own = {name: getattr(commit, name) for name in
-           ("size", "dreams", "due_in", "settled", "answered", "erased", "erasing_at")}  # fmt: skip
-    return own | {
-        "id": lease.place.id,
-        "before": lease.generation.number,
-        "before_key": lease.generation.key,
-        "number": commit.generation.number,
-        "key": commit.generation.key,
-        "taken": list(commit.taken),
-        "calls": commit.spent.calls,
-        "tokens": commit.spent.tokens,
-        "usd": commit.spent.usd,
-    }

@@ -4,7 +4,7 @@ No row is ever given a lower generation.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -32,7 +32,7 @@ class Newer:
 
 
 _ROWS = """
-SELECT w.id, w.tenant, t.name AS whose, w.name, w.generation, w.key,
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key,
     w.removed_at IS NOT NULL OR t.removed_at IS NOT NULL AS closed
 FROM workspaces w JOIN tenants t ON t.id = w.tenant
 """
@@ -50,10 +50,11 @@ jobs AS (
     AND status IN ('todo', 'doing'))
 SELECT 1 FROM raised
 """
-_TENANT = (
-    "INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(tenant)s, %(whose)s) ON CONFLICT DO NOTHING"
-)
-_SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(whose)s AND removed_at IS NULL"
+_TENANT = """
+INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(tenant)s, %(tenant_name)s)
+ON CONFLICT DO NOTHING
+"""
+_SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(tenant_name)s AND removed_at IS NULL"
 _MAKE = """
 INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, due_at)
 OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s,
@@ -72,7 +73,7 @@ class Recovery:
         """Return every workspace, by its number."""
         return {
             row["id"]: Row(
-                Place(row["id"], row["tenant"], row["whose"], row["name"]),
+                Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
                 Generation(row["generation"], row["key"]),
                 row["closed"],
             )
@@ -113,13 +114,4 @@ class Recovery:
 
 
 def _values(place: Place, newer: Newer) -> dict[str, Any]:
-    return {
-        "id": place.id,
-        "tenant": place.tenant,
-        "whose": place.tenant_name,
-        "name": place.name,
-        "number": newer.generation.number,
-        "key": newer.generation.key,
-        "size": newer.size,
-        "at": newer.at,
-    }
+    return {**asdict(place), **asdict(newer), **asdict(newer.generation)}

@@ -70,11 +70,6 @@ def test_who_starts_while_the_database_is_away_waits_for_it(postgres: Postgres, 
             waiting.result(30).close()
 
 
-def test_a_database_without_tables_says_what_to_do(database_url: str) -> None:
-    with pytest.raises(ConfigError, match="dreamd migrate"):
-        open_database(configured(database=database_url))
-
-
 def test_a_wrong_password_is_told_at_once_without_it(postgres: Postgres, database_url: str) -> None:
     wrong = database_url.replace("://dreamd:", "://dreamd:wrong-")
     with pytest.raises(ConfigError, match="user or the password") as caught:

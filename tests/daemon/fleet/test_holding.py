@@ -154,19 +154,6 @@ def test_who_was_displaced_commits_nothing(fleet: Fleet, door: Here) -> None:
         assert not folder.exists()
 
 
-def test_the_next_holder_goes_on_where_the_last_one_stopped(fleet: Fleet) -> None:
-    place = fleet.place()
-    with fleet.here() as door:
-        door.run(place, "working_memory_note", note="before", importance=0.8)
-        with door.process.desk.holding(place.id) as held:
-            door.process.work.consolidate(held, None)
-            passed, due = held.keeper.last_pass, fleet.row(place)["due_at"]
-    with fleet.here() as door, door.process.desk.holding(place.id) as held:
-        assert passed is not None
-        assert held.keeper.last_pass == fleet.row(place)["committed_at"] > passed
-        assert held.keeper.changed == (due is not None)
-
-
 # ------------------------------------------------------------------- another process that holds it
 
 

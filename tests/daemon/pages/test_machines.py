@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.fleet.connections import StatusWindow
+from daemon.fleet.connections import read_status
 from daemon.http.logins import Logins
 from daemon.pages.window import PageWindow
 from state.budget import Spend
@@ -23,15 +23,9 @@ HOSTILE = "<script>alert(1)</script> the model said \u202e no"
 
 
 @pytest.fixture
-def machines(fleet: Kept) -> Iterator[StatusWindow]:  # noqa: F811 - the fixture
-    window = StatusWindow(fleet.config)
-    yield window
-    window.close()
-
-
-@pytest.fixture
-def server(machines: StatusWindow, tmp_path: Path) -> Iterator[Running]:
-    with running(OwnHouse(), window=PageWindow(Logins(tmp_path / "logins.json", TOKEN), machines)) as server:
+def server(fleet: Kept, tmp_path: Path) -> Iterator[Running]:  # noqa: F811 - the fixture
+    window = PageWindow(Logins(tmp_path / "logins.json", TOKEN), lambda: read_status(fleet.config))
+    with running(OwnHouse(), window=window) as server:
         yield server
 
 

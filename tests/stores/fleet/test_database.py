@@ -1,6 +1,5 @@
 """PostgreSQL as the fleet meets it: away, silent, killed, somebody else's; and its schema, made once."""
 
-import logging
 import time
 from collections.abc import Iterator
 from uuid import UUID, uuid4
@@ -9,7 +8,7 @@ import psycopg
 import pytest
 
 from state.errors import ConfigError, UnreachableError
-from state.stores.fleet.database import FleetDatabase, conninfo, migrate, storable
+from state.stores.fleet.database import FleetDatabase, conninfo, migrate
 from tests.stores.fleet.fleet import Fleet, together
 from tests.support.fleet_tables import made
 from tests.support.postgres import Postgres
@@ -138,28 +137,3 @@ def test_an_address_that_is_none_is_told_without_its_password(address: str) -> N
     while error is not None:
         assert PASSWORD not in str(error)
         error = error.__cause__
-
-
-@pytest.mark.full
-def test_a_wrong_password_and_a_missing_database_are_told_as_such(
-    fleet_url: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    right = psycopg.conninfo.conninfo_to_dict(fleet_url)["password"]
-    assert isinstance(right, str)
-    wrong, missing = opened(fleet_url.replace(right, PASSWORD)), opened(fleet_url + "-missing")
-    one, other = together(lambda: wrong.rows("SELECT 1"), lambda: missing.rows("SELECT 1"))
-    wrong.close()
-    missing.close()
-    assert isinstance(one, ConfigError)
-    assert "refuses the user or the password" in str(one)
-    assert isinstance(other, ConfigError)
-    assert "does not exist" in str(other)
-    said = f"{one!r}{other!r}{one.__cause__}{other.__cause__}{caplog.text}{capfd.readouterr()}"
-    assert PASSWORD not in said
-    assert right not in said
-
-
-def test_what_is_not_storable_is_replaced() -> None:
-    assert storable("a\0b\ud800c\udfff") == "a\ufffdb\ufffdc\ufffd"
-    assert storable("\ufeffé\U0001f600\r\n") == "\ufeffé\U0001f600\r\n"

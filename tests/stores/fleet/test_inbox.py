@@ -51,16 +51,6 @@ def test_batches_in_opposite_order_hold_nobody_up(fleet: Fleet) -> None:
         assert len(keys) == len(set(keys)) == 40
 
 
-@pytest.mark.full
-def test_a_batch_is_one_statement_however_big(fleet: Fleet) -> None:
-    places = [fleet.place() for _ in range(10)]
-    before = fleet.database.statements
-    answers = fleet.inbox.put([note(places[number % 10], f"k{number}", '"x"' * 100) for number in range(5_000)])
-    assert fleet.database.statements == before + 1
-    assert len({arrived.id for arrived in answers if arrived}) == 5_000
-    assert fleet.inbox.put([]) == []
-
-
 @pytest.mark.parametrize("key", ["", "a\0b", "\ud800", "k" * (KEY_CHARACTERS + 1)])
 def test_a_key_that_no_row_can_hold_is_refused_before_its_batch(key: str) -> None:
     with pytest.raises(UsageError, match="is no key"):

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from state.budget import Spend
-from state.errors import FencedError, NotFoundError
+from state.errors import FencedError
 from state.fleet import Lease
 from state.stores.fleet import leases as processes
 from state.stores.fleet.leases import HeldElsewhereError
@@ -130,18 +130,6 @@ def test_a_commit_and_a_taking_over_at_once(fleet: Fleet, fleet_url: str, *, com
             fleet.leases.commit(lease_of_other, commit_of(lease_of_other))
 
 
-def test_a_commit_and_a_taking_are_one_statement_each(fleet: Fleet) -> None:
-    place, worker = fleet.place(), fleet.process()
-    numbers = tuple(fleet.put(place) for _ in range(50))
-    before = fleet.database.statements
-    lease = fleet.lease(place, worker)
-    assert fleet.database.statements == before + 1
-    spent = Spend(2, 3, 0.5)
-    fleet.leases.commit(lease, commit_of(lease, taken=numbers, spent=spent, settled=True, erased=True))
-    assert fleet.database.statements == before + 2
-    assert fleet.inbox.waiting(place.id) == []
-
-
 def test_a_forgetting_takes_along_the_words_of_a_problem_and_what_was_set_aside(fleet: Fleet) -> None:
     place, other = fleet.place(), fleet.place()
     for one in (place, other):
@@ -155,23 +143,3 @@ def test_a_forgetting_takes_along_the_words_of_a_problem_and_what_was_set_aside(
     assert (found.failures, found.problem) == (1, "it failed before something was forgotten there")
     rows = fleet.database.rows("SELECT workspace FROM inbox WHERE taken_at = 'infinity' AND body <> ''")
     assert [row["workspace"] for row in rows] == [other.id]
-
-
-def test_a_removed_workspace_is_neither_taken_nor_committed(fleet: Fleet) -> None:
-    place = fleet.place()
-    lease = fleet.lease(place)
-    fleet.places.close(place)
-    with pytest.raises(NotFoundError):
-        fleet.leases.take(place.id, lease.owner)
-    with pytest.raises(FencedError):
-        fleet.leases.commit(lease, commit_of(lease))
-
-
-def test_an_end_in_order_frees_all_at_once(fleet: Fleet) -> None:
-    places, worker = [fleet.place() for _ in range(3)], fleet.process()
-    leases = [fleet.lease(place, worker) for place in places]
-    fleet.sessions[worker].end()
-    other = fleet.process()
-    assert all(fleet.leases.take(place.id, other) for place in places)
-    with pytest.raises(HeldElsewhereError):
-        fleet.leases.waiting(leases[0])

@@ -97,12 +97,6 @@ def test_a_small_change_is_one_small_object(objects: Objects, here: Path, tmp_pa
     assert contents(there) == contents(here)
 
 
-def test_the_same_put_again_is_one_beside_that_of_another_workspace(objects: Objects, here: Path) -> None:
-    for prefix in (PREFIX, PREFIX, f"{PREFIX}1"):
-        put(Generations(objects, prefix), here, 1)
-    assert [len(everything(objects, prefix)) for prefix in (PREFIX, f"{PREFIX}1")] == [1, 1]
-
-
 def test_a_sweep_by_a_holder_of_before_leaves_what_a_later_one_wrote(
     objects: Objects, here: Path, tmp_path: Path
 ) -> None:

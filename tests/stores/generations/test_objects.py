@@ -97,14 +97,3 @@ def test_a_server_that_is_away_is_unreachable_soon() -> None:
     with pytest.raises(UnreachableError):
         list(objects.list("a"))
     assert time.monotonic() - began < 30
-
-
-@pytest.mark.full
-def test_what_a_server_acknowledged_is_there_after_it_was_killed(s3: S3) -> None:
-    objects = open_objects(s3.url, s3.options)
-    objects.put("a", b"x")
-    s3.kill()
-    with pytest.raises(UnreachableError):
-        objects.get("a")
-    s3.start()
-    assert objects.get("a") == b"x"
