@@ -15,8 +15,9 @@ from daemon.config.settings import Config
 from daemon.observability import logs
 from daemon.workspace.status import Problem
 from state.errors import DreamdError
+from state.stores.fleet import figures
 from state.stores.fleet.database import FleetDatabase, named
-from state.stores.fleet.figures import Counts, Failing, Figures, InboxFigures, Removing, SpentToday
+from state.stores.fleet.figures import Counts, Failing, InboxFigures, Removing, SpentToday
 from state.stores.fleet.leases import Process, processes
 
 _MOST_FAILING = 20
@@ -66,10 +67,12 @@ def fleet_status(
 
     Raise UnreachableError.
     """
-    figures, fleet = Figures(database), config.fleet
-    counts, inbox, removing = figures.counts(), figures.inbox(), figures.removing()
-    spent, most = figures.spent(spenders)
-    known, failing = tuple(processes(database)), tuple(figures.failing(_MOST_FAILING))
+    fleet, known = config.fleet, tuple(processes(database))
+    [counts] = database.all(Counts, figures.COUNTS)
+    [inbox] = database.all(InboxFigures, figures.INBOX)
+    [removing] = database.all(Removing, figures.REMOVING)
+    spent, *most = database.all(SpentToday, figures.SPENT, {"most": spenders + 1})
+    failing = tuple(database.all(Failing, figures.FAILING, {"most": _MOST_FAILING}))
     ceilings = Ceilings(fleet.usd_per_day, fleet.tokens_per_day)
     if oldest_minutes is None:
         oldest_minutes = _PASSES * config.daemon.pass_minutes + config.dream.interval_minutes / 10

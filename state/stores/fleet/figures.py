@@ -1,9 +1,7 @@
-"""Figures: how the whole fleet stands, in a few statements: for its status and its metrics."""
+"""Figures: how the whole fleet stands, as values and the statements that read them."""
 
 from dataclasses import dataclass
 from datetime import datetime
-
-from state.stores.fleet.database import FleetDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Removing:
 
 
 _SECONDS = "greatest(0, coalesce(extract(epoch FROM clock_timestamp() - {}), 0))::float8"
-_COUNTS = f"""
+COUNTS = f"""
 SELECT clock_timestamp() AS at, count(*) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,
     count(p.id) AS owned,
     count(*) FILTER (WHERE w.due_at <= clock_timestamp() AND w.queued_at IS NULL) AS due,
@@ -83,12 +81,13 @@ SELECT clock_timestamp() AS at, count(*) AS workspaces, coalesce(sum(w.bytes), 0
     {_SECONDS.format("min(w.queued_at) FILTER (WHERE p.id IS NULL)")} AS queued_seconds
 FROM workspaces w LEFT JOIN living p ON p.id = w.owner WHERE w.removed_at IS NULL
 """
-_INBOX = f"""
+INBOX = f"""
 SELECT count(*) AS waiting, count(DISTINCT i.workspace) AS workspaces,
     {_SECONDS.format("min(i.at) FILTER (WHERE i.kind = 'note')")} AS oldest_seconds
 FROM inbox i JOIN workspaces w ON w.id = i.workspace AND w.removed_at IS NULL WHERE i.taken_at IS NULL
 """
-_SPENT = """
+# All tenants together come first, then those that it has cost the most.
+SPENT = """
 SELECT CASE WHEN grouping(s.tenant) = 1 THEN '' ELSE min(t.name) END AS tenant,
     coalesce(sum(s.dreams), 0)::bigint AS dreams, coalesce(sum(s.calls), 0)::bigint AS calls,
     coalesce(sum(s.tokens), 0)::bigint AS tokens, coalesce(sum(s.usd), 0)::float8 AS usd
@@ -96,42 +95,15 @@ FROM spending s JOIN tenants t ON t.id = s.tenant WHERE s.day = (clock_timestamp
 GROUP BY GROUPING SETS ((), (s.tenant))
 ORDER BY grouping(s.tenant) DESC, usd DESC, tokens DESC, tenant LIMIT %(most)s
 """
-_REMOVING = f"""
+REMOVING = f"""
 SELECT (SELECT count(*) FROM tenants WHERE removed_at IS NOT NULL) AS tenants,
     count(*) FILTER (WHERE t.removed_at IS NULL) AS workspaces,
     {_SECONDS.format("least(min(w.removed_at), (SELECT min(removed_at) FROM tenants))")} AS oldest_seconds
 FROM workspaces w JOIN tenants t ON t.id = w.tenant WHERE w.removed_at IS NOT NULL
 """
-_FAILING = """
+# Those that failed most often first.
+FAILING = """
 SELECT t.name AS tenant, w.name AS workspace, 'ws-' || w.id AS handle, w.failures, w.problem, w.due_at
 FROM workspaces w JOIN tenants t ON t.id = w.tenant
 WHERE w.failures > 0 AND w.removed_at IS NULL ORDER BY w.failures DESC, w.id LIMIT %(most)s
 """
-
-
-class Figures:
-    """How the fleet stands. Raises UnreachableError while PostgreSQL is away."""
-
-    def __init__(self, database: FleetDatabase) -> None:
-        self._database = database
-
-    def counts(self) -> Counts:
-        """Count the workspaces, by how they stand."""
-        return self._database.all(Counts, _COUNTS)[0]
-
-    def inbox(self) -> InboxFigures:
-        """Count what waits in all inboxes."""
-        return self._database.all(InboxFigures, _INBOX)[0]
-
-    def spent(self, tenants: int) -> tuple[SpentToday, list[SpentToday]]:
-        """Return what today has cost all tenants together, and so many tenants that it has cost the most."""
-        every, *most = self._database.all(SpentToday, _SPENT, {"most": tenants + 1})
-        return every, most
-
-    def failing(self, most: int) -> list[Failing]:
-        """Return the workspaces whose jobs fail, those that failed most often first."""
-        return self._database.all(Failing, _FAILING, {"most": most})
-
-    def removing(self) -> Removing:
-        """Count what is closed and not deleted yet."""
-        return self._database.all(Removing, _REMOVING)[0]

@@ -21,8 +21,8 @@ from typing import BinaryIO
 from state.errors import BusyError, NotFoundError, ReadOnlyError, StorageError
 from state.scratch import BYTE_ORDER_MARK, HEADER, Note, admitted, decode, notes_of_lines, render_note
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.disk import LONGEST_LOG, Disk, opened
+from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
