@@ -8,14 +8,12 @@ session has ended.
 Nobody works at night, before 8 and after 22. One workspace is silent, and in one a note comes every three minutes,
 day and night. All are new when the day begins.
 
-**Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.service.daemon`: its tasks
-in their loop, its slots, its watcher with the kernel's events), in this process, without its sockets. What it reads
-the time from (`daemon.workspace.stores.clock`, and the monotonic clock of the loop, `daemon.service.scheduler` and
-`daemon.service.keeper`) is the machine's plus what was leapt over. Whenever the loop is about to wait and no work is
-under way, the clock leaps to the end of that wait or to the next thing that an agent does, whichever is first; so
-there are as many looks, passes and skips as in a day, and while a dream runs time passes as it does. Each note is
-appended, and the watcher's word of it awaited, before time goes on. Not used: libfaketime, which does not know the
-waits of Python's locks (sem_clockwait), and would make a dream last for minutes.
+**Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.service.daemon`) in this
+process, without its sockets, and in place of its threads one loop takes each workspace's next step
+(`Scheduler.step`) when its time has come. What it reads the time from (`daemon.workspace.stores.utc_now`, and the
+monotonic clock of `daemon.service`) is the machine's plus what was leapt over: after each step the clock leaps to the
+next one, or to the next thing that an agent does. So there are as many looks, passes and skips as in a day, and while
+a dream runs time passes as it does.
 
 The model is a scripted server in a process of its own. It answers at once and counts a token for every four
 characters. Processor time is this process's, without what making the traffic takes; the last rows are measured in
@@ -27,16 +25,15 @@ import json
 import os
 import random
 import sqlite3
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.serving import home, machine, scripted_model
 from benchmarks.workload import Workload
@@ -53,8 +50,6 @@ TURNS = 3  # that are written to a transcript at once
 MODEL = "tests.support.model_characters:good"
 CHATTY_EVERY = timedelta(minutes=3)
 MORNING, EVENING = 8.0, 21.0  # a session begins in between
-_TOLD_SECONDS = 5.0
-_WORKING_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -81,68 +76,48 @@ class Leaping:
         return time.monotonic() + self.skipped
 
 
-@dataclass(slots=True)
-class Figures:
-    """What was counted; processor time in seconds."""
-
-    looks: Counter[str] = field(default_factory=Counter)
-    looking: dict[str, float] = field(default_factory=dict)
-    traffic: float = 0.0
-    untold: int = 0
-    deeds: Counter[str] = field(default_factory=Counter)
-
-
 class Day:
-    """Drives the tasks of a service through a day, from within the waits of their loop."""
+    """Takes the steps of a service through a day, and counts them and their processor time, in seconds."""
 
-    def __init__(
-        self, service: "Daemon", time_: Leaping, deeds: list[Deed], hours: float, act: Callable[[Deed], bool]
-    ) -> None:
-        loop: Any = service._scheduler._loop  # noqa: SLF001
-        self.figures = Figures()
-        self.over = threading.Event()
-        self._select: Callable[[float | None], list[Any]] = loop._selector.select  # noqa: SLF001 - the one place where time can leap
+    def __init__(self, service: "Daemon", time_: Leaping, deeds: list[Deed], hours: float) -> None:
+        self.looks: Counter[str] = Counter()
+        self.looking: Counter[str] = Counter()
+        self.deeds: Counter[str] = Counter()
+        self.traffic = 0.0
+        self._service = service
         self._time = time_
         self._deeds = deeds[::-1]
-        self._act = act
         self._begin = time_.now()
         self._end = self._begin + timedelta(hours=hours)
-        self._was, self._used = "quiet", 0.0
-        loop._selector.select = self.select  # noqa: SLF001
-        loop.time = time_.monotonic
 
-    def select(self, timeout: float | None) -> list[Any]:
-        """Wait in the place of the loop's selector: in no time, unless work is under way."""
-        self.figures.looks[self._was] += 1
-        looking = self.figures.looking
-        looking[self._was] = looking.get(self._was, 0.0) + time.thread_time() - self._used
-        if self.over.is_set():
-            self._was = "after"
-        elif any(one.name == "work" for one in threading.enumerate()):
-            timeout, self._was = min(timeout or 0.0, _WORKING_SECONDS), "working"
-        elif timeout is None or timeout > 0:
-            timeout = self._leap(_WORKING_SECONDS if timeout is None else timeout)
-        events = self._select(timeout)
-        self._used = time.thread_time()
-        return events
+    def live(self, act: Callable[[Deed], None]) -> None:
+        """Live through the day."""
+        scheduler, roster = self._service._scheduler, self._service._roster  # noqa: SLF001
+        roster.look_up_all()
+        due = dict.fromkeys(roster.all(), self._begin)
+        while (now := min(due.values())) < self._end:
+            if self._deeds and self._begin + self._deeds[-1].after <= now:
+                self._leap(self._begin + self._deeds[-1].after)
+                self._do(self._deeds.pop(), act)
+                due.update({managed: self._time.now() for managed in due if managed.is_wanted})
+                continue
+            self._leap(now)
+            managed = min(due, key=due.__getitem__)
+            changed, used = managed.moment, time.process_time()
+            seconds = scheduler.step(managed)
+            kind = "quiet" if seconds and managed.moment == changed else "working"
+            self.looks[kind] += 1
+            self.looking[kind] += time.process_time() - used
+            due[managed] = self._time.now() + timedelta(seconds=max(seconds, 0.05))
 
-    def _leap(self, pause: float) -> float:
-        now = self._time.now()
-        if now >= self._end:
-            self.over.set()
-            return pause
-        deed_at = self._begin + self._deeds[-1].after if self._deeds else self._end
-        target = min(now + timedelta(seconds=pause), max(deed_at, now), self._end)
-        self._time.skipped += (target - now).total_seconds()
-        self._was = "quiet"
+    def _leap(self, moment: datetime) -> None:
+        self._time.skipped += max(0.0, (moment - self._time.now()).total_seconds())
+
+    def _do(self, deed: Deed, act: Callable[[Deed], None]) -> None:
         used = time.thread_time()
-        while self._deeds and self._begin + self._deeds[-1].after <= target:
-            deed = self._deeds.pop()
-            self.figures.deeds[deed.kind] += 1
-            self.figures.untold += not self._act(deed)
-            self._was = "stirred"
-        self.figures.traffic += time.thread_time() - used
-        return 0.0
+        act(deed)
+        self.deeds[deed.kind] += 1
+        self.traffic += time.thread_time() - used
 
 
 def traffic(workload: Workload, workspaces: int, hours: float) -> list[Deed]:
@@ -174,19 +149,18 @@ def _session(workload: Workload, rng: random.Random, number: int, session: int) 
         yield Deed(begin + length + timedelta(seconds=1), number, "end", "", session)
 
 
-def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], bool]:
-    """Return a function that does a deed, waits for the service to be told, and says whether it was."""
+def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], None]:
+    """Return a function that does a deed."""
     from daemon.api.operations.dreams import dream_now
     from daemon.config.registry import name_of
 
-    def act(deed: Deed) -> bool:
+    def act(deed: Deed) -> None:
         workspace = workspaces[deed.workspace]
         name = name_of(workspace.root)
         if deed.kind == "end":
             with service.open(name, lambda _: None) as access:
                 dream_now.run(access, reason="session-end", wait=False)
-            return True
-        if deed.kind == "note":
+        elif deed.kind == "note":
             NoteInbox(workspace).append(Note(deed.text, time_.now()))
         else:
             said = {"role": "user", "timestamp": time_.now().isoformat()}
@@ -194,13 +168,6 @@ def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> 
             path.parent.mkdir(exist_ok=True)
             with path.open("a") as file:
                 file.write("".join(json.dumps({**said, "content": text}) + "\n" for text in deed.text.split("\n")))
-        managed = service._roster.get(name)  # noqa: SLF001
-        deadline = time.monotonic() + _TOLD_SECONDS
-        while not managed.changes:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.01)
-        return True
 
     return act
 
@@ -218,12 +185,11 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
 
     daemon.workspace.stores.utc_now = time_.now  # before anybody imports it
     from daemon.config.settings import Config
-    from daemon.service import keeper
-    from daemon.service import scheduler as tending
+    from daemon.service import keeper, roster, scheduler, slots
     from daemon.service.daemon import Daemon
     from daemon.workspace.adoption import init_workspace
 
-    for module in (keeper, tending):
+    for module in (keeper, roster, scheduler, slots):
         vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic, sleep=time.sleep)
     config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": url}})
     workspaces = [init_workspace(place / f"workspace-{number:02}") for number in range(count)]
@@ -259,16 +225,13 @@ def passes(service: "Daemon") -> int:
 
 
 def show(day: Day, service: "Daemon", workspaces: "list[Workspace]", seconds: dict[str, float], hours: float) -> None:
-    figures = day.figures
     runs, totals = ledgers(workspaces)
     dreams = sum(count for (_, outcome), count in runs.items() if outcome == "committed")
 
     def row(name: str, said: str) -> None:
         print(f"  {name:26}{said}")
 
-    row(
-        "traffic", ", ".join(f"{count:,} {kind}{'s' * (count != 1)}" for kind, count in sorted(figures.deeds.items()))
-    )
+    row("traffic", ", ".join(f"{count:,} {kind}{'s' * (count != 1)}" for kind, count in sorted(day.deeds.items())))
     for reason in sorted({reason for reason, _ in runs}):
         ends = {end: count for (why, end), count in sorted(runs.items()) if why == reason and end != "skipped"}
         if ends:
@@ -279,17 +242,13 @@ def show(day: Day, service: "Daemon", workspaces: "list[Workspace]", seconds: di
     row("tokens", f"{totals['tokens in']:,} in, {totals['tokens out']:,} out; {tokens / max(dreams, 1):,.0f} a dream")
     row("looks that were skipped", f"{totals['skips']} in {totals['skip rows']} rows of the ledgers")
     row("passes", f"{passes(service):,}")
-    row("looks", ", ".join(f"{count:,} {kind}" for kind, count in sorted(figures.looks.items())))
-    looking = sum(figures.looking.values())
-    work = seconds["processor"] - looking - figures.traffic
-    day_seconds = hours * 3600
-    row("processor, work", f"{work:,.0f} s (dreams, passes, taking in, watching), {work / day_seconds:.2%} of a core")
-    row("processor, looking", f"{looking:.1f} s, {looking / day_seconds:.3%} of a core")
-    quiet = figures.looking.get("quiet", 0.0)
-    each = 1000 * quiet / max(figures.looks["quiet"], 1)
-    row("  of it with nothing new", f"{quiet:.1f} s, {each:.1f} ms a look, {quiet / day_seconds:.3%} of a core")
+    row("looks", ", ".join(f"{count:,} {kind}" for kind, count in sorted(day.looks.items())))
+    work, quiet, day_seconds = day.looking["working"], day.looking["quiet"], hours * 3600
+    each = 1000 * quiet / max(day.looks["quiet"], 1)
+    row("processor, work", f"{work:,.0f} s (dreams, passes, taking in), {work / day_seconds:.2%} of a core")
+    row("processor, looking", f"{quiet:.1f} s, {each:.2f} ms a look, {quiet / day_seconds:.3%} of a core")
     row("idle afterwards", f"{seconds['idle']:.2%} of a core over {seconds['idle seconds']:.0f} real seconds")
-    row("this took", f"{seconds['wall']:,.0f} s; the watcher was late {figures.untold} times")
+    row("this took", f"{seconds['wall']:,.0f} s")
 
 
 def idle(seconds: float) -> float:
@@ -315,11 +274,11 @@ def main() -> None:
         service, workspaces = opened(place, url, given.workspaces, time_)
         stack.callback(service.stop, 30.0)
         deeds = traffic(Workload(SEED, width=1), given.workspaces, given.hours)
-        day = Day(service, time_, deeds, given.hours, acting(service, workspaces, time_))
-        used, began = time.process_time(), time.perf_counter()
+        day = Day(service, time_, deeds, given.hours)
+        began = time.perf_counter()
+        day.live(acting(service, workspaces, time_))
+        seconds = {"wall": time.perf_counter() - began}
         service.start()
-        day.over.wait()
-        seconds = {"processor": time.process_time() - used, "wall": time.perf_counter() - began}
         seconds["idle seconds"] = given.idle_seconds
         seconds["idle"] = idle(given.idle_seconds)
         show(day, service, workspaces, seconds, given.hours)

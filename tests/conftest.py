@@ -62,7 +62,6 @@ def own_places() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in _OF_A_USER:
             patch.delenv(name, raising=False)
-        patch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
         patch.setenv("XDG_STATE_HOME", f"{folder}/state")
         patch.setenv("XDG_DATA_HOME", f"{folder}/data")
         patch.setenv("XDG_RUNTIME_DIR", folder)

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from daemon.upkeep.examine import Finding
     from daemon.upkeep.forget import Receipt
     from daemon.upkeep.repair.run import Repair
-    from daemon.workspace.database_facts import LastDream
-    from daemon.workspace.status import Spending, Status
+    from daemon.workspace.status import LastDream, Spending, Status
     from state.changes.change import Change, CurrentLine
     from state.dream import Dream
     from state.stores.history.bootstraps import BootstrapReceipt

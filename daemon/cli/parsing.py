@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from daemon.cli.terminal import columns, say
 from daemon.config.paths import global_root
-from daemon.workspace.adoption import find_workspace, open_global_workspace, open_workspace, shared_workspace
+from daemon.workspace.adoption import find_workspace, open_global_workspace, open_workspace, shared_folder
 from state.errors import DreamdError, UsageError
 from state.stores.disk.workspace import Workspace
 
@@ -111,7 +111,7 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     if arguments.everywhere:
         return open_global_workspace()
     if folder is not None:
-        return shared_workspace(folder) or open_workspace(folder)
+        return open_workspace(shared_folder(folder) or folder)
     try:
         return find_workspace(Path.cwd())
     except UsageError:

@@ -7,9 +7,9 @@ a '!' is a workspace that no daemon keeps.
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from daemon.config.paths import make_private_folder
 from state.errors import DreamdError, UsageError
@@ -24,20 +24,17 @@ _LONGEST_NAME = 48
 _DIGITS = 12  # with six, a few thousand folders of one name would probably share one
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Text that names workspaces. `origin`: the registry's path, or the key of the configuration."""
+class Entry(NamedTuple):
+    """Text that names workspaces. `origin`: the command line, the registry's path, or a key of the configuration."""
 
     text: str
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class EntryTarget:
-    """What an entry names now: folders that exist, free of symbolic links; one that is missing; or what is wrong."""
+class Named(NamedTuple):
+    """What an entry names now: folders that exist, free of symbolic links; and what is wrong with it."""
 
-    roots: tuple[Path, ...] = ()
-    missing: Path | None = None
+    roots: tuple[Path, ...]
     problem: DreamdError | None = None
 
 
@@ -52,68 +49,89 @@ class WorkspaceList:
         self._registry = registry
         self._home = home
         self._given = dict.fromkeys(Entry(str(folder), "command line") for folder in folders)
-        self._targets: dict[Entry, EntryTarget | None] = {}  # None: not looked up yet
+        self._named: dict[Entry, Named | None] = {}  # None: not looked up yet
         self._read_error: DreamdError | None = None
         self._excluded: frozenset[Path] = frozenset()
 
     def read(self, configured: Sequence[str]) -> tuple[Entry, ...]:
         """Read the registry again and return the entries to look up; if unreadable, its entries stay as they were."""
         try:
-            lines = [Entry(line, str(self._registry)) for line in _lines(self._registry) if not line.startswith("!/")]
+            rows = [Entry(row, str(self._registry)) for row in _rows(self._registry) if not row.startswith("!/")]
             self._excluded, self._read_error = excluded(self._registry), None
         except DreamdError as error:
-            lines = [entry for entry in self._targets if entry.origin == str(self._registry)]
+            rows = [entry for entry in self._named if entry.origin == str(self._registry)]
             self._read_error = error
-        entries = dict.fromkeys([*self._given, *lines, *(Entry(text, _CONFIGURED) for text in configured)])
-        self._targets = {entry: self._targets.get(entry) for entry in entries}
+        entries = dict.fromkeys([*self._given, *rows, *(Entry(text, _CONFIGURED) for text in configured)])
+        self._named = {entry: self._named.get(entry) for entry in entries}
         return tuple(entries)
 
-    def look_up(self, entry: Entry) -> EntryTarget:
-        """Return what the entry names now."""
-        if entry in self._given:  # even if missing: whoever just named it is told what is wrong with it
-            return EntryTarget((Path(os.path.realpath(entry.text)),))
-        return resolve(entry, self._home)
+    def look_up(self, entry: Entry) -> Named:
+        """Return what the entry names now.
 
-    def record(self, entry: Entry, target: EntryTarget) -> tuple[Path, ...]:
+        A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, and finds the folders that have been
+        workspaces before (they have `.dreamd`).
+        """
+        text, is_configured = entry.text, entry.origin == _CONFIGURED
+        if is_configured and (text == "~" or text.startswith("~/")):
+            text = f"{self._home}{text[1:]}"
+        if not text.startswith("/") or "\0" in text:
+            advice = "mend or remove it" if is_configured else "mend or remove the line"
+            return Named((), UsageError(f"{entry.origin}: {entry.text!r} is no absolute path", advice))
+        if is_configured and any(sign in text for sign in "*?["):
+            from glob import glob
+
+            marked = [name for name in sorted(glob(text)) if os.path.lexists(f"{name}/{STATE_FOLDER}")]  # noqa: PTH207 - Path.glob knows no absolute globs
+            roots = tuple(Path(os.path.realpath(name)) for name in marked)
+            nothing = UsageError(f"{_CONFIGURED}: {entry.text!r} names no workspace", "mend or remove it")
+            return Named(roots, None if roots else nothing)
+        root = Path(os.path.realpath(text))
+        # Whoever just named it on the command line is told by its opening what is wrong with it.
+        if entry in self._given or os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
+            return Named((root,))
+        advice = f"bring it back, or take {'it' if is_configured else 'its line'} out of {entry.origin}"
+        return Named((), UsageError(f"{entry.text}: no such folder", advice))
+
+    def record(self, entry: Entry, named: Named) -> tuple[Path, ...]:
         """Remember what the entry names; return the roots to keep."""
-        if entry not in self._targets:
+        if entry not in self._named:
             return ()  # it was removed meanwhile
-        before = self._targets[entry]
-        if before is not None and not target.roots:
-            target = replace(target, roots=before.roots)  # a folder may be gone only briefly
-        self._targets[entry] = target
-        return tuple(root for root in target.roots if entry in self._given or root not in self._excluded)
+        before = self._named[entry]
+        if before is not None and not named.roots:
+            named = named._replace(roots=before.roots)  # a folder may be gone only briefly
+        self._named[entry] = named
+        return self._kept(entry, named)
 
     def add(self, root: Path) -> None:
         """Put the workspace into the registry. Raise UsageError for a path with a line break."""
         add(self._registry, root)
         self._excluded -= {root}
-        self._targets[Entry(str(root), str(self._registry))] = EntryTarget((root,))
+        self._named[Entry(str(root), str(self._registry))] = Named((root,))
 
     def remove(self, root: Path) -> None:
         """Take the workspace out of the registry, until it is added again."""
         exclude(self._registry, root)
         self._excluded |= {root}
-        self._targets.pop(Entry(str(root), str(self._registry)), None)
+        self._named.pop(Entry(str(root), str(self._registry)), None)
 
     def problems(self) -> tuple[DreamdError, ...]:
         """Return what is wrong with the entries, each problem once."""
-        problems = [target.problem for target in self._targets.copy().values() if target is not None]
+        problems = [named.problem for named in self._named.copy().values() if named is not None]
         return tuple({str(one): one for one in (self._read_error, *problems) if one is not None}.values())
 
     def unlisted(self, roots: Iterable[Path]) -> list[Path]:
-        """Return the roots that no entry names any longer; none before every entry was looked up."""
-        targets = self._targets.copy()
-        if self._read_error or not all(map(_is_conclusive, targets, targets.values())):
-            return []
-        named = {
-            root
-            for entry, target in targets.items()
-            if target is not None
-            for root in (*target.roots, target.missing)
-            if entry in self._given or root not in self._excluded
-        }
-        return [root for root in roots if root not in named]
+        """Return the roots that no entry names any longer.
+
+        None before every entry was looked up, and while one of the configuration finds nothing: a disk may be away.
+        """
+        kept = set[Path]()
+        for entry, named in self._named.items():
+            if named is None or not (named.roots or entry.origin != _CONFIGURED):
+                return []
+            kept.update(self._kept(entry, named))
+        return [root for root in roots if root not in kept] if self._read_error is None else []
+
+    def _kept(self, entry: Entry, named: Named) -> tuple[Path, ...]:
+        return tuple(root for root in named.roots if entry in self._given or root not in self._excluded)
 
 
 def known(path: Path) -> tuple[Path, ...]:
@@ -121,12 +139,12 @@ def known(path: Path) -> tuple[Path, ...]:
 
     A folder that is gone is among them.
     """
-    return tuple(dict.fromkeys(Path(line) for line in _lines(path) if line.startswith("/")))
+    return tuple(dict.fromkeys(Path(row) for row in _rows(path) if row.startswith("/")))
 
 
 def excluded(path: Path) -> frozenset[Path]:
     """Return the workspaces that no daemon keeps, whichever entry names them."""
-    return frozenset(Path(line[1:]) for line in _lines(path) if line.startswith("!/"))
+    return frozenset(Path(row[1:]) for row in _rows(path) if row.startswith("!/"))
 
 
 def add(path: Path, root: Path) -> bool:
@@ -135,9 +153,9 @@ def add(path: Path, root: Path) -> bool:
     Processes that do this at once lose none of their lines. Raise UsageError for a path with a line break.
     """
     real = os.path.realpath(root)
-    if not _is_line(real):
+    if not _is_row(real):
         raise UsageError(f"{real!r}: the registry has one path a line, without spaces around it", "rename the folder")
-    return _write(path, {real}, b"", os.fsencode(real))
+    return _put(path, {Path(real)}, real)
 
 
 def exclude(path: Path, root: Path) -> bool:
@@ -146,66 +164,14 @@ def exclude(path: Path, root: Path) -> bool:
     Every other line stays as it is. A path that cannot be a line cannot get in either.
     """
     real = os.path.realpath(root)
-    return _is_line(real) and _write(path, {real, str(root)}, b"!", b"!" + os.fsencode(real))
+    return _is_row(real) and _put(path, {Path(real), root}, f"!{real}")
 
 
 def rename(path: Path, old: Path, new: Path) -> None:
     """Write the new path of a workspace that was moved in the place of the old one, if that is there."""
-    if not path.exists() or not _is_line(str(new)):
-        return
-    disk = Disk(path.parent)
-    with disk.locked(path, _HEADER):
-        lines = disk.read_bytes(path).splitlines()
-        moved = {mark + os.fsencode(old): mark + os.fsencode(new) for mark in (b"", b"!")}
-        disk.write_atomic(path, b"".join(moved.get(line.strip(), line) + b"\n" for line in lines))
-
-
-def _write(path: Path, names: set[str], mark: bytes, line: bytes) -> bool:
-    """Replace the lines of a workspace by this one. Return False if it is there already."""
-    make_private_folder(path.parent)
-    disk = Disk(path.parent)
-    roots = {Path(name) for name in names}
-    with disk.locked(path, _HEADER):
-        lines = disk.read_bytes(path).splitlines(keepends=True)
-        parsed = [_parsed(line) for line in lines]
-        is_same = [bool(one) and Path(one[0].removeprefix("!")) in roots for one in parsed]
-        others = [line for line, same in zip(lines, is_same, strict=True) if not same]
-        exclusions = [one[0].startswith("!") for one, same in zip(parsed, is_same, strict=True) if same]
-        if exclusions and all(excludes == bool(mark) for excludes in exclusions):
-            return False
-        content = b"".join(others)
-        separator = b"" if not content or content.endswith(b"\n") else b"\n"
-        disk.write_atomic(path, content + separator + line + b"\n")
-    return True
-
-
-def _is_line(path: str) -> bool:
-    return path == path.strip() and "\n" not in path and "\r" not in path
-
-
-def _is_conclusive(entry: Entry, target: EntryTarget | None) -> bool:
-    """Tell whether it is known what the entry names; a glob without a match may be one of an unmounted disk."""
-    if target is None:
-        return False
-    return bool(target.roots) or target.missing is not None or entry.origin != _CONFIGURED
-
-
-def resolve(entry: Entry, home: Path) -> EntryTarget:
-    """Return what the entry names now.
-
-    A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, and finds the folders that have been
-    workspaces before (they have `.dreamd`). What is gone, or cannot be meant, is a problem.
-    """
-    if entry.origin == _CONFIGURED:
-        return _configured(entry.text, home)
-    if not entry.text.startswith("/") or "\0" in entry.text:
-        what = f"{entry.origin}: {entry.text!r} is no absolute path"
-        return EntryTarget(problem=UsageError(what, "mend or remove the line"))
-    root = Path(os.path.realpath(entry.text))
-    if os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
-        return EntryTarget((root,))
-    gone = UsageError(f"{entry.text}: no such folder", f"bring it back, or take its line out of {entry.origin}")
-    return EntryTarget(missing=root, problem=gone)
+    if path.exists() and _is_row(str(new)):
+        moved = {f"{mark}{old}": os.fsencode(f"{mark}{new}") for mark in ("", "!")}
+        _edit(path, lambda lines: [moved.get(_row(line), line) for line in lines])
 
 
 def name_of(root: Path) -> str:
@@ -221,30 +187,40 @@ def name_of(root: Path) -> str:
     return f"{slug or 'workspace'}-{digits}"
 
 
-def _lines(path: Path) -> Iterable[str]:
-    return _parsed(Disk(path.parent).read_optional(path) or b"")
+def _put(path: Path, roots: set[Path], row: str) -> bool:
+    """Replace the lines of a workspace by this one. Return False if it is there already."""
+
+    def replaced(lines: list[bytes]) -> list[bytes]:
+        own = [line for line in lines if _row(line) and Path(_row(line).removeprefix("!")) in roots]
+        if own and all(_row(line)[0] == row[0] for line in own):
+            return lines
+        return [*(line for line in lines if line not in own), os.fsencode(row)]
+
+    make_private_folder(path.parent)
+    return _edit(path, replaced)
 
 
-def _parsed(content: bytes) -> list[str]:
+def _edit(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> bool:
+    """Change the lines while no other process does. Return False if they stay as they are."""
+    disk = Disk(path.parent)
+    with disk.locked(path, _HEADER):
+        lines = disk.read_bytes(path).removesuffix(b"\n").split(b"\n")
+        changed = change(lines)
+        if changed == lines:
+            return False
+        disk.write_atomic(path, b"".join(line + b"\n" for line in changed))
+    return True
+
+
+def _rows(path: Path) -> list[str]:
     """Return the lines that are neither blank nor a comment."""
-    lines = (os.fsdecode(line).strip() for line in content.splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
+    return [row for line in (Disk(path.parent).read_optional(path) or b"").split(b"\n") if (row := _row(line))]
 
 
-def _configured(text: str, home: Path) -> EntryTarget:
-    from glob import glob
-
-    path = str(home) + text[1:] if text == "~" or text.startswith("~/") else text
-    wanted = "workspace" if _is_glob(text) else "folder by an absolute path"
-    wrong = UsageError(f"{_CONFIGURED}: {text!r} names no {wanted}", "mend or remove it")
-    if not path.startswith("/") or "\0" in path:
-        return EntryTarget(problem=wrong)
-    if _is_glob(path):
-        paths = [name for name in sorted(glob(path)) if os.path.lexists(os.path.join(name, STATE_FOLDER))]  # noqa: PTH118, PTH207 - Path.glob knows no absolute globs
-        return EntryTarget(tuple(Path(os.path.realpath(name)) for name in paths), problem=None if paths else wrong)
-    root = Path(os.path.realpath(path))
-    return EntryTarget((root,)) if os.path.isdir(root) else EntryTarget(missing=root, problem=wrong)  # noqa: PTH112 - see above
+def _row(line: bytes) -> str:
+    row = os.fsdecode(line).strip()
+    return "" if row.startswith("#") else row
 
 
-def _is_glob(text: str) -> bool:
-    return any(sign in text for sign in "*?[")
+def _is_row(path: str) -> bool:
+    return path == path.strip() and "\n" not in path and "\r" not in path

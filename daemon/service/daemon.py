@@ -1,8 +1,8 @@
 """Daemon: keeps workspaces, dreams in each when its time has come, and serves HTTP, MCP and the command line.
 
-    registry, configuration ─> Roster ─> Scheduler: a task for each ─> Keeper (lock, stores) ─> Jobs
+    registry, configuration ─> Roster ─> Scheduler: a thread for each ─> Keeper (lock, stores) ─> Jobs
                                              ▲
-                        Events (inotify), clients' requests, a moment that has come
+                        files that changed, clients' requests, a moment that has come
 
 Clients' threads work through `DaemonAccess`. The decisions are pure functions of `daemon.service.schedule`; a dream
 is `daemon.dream.run`.
@@ -21,7 +21,7 @@ from pathlib import Path
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo, meant
 from daemon.config.paths import home, registry_path, socket_path
-from daemon.config.registry import WorkspaceList, name_of
+from daemon.config.registry import WorkspaceList
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.observability.metrics import Metrics, WorkspaceGauges
@@ -29,10 +29,10 @@ from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
 from daemon.service.roster import ManagedWorkspace, Roster, Wish
-from daemon.service.schedule import Action, upcoming
+from daemon.service.schedule import Action, phase, upcoming
 from daemon.service.scheduler import Scheduler
-from daemon.service.watcher import Change, Events
 from daemon.workspace.adoption import open_workspace
+from daemon.workspace.scan import Change
 from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
@@ -51,25 +51,19 @@ class Daemon:
     ) -> None:
         """Read the configuration by `load`; `folders` are kept beside those that registry and configuration name."""
         self._load = load
-        self._config = load()
+        self.config = load()
         self._since = utc_now()
         self._stopping = threading.Event()
-        self._metrics = Metrics(version("dreamd"), self._since.timestamp(), self._gauges)
-        self._embedding = Embedding(download=self._config.embeddings.download, model=self._config.embeddings.model)
+        self.metrics = Metrics(version("dreamd"), self._since.timestamp(), self._gauges)
+        self._embedding = Embedding(download=self.config.embeddings.download, model=self.config.embeddings.model)
+        listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ))
         self._roster = Roster(
-            WorkspaceList(registry_path(os.environ), folders, home(os.environ)),
-            lambda: self._config,
-            self._embedding,
-            opening,
-            self._stopping,
-            on_change=lambda: self._scheduler.look_again(),  # noqa: PLW0108 - the scheduler is made after the roster
-            on_gone=lambda gone: self._scheduler.wake(gone),  # noqa: PLW0108
+            listing, lambda: self.config, self._embedding, opening, self._stopping, self._look_after
         )
-        self._events = Events(self._mark_changed)
-        jobs = Jobs(self._metrics, self._stopping)
-        self._scheduler = Scheduler(self._roster, self._events, lambda: self._config, jobs, self._stopping)
-        self._config_problem: tuple[Problem, ...] = ()
-        self._bound = (self._config.http.host, self._config.http.port)
+        jobs = Jobs(self.metrics, self._stopping)
+        self._scheduler = Scheduler(self._roster, lambda: self.config, jobs, self._stopping)
+        self._config_problem: Problem | None = None
+        self._bound = (self.config.http.host, self.config.http.port)
         self.http = ""
         self.port_problem: Problem | None = None  # why it has no port
 
@@ -80,20 +74,10 @@ class Daemon:
 
     def trim(self) -> None:
         """Free what is not needed now: an idle embedding model."""
-        if minutes := self._config.embeddings.idle_minutes:
+        if minutes := self.config.embeddings.idle_minutes:
             self._embedding.rest(minutes * 60)
 
     # ------------------------------------------------------------ DaemonApi
-
-    @property
-    def config(self) -> Config:
-        """The configuration now."""
-        return self._config
-
-    @property
-    def metrics(self) -> Metrics:
-        """The counters."""
-        return self._metrics
 
     def unready_reason(self) -> str:
         """Say why it does not serve yet; empty if it does."""
@@ -103,6 +87,7 @@ class Daemon:
 
     def info(self) -> DaemonInfo:
         """Return version, addresses, workspaces and problems; read no workspace's folder."""
+        problems = (self._config_problem, self.port_problem, self._unbound(), *self._roster.problems())
         return DaemonInfo(
             version=version("dreamd"),
             pid=os.getpid(),
@@ -116,13 +101,7 @@ class Daemon:
                 WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem, kept=one.is_kept)
                 for one in self._roster.all()
             ),
-            problems=(
-                *self._config_problem,
-                *((self.port_problem,) if self.port_problem else ()),
-                *self._unbound(),
-                *self._roster.problems(),
-                *((self._events.problem,) if self._events.problem else ()),
-            ),
+            problems=tuple(problem for problem in problems if problem is not None),
         )
 
     def status(self) -> DaemonStatus:
@@ -133,7 +112,7 @@ class Daemon:
             if managed.keeper is not None and not is_busy:
                 with suppress(DreamdError):
                     service = self._service_status(managed, managed.keeper)
-                    statuses.append(status(managed.keeper.workspace, self._config, utc_now(), service))
+                    statuses.append(status(managed.keeper.workspace, self.config, utc_now(), service))
         return DaemonStatus(self.info(), tuple(statuses))
 
     def register(self, root: Path) -> str:
@@ -157,6 +136,8 @@ class Daemon:
         found = self._roster.find(name) if name else None
         if name and found is None:
             raise UnknownWorkspaceError(f"there is no workspace {name}", "'dreamd status' names those that there are")
+        if found is not None:
+            self._use(found)
         return " ".join(managed.pulse for managed in ((found,) if found else self._roster.all()))
 
     @contextmanager
@@ -169,13 +150,14 @@ class Daemon:
         if keeper is None or hanging is not None or not is_open:
             why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
             raise NotKeptError(f"{managed.root} is not in the daemon's keeping: {why.what}", why.advice)
+        self._use(managed)
         # Without the lock notes are still taken and status is given; the stores are refused, with the reason.
         yield DaemonAccess(
             keeper,
-            self._config,
+            self.config,
             on_step,
             lambda _, *wish: self._scheduler.dream(managed, Wish(*wish)),
-            lambda _: self._mark_changed(managed.root, Change.SCRATCH),
+            lambda _: self._note_change(managed),
             partial(self._service_status, managed),
             partial(self._roster.acquire, managed),
         )
@@ -185,7 +167,7 @@ class Daemon:
     def start(self) -> None:
         """Look up every workspace that is listed; from then on it serves, and the scheduler takes them up.
 
-        A few at a time, those with notes first, and each at once when a client asks for it.
+        A few at a time, and each at once when a client asks for it.
         """
         self._roster.look_up_all()
         self._scheduler.start()
@@ -196,13 +178,12 @@ class Daemon:
             config = self._load()
         except Exception as error:
             why = Problem.of(error)
-            self._config_problem = (
-                Problem(f"the new configuration is refused and the old one stands: {why.what}", why.advice),
-            )
+            what = f"the new configuration is refused and the old one stands: {why.what}"
+            self._config_problem = Problem(what, why.advice)
             raise
-        self._config, self._config_problem = config, ()
+        self.config, self._config_problem = config, None
         self._embedding.try_again(download=config.embeddings.download)
-        self._scheduler.resize(config.daemon.concurrent_dreams)
+        self._scheduler.dreams.resize(config.daemon.concurrent_dreams)
         self._roster.look_up_all()
         for managed in self._roster.all():
             managed.facts_of = (-1, -1)
@@ -212,7 +193,6 @@ class Daemon:
         """Begin nothing new, stop dreams at their next node, close every workspace; whether all ended in time."""
         deadline = time.monotonic() + seconds
         self._stopping.set()
-        self._events.close()
         ended = self._scheduler.stop(max(0.0, deadline - time.monotonic()))
         for managed in self._roster.all():
             if (keeper := managed.keeper) is None:
@@ -225,29 +205,40 @@ class Daemon:
                 keeper.release()
         return ended and self._roster.is_ready
 
-    # ------------------------------------------------------------ status
+    # ------------------------------------------------------------ parts
 
-    def _mark_changed(self, root: Path, change: Change | None) -> None:
-        managed = self._roster.find(name_of(root))
-        if managed is not None:
-            if change is not None:
-                managed.mark_changed(change)
+    def _look_after(self, gone: ManagedWorkspace | None) -> None:
+        """Look after what came into the roster, and no more after what has gone."""
+        if gone is not None:
+            self._scheduler.wake(gone)
+        self._scheduler.look_after_all()
+
+    def _note_change(self, managed: ManagedWorkspace) -> None:
+        """Take in a note that was just taken, at once."""
+        managed.mark_changed(Change.SCRATCH)
+        self._scheduler.wake(managed)
+
+    def _use(self, managed: ManagedWorkspace) -> None:
+        """Look at what has not been used for long as soon as somebody is there."""
+        if managed.use():
             self._scheduler.wake(managed)
 
-    def _unbound(self) -> Iterator[Problem]:
+    def _unbound(self) -> Problem | None:
         """Return a change of the port that only a restart can carry out."""
-        now = (self._config.http.host, self._config.http.port)
-        if now != self._bound:
-            what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"
-            yield Problem(what, "restart it ('systemctl --user restart dreamd')")
+        now = (self.config.http.host, self.config.http.port)
+        if now == self._bound:
+            return None
+        what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"
+        return Problem(what, "restart it ('systemctl --user restart dreamd')")
 
     def _service_status(self, managed: ManagedWorkspace, keeper: Keeper) -> ServiceStatus:
         now = utc_now()
         words, at = keeper.offline_reason or "when the daemon can keep it", None
-        problems = [managed.problem, keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts]
+        problems = [managed.problem, *keeper.problems]
         try:
             if keeper.holds_lock:
-                facts = self._scheduler.facts(managed, keeper, now)
+                # As of now: what was just appended may not be told yet.
+                facts = keeper.facts(self._scheduler.awake_since, phase(str(managed.root)), now)
                 foreseen = upcoming(now, facts.history, facts.pending, self._scheduler.thresholds())
                 words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
         except (DreamdError, sqlite3.Error) as error:  # the lock was lost just now, or state.db cannot be read

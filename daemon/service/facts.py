@@ -12,13 +12,13 @@ from daemon.config.settings import day_start
 from daemon.dream.run import new_crystals, unseen_seeds
 from daemon.service.triggers import History, Pending
 from daemon.sessions import next_due, waiting_count
+from daemon.workspace.status import lifecycles
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.scratch import HEADER
 from state.stores.database.connection import from_text
 from state.stores.database.copies import DAY, is_copy_due
 from state.stores.database.meta import Meta
-from state.stores.database.tables import Run
 from state.stores.disk.stamp import Stamp
 from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import daily_spend
@@ -47,44 +47,34 @@ class Facts:
 
 def read_facts(store: Store, keeper: "Keeper", awake_since: datetime, phase: float, now: datetime) -> Facts:
     """Read them, beside what the keeper knows of its own acts. Raise sqlite3.Error and DreamdError."""
-    runs, meta = tuple(store.ledger.runs(_RUNS)), Meta(store.crystals.connection)
+    runs = tuple(store.ledger.runs(_RUNS))
     # What came while a dream ran is not taken in by it, so a dream counts from its beginning.
     dreams = [run.started_at for run in runs if run.outcome != "skipped"]
     looks = [run.ended_at or run.started_at for run in runs if run.outcome == "skipped"] + dreams
-    failures, failed_at = _failures(runs)
+    # How many of the last runs in a row failed or were rejected.
+    tries = (run for run in runs if run.outcome not in ("skipped", "running"))
+    failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
     unfinished = store.ledger.unfinished()
-    stages = "SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle"
-    return Facts(
-        History(
-            awake_since=awake_since,
-            last_look=_latest([*looks, keeper.last_look], now),
-            last_dream=_latest(dreams, now),
-            failures=max(failures, keeper.failures),
-            failed_at=_latest([failed_at, keeper.failed_at], now),
-            ceiling_until=_ceiling_until(store, now),
-            last_pass=keeper.last_pass,
-            last_spike_pass=keeper.last_spike_pass,
-            schema=any(run.outcome == "committed" for run in runs) or _has_schema(store),
-            phase=phase,
-        ),
-        _pending(store, meta, keeper, now),
-        unfinished.id if unfinished else "",
-        next_due(store, now),
-        {row[0]: row[1] for row in store.crystals.connection.execute(stages)},
+    history = History(
+        awake_since=awake_since,
+        last_look=_latest([*looks, keeper.last_look], now),
+        last_dream=_latest(dreams, now),
+        failures=max(len(failed), keeper.failures),
+        failed_at=_latest([*(run.ended_at or run.started_at for run in failed[:1]), keeper.failed_at], now),
+        ceiling_until=_ceiling_until(store, now),
+        last_pass=keeper.last_pass,
+        last_spike_pass=keeper.last_spike_pass,
+        schema=any(run.outcome == "committed" for run in runs) or _has_schema(store),
+        phase=phase,
     )
+    crystals = lifecycles(store.crystals.connection)
+    dream = unfinished.id if unfinished else ""
+    return Facts(history, _pending(store, keeper, now), dream, next_due(store, now), crystals)
 
 
-def appended_at(workspace: Workspace) -> datetime | None:
-    """Return when the log was last appended to, by the files' times: in a note an agent writes what it likes."""
-    # A scratch.md that was written anew has a title, which nobody has appended to.
-    stamps = (Stamp.of(str(path)) for path in (workspace.scratch, workspace.inbox))
-    latest = max((one.written_ns for one in stamps if one is not None and one.size > _EMPTY_LOG), default=None)
-    return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
-
-
-def _pending(store: Store, meta: Meta, keeper: "Keeper", now: datetime) -> Pending:
-    count, left, levels = store.notes.count(), waiting_count(store), store.feelings.levels(now)
-    ended = meta.get(SESSION_ENDED)
+def _pending(store: Store, keeper: "Keeper", now: datetime) -> Pending:
+    meta, count, left = Meta(store.crystals.connection), store.notes.count(), waiting_count(store)
+    levels, ended = store.feelings.levels(now), meta.get(SESSION_ENDED)
     return Pending(
         notes=count.notes,
         characters=count.characters,
@@ -92,7 +82,7 @@ def _pending(store: Store, meta: Meta, keeper: "Keeper", now: datetime) -> Pendi
         new=unseen_seeds(store) + new_crystals(store) + count.notes + left,
         left=bool(int(meta.get(NOTES_LEFT) or 0)),
         oldest=count.oldest,
-        latest=appended_at(store.workspace) if count.notes else None,
+        latest=_appended_at(store.workspace) if count.notes else None,
         session_ended=from_text(ended) if ended is not None else None,
         changed=keeper.changed or left > 0,
         dopamine=levels.dopamine,
@@ -106,11 +96,12 @@ def is_copy_wanted(keeper: "Keeper", now: datetime) -> bool:
     return not is_tried and is_copy_due(keeper.workspace.database, now, DAY)
 
 
-def _failures(runs: Iterable[Run]) -> tuple[int, datetime | None]:
-    """Return how many of the last runs in a row failed or were rejected, and when the last of them ended."""
-    tries = (run for run in runs if run.outcome not in ("skipped", "running"))
-    failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
-    return len(failed), (failed[0].ended_at or failed[0].started_at) if failed else None
+def _appended_at(workspace: Workspace) -> datetime | None:
+    """Return when the log was last appended to, by the files' times: in a note an agent writes what it likes."""
+    # A scratch.md that was written anew has a title, which nobody has appended to.
+    stamps = (Stamp.of(str(path)) for path in (workspace.scratch, workspace.inbox))
+    latest = max((one.written_ns for one in stamps if one is not None and one.size > _EMPTY_LOG), default=None)
+    return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
 
 
 def _ceiling_until(store: Store, now: datetime) -> datetime | None:

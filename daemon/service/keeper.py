@@ -76,6 +76,11 @@ class Keeper:
         self._used = 0.0
         self._is_small = True  # it is searched without ChromaDB
 
+    @property
+    def problems(self) -> "tuple[Problem | None, ...]":
+        """What went wrong in the background, until it is mended."""
+        return (self.dream_problem, self.pass_problem, *self.unread_transcripts)
+
     # ------------------------------------------------------------ the lock
 
     @property

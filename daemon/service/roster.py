@@ -3,11 +3,10 @@
 registry, configuration ─> look_up ─> ManagedWorkspace ─> acquire (its lock)
 """
 
-import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,10 +18,9 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.observability import logs
-from daemon.service.facts import Facts, appended_at
+from daemon.service.facts import Facts
 from daemon.service.keeper import Keeper
-from daemon.service.watcher import Change, Watched
-from daemon.workspace.adoption import workspace_at
+from daemon.workspace.scan import Change, Watched
 from daemon.workspace.status import Problem
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
@@ -37,6 +35,7 @@ _LOCK_SECONDS = 10.0
 # How long a start or a reload waits for the folders of all entries to be looked up: what is on a disk that hangs is
 # taken up when it answers, and holds up nothing.
 _LOOK_UP_SECONDS = 1.0
+_UNUSED_SECONDS = 60.0
 # A look that lasts longer is reported as hanging.
 _HANGS_SECONDS = 20.0
 
@@ -51,31 +50,43 @@ class Wish:
     outcome: "Future[Outcome]" = field(default_factory=Future)
 
 
+@dataclass(eq=False)
 class ManagedWorkspace:
-    """One workspace of the roster. What a task of the scheduler does in it is remembered here."""
+    """One workspace of the roster. What its thread of the scheduler does in it is remembered here.
 
-    def __init__(self, name: str, root: Path) -> None:
-        self.name = name
-        self.root = root
-        self.has_notes = False  # when it was looked up: it is taken before the others
-        self.keeper: Keeper | None = None
-        self.problem: Problem | None = None
-        self.lock = threading.Lock()  # of whoever acquires or releases it
-        self.watched = Watched(root)
-        self.changes: set[Change] = set()  # that were not taken in yet
-        self.changed = 0  # so many times
-        self.asked: deque[Wish] = deque()
-        self.facts: Facts | None = None  # of the last look
-        self.facts_of = (-1, -1)  # as `moment`, when they were read
-        self.next: Decision | None = None
-        self.look_started: float | None = None  # of the look that runs, on the monotonic clock
-        self.is_wanted = True  # to be looked at
-        self.woken = asyncio.Event()  # of its task
+    `facts` and `next` are of the last look, and `facts_of` is the `moment` of the facts; `changes` were not taken in
+    yet; `look_started` is set while a look runs, and `used` when anybody last did anything there (both monotonic).
+    """
+
+    name: str
+    root: Path
+    keeper: Keeper | None = None
+    problem: Problem | None = None
+    facts: Facts | None = None
+    facts_of: tuple[int, int] = (-1, -1)
+    next: "Decision | None" = None
+    look_started: float | None = None
+    used: float = field(default_factory=time.monotonic)
+    is_wanted: bool = True  # to be looked at
+    changed: int = 0  # so many times
+    changes: set[Change] = field(default_factory=set)
+    asked: deque[Wish] = field(default_factory=deque)
+    lock: threading.Lock = field(default_factory=threading.Lock)  # of whoever acquires or releases it
+    woken: threading.Event = field(default_factory=threading.Event)  # its thread
+
+    def __post_init__(self) -> None:
+        self.watched = Watched(self.root)
 
     def mark_changed(self, change: Change) -> None:
         """Remember the change until it is taken in."""
         self.changes.add(change)
         self.changed += 1
+        self.used = time.monotonic()
+
+    def use(self) -> bool:
+        """Note that somebody is there; tell whether nobody was for a while."""
+        before, self.used = self.used, time.monotonic()
+        return self.used - before > _UNUSED_SECONDS
 
     def take_changes(self) -> set[Change]:
         """Return the changes since the last call; one that comes meanwhile is in this set or in the next."""
@@ -83,6 +94,11 @@ class ManagedWorkspace:
         while self.changes:
             changes.add(self.changes.pop())
         return changes
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a client waits for a dream of it."""
+        return any(one.on_step is not None for one in self.asked.copy())
 
     @property
     def moment(self) -> tuple[int, int]:
@@ -121,7 +137,7 @@ class ManagedWorkspace:
 class Roster:
     """All workspaces to keep, by name. Any thread may call; a disk that hangs delays only its own workspace.
 
-    `on_change` is called when there are others; `on_gone` with one that is kept no more.
+    `on_change` is called when there are others, with the one that is kept no more.
     """
 
     def __init__(
@@ -131,8 +147,7 @@ class Roster:
         embedding: Embedding,
         open_workspace: Callable[[Path], Workspace],
         stopping: threading.Event,
-        on_change: Callable[[], None],
-        on_gone: Callable[[ManagedWorkspace], None],
+        on_change: Callable[[ManagedWorkspace | None], None],
     ) -> None:
         self._listing = listing
         self._config = config
@@ -140,7 +155,6 @@ class Roster:
         self._open_workspace = open_workspace
         self._stopping = stopping
         self._on_change = on_change
-        self._on_gone = on_gone
         self._looked_up = threading.Event()  # all entries, but those on a disk that does not answer in a second
         self._lock = threading.Lock()  # of `_listing` and `_managed`; no workspace's folder is touched under it
         self._managed: dict[str, ManagedWorkspace] = {}
@@ -175,9 +189,9 @@ class Roster:
             raise UnknownWorkspaceError(what, "'dreamd init' adds one")
         return managed
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> list[Problem]:
         """Return what is wrong with entries."""
-        yield from map(Problem.of, self._listing.problems())
+        return [Problem.of(error) for error in self._listing.problems()]
 
     def look_up_all(self) -> None:
         """Read all entries anew and look up what each names, in a thread of its own; wait for disks that answer."""
@@ -195,28 +209,23 @@ class Roster:
         """Put what the entry names into the roster, and take out what no entry names any longer."""
         try:
             named = self._listing.look_up(entry)
-            with_notes = {root for root in named.roots if _has_notes(root)}
             with self._lock:
                 for root in self._listing.record(entry, named):
-                    managed = self._managed_at(root)
-                    managed.has_notes = root in with_notes
-                    self._managed[managed.name] = managed
+                    self._put(root)
                 by_root = {managed.root: managed for managed in self.all()}
                 gone = [self._managed.pop(by_root[root].name) for root in self._listing.unlisted(by_root)]
             for managed in gone:
                 self._release(managed)
         except Exception as error:  # noqa: BLE001 - it holds up no other
             logs.get(workspace=entry.text).error("entry_not_looked_up", error=error)
-        self._on_change()
+        self._on_change(None)
 
     def add(self, workspace: Workspace) -> ManagedWorkspace:
         """Keep the workspace from now on, also after a restart. Raise UsageError when its name is taken."""
         with self._lock:
-            managed = self._managed_at(workspace.root)
-            self._listing.add(workspace.root)
-            self._managed[managed.name] = managed
+            managed = self._put(workspace.root, self._listing.add)
         self.acquire(managed)
-        self._on_change()
+        self._on_change(None)
         return managed
 
     def remove(self, name: str) -> None:
@@ -244,13 +253,15 @@ class Roster:
             managed.lock.release()
         return True
 
-    def _managed_at(self, root: Path) -> ManagedWorkspace:
+    def _put(self, root: Path, record: Callable[[Path], None] = lambda _: None) -> ManagedWorkspace:
         """Return the one with this root, or a new one. Raise UsageError if a workspace elsewhere has its name."""
         name = name_of(root)
         managed = self._managed.get(name) or ManagedWorkspace(name, root)
         if managed.root != root:
             what = f"{root} would be called {name}, as {managed.root} is already"
             raise UsageError(what, "rename one of the folders")
+        record(root)
+        self._managed[name] = managed
         return managed
 
     def _acquire_now(self, managed: ManagedWorkspace) -> None:
@@ -275,7 +286,7 @@ class Roster:
 
     def _release(self, managed: ManagedWorkspace) -> None:
         """Close one that is no longer in the roster."""
-        self._on_gone(managed)
+        self._on_change(managed)
         if managed.lock.acquire(timeout=_LOCK_SECONDS):  # else the thread that acquires it now releases it
             try:
                 if managed.keeper is not None:
@@ -287,9 +298,3 @@ class Roster:
 
 def _log_failure(name: str, what: str, error: Exception) -> None:
     logs.get(workspace=name).error(f"{what}_failed", error=error)
-
-
-def _has_notes(root: Path) -> bool:
-    """Return whether notes wait in a workspace, which is then opened first."""
-    workspace = workspace_at(root)
-    return workspace is not None and appended_at(workspace) is not None

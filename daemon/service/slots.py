@@ -1,95 +1,70 @@
-"""Slots: so many jobs at once, each in a thread of its own, for the event loop that gives them their turns."""
+"""Slots: so many workspaces at once may do what takes long."""
 
-import asyncio
-import heapq
-import math
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from itertools import count
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from daemon.service.roster import ManagedWorkspace
 
-
-def in_thread(job: Callable[[], Result]) -> "asyncio.Future[Result]":
-    """Begin the job in a thread that keeps no process from ending. Raise RuntimeError when there can be no more."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def work() -> None:
-        result, failure = None, None
-        try:
-            result = job()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
-            failure = error
-        with suppress(RuntimeError):  # the loop is closed: the daemon did not wait for this
-            loop.call_soon_threadsafe(_settle, done, result, failure)
-
-    threading.Thread(target=work, name="work", daemon=True).start()
-    return done
-
-
-def _settle(done: "asyncio.Future[Any]", result: object, failure: BaseException | None) -> None:
-    if done.cancelled():
-        return
-    if failure is None:
-        done.set_result(result)
-    else:
-        done.set_exception(failure)
+_LOOK_SECONDS = 1.0
 
 
 class Slots:
-    """At most `size` jobs at once, urgent ones first; one that takes longer than `patience` seconds counts no more.
+    """At most `size` at once, those first for which a client waits. Any thread may call.
 
-    That one hangs, on a disk perhaps. Any thread may read `running` and `waiting`; the rest belongs to the loop.
+    One that takes longer than `patience` seconds counts no more: it hangs, on a disk perhaps.
     """
 
-    def __init__(self, size: int, patience: float = math.inf) -> None:
-        self.running = 0
+    def __init__(self, size: int, patience: float) -> None:
         self._size = size
         self._patience = patience
-        self._order = count()
-        self._turns: list[tuple[bool, int, asyncio.Future[None]]] = []
+        self._moved = threading.Condition()
+        self._waiting: list[ManagedWorkspace] = []
+        self._since: dict[ManagedWorkspace, float] = {}  # of each that has a slot
+
+    @property
+    def running(self) -> int:
+        """How many have a slot."""
+        return len(self._since)
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
-        return sum(not turn.done() for *_, turn in self._turns.copy())
+        """How many wait for one."""
+        return len(self._waiting)
 
     def resize(self, size: int) -> None:
         """Have so many at once from now on; those that run go on."""
         self._size = size
-        self._admit()
+        self.look_again()
 
-    def turn(self, *, urgent: bool = False) -> "asyncio.Future[None]":
-        """Return what is done when the turn has come; then `run` or `leave` it."""
-        turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._turns, (not urgent, next(self._order), turn))
-        self._admit()
-        return turn
+    def look_again(self) -> None:
+        """Have all who wait see whether they are next, or give up."""
+        with self._moved:
+            self._moved.notify_all()
 
-    def leave(self, turn: "asyncio.Future[None]") -> None:
-        """Give the turn up, whether it has come or not."""
-        if not turn.cancel():
-            self._free()
-
-    async def run(self, job: Callable[[], Result]) -> Result:
-        """Do the job in the slot of a turn that has come."""
+    @contextmanager
+    def turn(self, managed: "ManagedWorkspace", gives_up: Callable[[], bool]) -> Iterator[bool]:
+        """Wait for a slot and have it for the context; False, and none, if it gives up first."""
+        with self._moved:
+            self._waiting.append(managed)
+            while not (has_slot := self._is_next(managed)) and not gives_up():
+                self._moved.wait(_LOOK_SECONDS)
+            self._waiting.remove(managed)
+            if has_slot:
+                self._since[managed] = time.monotonic()
+            self._moved.notify_all()
         try:
-            work = in_thread(job)
-            await asyncio.wait((work,), timeout=None if self._patience == math.inf else self._patience)
+            yield has_slot
         finally:
-            self._free()
-        return await work
+            with self._moved:
+                self._since.pop(managed, None)
+                self._moved.notify_all()
 
-    def _free(self) -> None:
-        self.running -= 1
-        self._admit()
-
-    def _admit(self) -> None:
-        while self._turns and self.running < self._size:
-            *_, turn = heapq.heappop(self._turns)
-            if not turn.done():
-                self.running += 1
-                turn.set_result(None)
+    def _is_next(self, managed: "ManagedWorkspace") -> bool:
+        now = time.monotonic()
+        busy = sum(now - since < self._patience for since in self._since.values())
+        first = next((one for one in self._waiting if one.is_awaited), self._waiting[0])
+        return busy < self._size and first is managed

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from daemon.config.paths import data_folder, global_root, is_everybodys, make_private_folder, registry_path
@@ -67,22 +68,33 @@ def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> 
         tree = worktree_at(folder)
         if tree is not None and (shared := _of_main(tree, here, environment)) is not None:
             return shared
-    raise UsageError(f"no workspace in {here} or above it", _advice(here, environment))
+    advice = "run 'dreamd init' in the folder of MEMORY.md"
+    if is_everybodys(here, environment):
+        advice = "run 'dreamd init' in the folder of a project, or use --global for what is true everywhere"
+    raise UsageError(f"no workspace in {here} or above it", advice)
 
 
-def shared_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace | None:
-    """Return the workspace that a folder of a linked worktree shares with the main checkout; None: it shares none.
+# ------------------------------------------------------------ worktrees
 
-    It shares none when it, or a folder above it in the worktree, has one of its own.
-    """
-    tree = linked_worktree(folder, environment)
-    return _of_main(tree, Path(os.path.realpath(folder)), environment) if tree is not None else None
+
+def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -> Worktree | None:
+    """Return the linked worktree that a folder is in; None without one, and where a workspace in it is nearer."""
+    here, lookup = Path(os.path.realpath(folder)), _Lookup(environment)
+    for above in (here, *here.parents):
+        with suppress(ForeignError, StorageError):
+            if lookup.at(above) is not None:
+                return None
+        if (tree := worktree_at(above)) is not None:
+            return tree
+    return None
 
 
 def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return where the workspace is, or would be, that a folder of a linked worktree shares; None: it shares none."""
-    tree = linked_worktree(folder, environment)
-    if tree is None:
+    """Return where the workspace is, or would be, that a folder of a linked worktree shares with the main checkout.
+
+    None: it shares none, as when it, or a folder above it in the worktree, has one of its own.
+    """
+    if (tree := linked_worktree(folder, environment)) is None:
         return None
     here = Path(os.path.realpath(folder))
     if (found := _of_main(tree, here, environment)) is not None:
@@ -91,17 +103,29 @@ def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> 
     return inside if inside is not None and not is_everybodys(inside, environment) else None
 
 
-def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -> Worktree | None:
-    """Return the linked worktree that a folder is in; None without one, and where a workspace in it is nearer."""
-    here, lookup = Path(os.path.realpath(folder)), _Lookup(environment)
-    for above in (here, *here.parents):
-        tree = worktree_at(above)
-        with suppress(ForeignError, StorageError):
-            if lookup.at(above) is not None:
-                return None
-        if tree is not None:
-            return tree
+def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Workspace | None:
+    """Return the workspace that the main checkout has in the corresponding folder or above it."""
+    start = _folder_in_main(tree, folder)
+    for above in (start, *start.parents) if start is not None else ():
+        if not is_everybodys(above, environment) and workspace_at(above, environment) is not None:
+            return open_workspace(above, environment)
     return None
+
+
+def _folder_in_main(tree: Worktree, folder: Path) -> Path | None:
+    """Return the folder of the main checkout for one of the worktree, or the nearest above that is there.
+
+    None without a main checkout. It is never outside of it, whatever links there are.
+    """
+    if tree.main is None:
+        return None
+    inside = Path(os.path.realpath(tree.main / folder.relative_to(tree.top)))
+    while not inside.is_dir() and inside != tree.main and inside.is_relative_to(tree.main):
+        inside = inside.parent
+    return inside if inside.is_relative_to(tree.main) else tree.main
+
+
+# ------------------------------------------------------------ making one
 
 
 def require_project(folder: Path, environment: Mapping[str, str] = os.environ) -> None:
@@ -145,22 +169,36 @@ def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *,
     data = data_folder(environment)
     make_private_folder(data)
     with Disk(data).locked(data / _LOCK, b""):
-        known = None
         with suppress(ForeignError):
-            known = _Lookup(environment).at(root) if not resume else None
-        if known is not None:
-            return workspaces.init_workspace(known)
+            known = None if resume else _Lookup(environment).at(root)
+            if known is not None:
+                return workspaces.init_workspace(known)
         number = _resumed(root, data) if resume else new_id()
         workspace = workspaces.init_workspace(Workspace(root, data / number))
-        _put_aside(root)
+        if os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - as below: that of somebody else, which is not looked at
+            free = (f"{_ANOTHERS}{end}" for end in ("", *(f"-{count}" for count in range(2, 100))))
+            aside = next(root / name for name in free if not os.path.lexists(root / name))
+            Disk(root).rename(root / STATE_FOLDER, aside)
         write_place(data, Place.of(number, root))
         write_id(workspace)
         return workspace
 
 
-def transcript_list(workspace: Workspace) -> Path:
-    """Return the file that lists the transcripts outside the workspace which its owner named."""
-    return workspace.state / _TRANSCRIPTS
+def _resumed(root: Path, data: Path) -> str:
+    """Return the id of the state with which this folder goes on. Raise UsageError."""
+    number = id_in(root)
+    places = [one for one in all_places(data) if one.id == number or (number is None and one.path == root)]
+    for place in places:
+        if place.path != root and id_in(place.path) == place.id:
+            raise UsageError(f"{root} is a copy, and {place.path} goes on with that memory", "move it back, or away")
+    if number is not None and (data / number / "state.db").exists():
+        return number
+    if len(places) != 1:
+        raise UsageError(f"no memory of yours was in {root}", f"'dreamd init {root}' makes a new one")
+    return places[0].id
+
+
+# ------------------------------------------------------------ transcripts that are outside of it
 
 
 def dream_log(workspace: Workspace) -> Path:
@@ -170,18 +208,15 @@ def dream_log(workspace: Workspace) -> Path:
 
 def vouched(workspace: Workspace) -> frozenset[str]:
     """Return the files outside the workspace that its owner named, links followed: their text may be learnt."""
-    listed = transcript_list(workspace)
-    content = Disk(listed.parent).read_optional(listed) or b""
+    content = workspace.disk().read_optional(workspace.state / _TRANSCRIPTS) or b""
     return frozenset(os.fsdecode(line) for line in content.split(b"\n") if line)
 
 
 def vouch(workspace: Workspace, transcript: Path) -> None:
     """Record that the owner, or an agent's hook, has named this file (links followed)."""
     real = os.path.realpath(transcript)
-    if Path(real).is_relative_to(workspace.root) or "\n" in real or real in vouched(workspace):
-        return
-    listed = transcript_list(workspace)
-    Disk(listed.parent).append_locked(listed, os.fsencode(real) + b"\n", b"")
+    if not Path(real).is_relative_to(workspace.root) and "\n" not in real and real not in vouched(workspace):
+        workspace.disk().append_locked(workspace.state / _TRANSCRIPTS, os.fsencode(real) + b"\n", b"")
 
 
 def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> int:
@@ -189,9 +224,12 @@ def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> int:
     known = vouched(workspace)
     kept = sorted(name for name in known if not holds(name))
     if len(kept) < len(known):
-        listed = transcript_list(workspace)
-        Disk(listed.parent).write_atomic(listed, b"".join(os.fsencode(name) + b"\n" for name in kept))
+        rows = b"".join(os.fsencode(name) + b"\n" for name in kept)
+        workspace.disk().write_atomic(workspace.state / _TRANSCRIPTS, rows)
     return len(known) - len(kept)
+
+
+# ------------------------------------------------------------ whose a folder is
 
 
 class _Lookup:
@@ -200,34 +238,34 @@ class _Lookup:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._data = data_folder(environment)
-        self._by_path: dict[Path, list[Place]] | None = None
 
     def at(self, root: Path) -> Workspace | None:
         """Return the workspace with this root; None where there is none. Raise ForeignError, StorageError."""
-        place, number = self._place(root), id_in(root)
+        place = self._place(root)
         if place is not None and not place.incoming:
             return self._in_place(place, root)
         if place is not None and place.is_folder(root):
             return self._moved_out(root)
-        if number is not None or os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - Path.is_dir may raise here
-            if self._is_old(root):
-                return self._moved_out(root)
-            raise ForeignError(
-                f"{root / STATE_FOLDER} is of a memory that is not yours, so nothing of it is used",
-                f"'dreamd init {root}' makes the folder a workspace of your own, and shows what is in MEMORY.md",
-            )
-        return None
+        if id_in(root) is None and not os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - Path.is_dir may raise here
+            return None
+        from state.stores.repair.moving_out import own_number  # once in the life of a workspace
+
+        if own_number(root, self._environment) is not None:
+            return self._moved_out(root)
+        raise ForeignError(
+            f"{root / STATE_FOLDER} is of a memory that is not yours, so nothing of it is used",
+            f"'dreamd init {root}' makes the folder a workspace of your own, and shows what is in MEMORY.md",
+        )
+
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        return tuple(all_places(self._data))
 
     def _place(self, root: Path) -> Place | None:
         """Return the row of the id that the folder says, else that of the folder itself."""
         number = id_in(root)
         place = read_place(self._data, number) if number is not None else None
-        return place or next((one for one in self._of_path(root) if one.is_folder(root)), None)
-
-    def _is_old(self, root: Path) -> bool:
-        from state.stores.repair.moving_out import own_number  # once in the life of a workspace
-
-        return own_number(root, self._environment) is not None
+        return place or next((one for one in self._places if one.path == root and one.is_folder(root)), None)
 
     def _moved_out(self, root: Path) -> Workspace:
         """Return the workspace, whose state lies in the folder yet, when that has moved out; one process does it."""
@@ -235,8 +273,7 @@ class _Lookup:
 
         make_private_folder(self._data)
         with Disk(self._data).locked(self._data / _MOVING, b""):
-            self._by_path = None
-            place = self._place(root)
+            place = _Lookup(self._environment)._place(root)  # noqa: SLF001 - another process may just have done it
             if place is None and (number := own_number(root, self._environment)) is not None:
                 place = expect(root, number, root, self._environment)
             if place is None or not place.incoming:
@@ -248,7 +285,7 @@ class _Lookup:
         if place.is_folder(root):
             if place.path != root and not place.is_folder(place.path):
                 self._follow(place, root)
-            write_again(workspace)
+            _write_again(workspace)
             return workspace
         if place.path == root:  # the disk was numbered anew, or the folder came back out of a backup
             with suppress(StorageError):
@@ -274,15 +311,8 @@ class _Lookup:
             rename(registry_path(self._environment), place.path, root)
             keep_out_again(Workspace(root, self._data / place.id), place.path)
 
-    def _of_path(self, root: Path) -> list[Place]:
-        if self._by_path is None:
-            self._by_path = {}
-            for place in all_places(self._data):
-                self._by_path.setdefault(place.path, []).append(place)
-        return self._by_path.get(root, [])
 
-
-def write_again(workspace: Workspace) -> None:
+def _write_again(workspace: Workspace) -> None:
     """Write the id and MEMORY.md into the folder if `git clean` took them; not over anything else of that name."""
     if os.path.lexists(workspace.root / STATE_FOLDER):
         return
@@ -295,52 +325,3 @@ def write_again(workspace: Workspace) -> None:
             if text := last_text(workspace.database):
                 disk.write_atomic(workspace.document, text.encode(), 0o644)
         write_id(workspace)
-
-
-def _resumed(root: Path, data: Path) -> str:
-    """Return the id of the state with which this folder goes on. Raise UsageError."""
-    number = id_in(root)
-    places = [one for one in all_places(data) if one.id == number or (number is None and one.path == root)]
-    for place in places:
-        if place.path != root and id_in(place.path) == place.id:
-            raise UsageError(f"{root} is a copy, and {place.path} goes on with that memory", "move it back, or away")
-    if number is not None and (data / number / "state.db").exists():
-        return number
-    if len(places) != 1:
-        raise UsageError(f"no memory of yours was in {root}", f"'dreamd init {root}' makes a new one")
-    return places[0].id
-
-
-def _put_aside(root: Path) -> None:
-    """Rename a folder `.dreamd` that somebody else's dreamd has made, which is not looked at."""
-    if os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - Path.is_dir may raise here
-        free = (f"{_ANOTHERS}{end}" for end in ("", *(f"-{count}" for count in range(2, 100))))
-        Disk(root).rename(root / STATE_FOLDER, root / next(name for name in free if not os.path.lexists(root / name)))
-
-
-def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Workspace | None:
-    """Return the workspace that the main checkout has in the corresponding folder or above it."""
-    start = _folder_in_main(tree, folder)
-    for above in (start, *start.parents) if start is not None else ():
-        if not is_everybodys(above, environment) and workspace_at(above, environment) is not None:
-            return open_workspace(above, environment)
-    return None
-
-
-def _folder_in_main(tree: Worktree, folder: Path) -> Path | None:
-    """Return the folder of the main checkout for one of the worktree, or the nearest above that is there.
-
-    None without a main checkout. It is never outside of it, whatever links there are.
-    """
-    if tree.main is None:
-        return None
-    inside = Path(os.path.realpath(tree.main / folder.relative_to(tree.top)))
-    while not inside.is_dir() and inside != tree.main and inside.is_relative_to(tree.main):
-        inside = inside.parent
-    return inside if inside.is_relative_to(tree.main) else tree.main
-
-
-def _advice(here: Path, environment: Mapping[str, str]) -> str:
-    if is_everybodys(here, environment):
-        return "run 'dreamd init' in the folder of a project, or use --global for what is true everywhere"
-    return "run 'dreamd init' in the folder of MEMORY.md"

@@ -7,28 +7,31 @@ imported, and a workspace that has never dreamt has a status as well.
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TypeVar
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.workspace.database_facts import NO_HELP, DatabaseFacts, LastDream, read_facts
 from state.budget import Spend
 from state.document.merge import is_conflicted
 from state.document.operations import Refusal
-from state.errors import CeilingError, DreamdError
+from state.errors import CeilingError, DreamdError, StorageError
 from state.scratch import PendingCount
-from state.stores.database.connection import explained
+from state.stores.database.connection import explained, open_unmigrated
 from state.stores.database.copies import found_damaged
+from state.stores.database.schema import SCHEMA_VERSION
+from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.erasing.intent import ADVICE, UNFINISHED
+from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
-from state.stores.history.changes import OpenChanges
+from state.stores.history.changes import Changes, OpenChanges
 from state.stores.history.daily_spend import daily_spend
+from state.stores.history.ledger import Ledger
+from state.stores.history.lineage import Lineage
 from state.stores.history.memory import displaced_files
 from state.stores.history.notes import notes_of
 
@@ -38,6 +41,29 @@ BY_FLEET = "by itself, when enough is new"
 LONGEST_WAIT = timedelta(hours=24)
 TORN = "git left a conflict in MEMORY.md: the version before it is used, and nothing is written into the file"
 RESOLVE = "edit MEMORY.md until its markers (<<<<<<<, =======, >>>>>>>) are gone"
+_WITH_CHANGES = 6  # the first schema that had them
+_NO_HELP = 3
+# The latest dreams in which a model answered: which one, and whether it is the author of what became of them.
+_ANSWERED = """SELECT asked.model, author.model IS asked.model AS helped
+    FROM dreams JOIN (SELECT dream, max(model) AS model FROM calls GROUP BY dream) asked ON asked.dream = dreams.id
+    LEFT JOIN versions author ON author.number = dreams.version
+    WHERE outcome IN ('committed', 'rejected')
+    ORDER BY started_at DESC LIMIT ?"""
+
+
+@dataclass(frozen=True, slots=True)
+class LastDream:
+    """The last run that was more than a skip. `version` is None when it committed none; dollars 0: not known."""
+
+    id: str
+    at: datetime
+    reason: str
+    outcome: str
+    detail: str
+    version: int | None
+    model: str
+    tokens: int
+    usd: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,48 +167,132 @@ class Status:
     last_bootstrap: BootstrapReceipt | None = None
 
 
-def status(
-    workspace: Workspace,
-    config: Config,
-    now: datetime,
-    service: ServiceStatus | None = None,
-) -> Status:
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What state.db holds at one moment; the defaults are those of a workspace without one.
+
+    `no_help` names a model that answered in the last dreams and is the author of none.
+    """
+
+    version: int = 0
+    last_dream: LastDream | None = None
+    crystals: dict[str, int] = field(default_factory=dict)
+    waiting_embeddings: int = 0
+    changes: OpenChanges = field(default_factory=OpenChanges)
+    spent: Spend = field(default_factory=Spend)
+    rejections: tuple[Refusal, ...] = ()
+    withheld: int = 0
+    forgetting_unfinished: bool = False
+    no_help: str = ""
+
+
+def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
     """Return the status now; `service` is what the daemon adds. Raise StorageError when state.db cannot be read."""
     with storage_errors(workspace.root):
         workspace.root.stat()  # the state outlives a folder that was moved away or deleted
-    facts = read_facts(workspace, now)
-    wrong = list[Problem]()
-    count = _tried(wrong, partial(_pending, workspace), PendingCount())
+    facts, wrong = _read_facts(workspace, now), list[Problem]()
+
+    def tried(read: Callable[[], Read], otherwise: Read) -> Read:
+        try:
+            return read()
+        except DreamdError as error:
+            wrong.append(Problem.of(error))
+            return otherwise
+
+    count = tried(lambda: _pending(workspace), PendingCount())
     pending = Pending(count.notes, (now - min(now, count.oldest or now)).total_seconds(), count.more)
-    text = _tried(wrong, partial(_text, workspace), "")
+    content = tried(lambda: workspace.disk().read_optional(workspace.document), None) or b""
+    text = content.decode(errors="replace")
     if is_conflicted(text):
         wrong.insert(0, Problem(TORN, RESOLVE))
     owner = present_holder(workspace)
-    spent_by_all = _tried(wrong, partial(daily_spend(spent_folder(os.environ)).of, now), Spend())
-    given = _tried(wrong, lambda: next(receipts(workspace), None), None)
+    spent_by_all = tried(lambda: daily_spend(spent_folder(os.environ)).of(now), Spend())
+    given = tried(lambda: next(receipts(workspace), None), None)
+    if service is not None:
+        next_dream, said = service.dreaming or service.upcoming, service.problems
+    else:
+        next_dream, said = NO_DAEMON, ()
+    # If the daemon forgets something, the lock names the daemon.
+    forgets = (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
+    problems = _problems(workspace, facts, pending, owner, forgets=forgets)
     return Status(
         workspace=str(workspace.root),
         at=now,
         version=facts.version,
         characters=len(text),
         last_dream=facts.last_dream,
-        next_dream=(service.dreaming or service.upcoming) if service is not None else NO_DAEMON,
+        next_dream=next_dream,
         pending=pending,
         crystals=facts.crystals,
         waiting_embeddings=facts.waiting_embeddings,
         spending=_spending(config, facts.spent, spent_by_all, facts.last_dream, now),
         rejections=facts.rejections,
         holder=owner,
-        problems=(
-            *(service.problems if service else ()),
-            *wrong,
-            *_problems(workspace, facts, pending, owner, forgetting=_is_forgetting(owner, service)),
-        ),
+        problems=(*said, *wrong, *problems),
         service=service,
         withheld=facts.withheld,
         changes=facts.changes,
         last_bootstrap=given,
     )
+
+
+def lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
+    """Count the crystals by lifecycle."""
+    return dict(connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY 1 ORDER BY 1").fetchall())
+
+
+def _read_facts(workspace: Workspace, now: datetime) -> _Facts:
+    """Read the facts as of one moment. Raise StorageError when state.db cannot be read or is of a newer dreamd."""
+    path = workspace.database
+    if not path.exists():
+        return _Facts()
+    try:
+        with open_unmigrated(path) as connection:
+            schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            if schema > SCHEMA_VERSION:
+                raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
+            connection.execute("BEGIN")  # one moment for all that follows
+            return _facts(connection, now, schema) if schema else _Facts()
+    except sqlite3.Error as error:
+        raise explained(error, path) from error
+
+
+def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> _Facts:
+    ledger, lineage = Ledger(connection), Lineage(connection)
+    last = None
+    if run := ledger.last_dream():
+        spend = ledger.spent(dream=run.id)
+        models = [one.model for one in lineage.versions(1) if one.number == run.version]
+        last = LastDream(
+            id=run.id,
+            at=run.ended_at or run.started_at,
+            reason=run.reason,
+            outcome=run.outcome,
+            detail=run.detail,
+            version=run.version,
+            model=models[0] if models else "",
+            tokens=spend.tokens,
+            usd=spend.usd,
+        )
+    return _Facts(
+        version=lineage.standing()[0],
+        last_dream=last,
+        crystals=lifecycles(connection),
+        waiting_embeddings=connection.execute("SELECT count(*) FROM to_embed").fetchone()[0],
+        changes=Changes(connection).counts() if schema >= _WITH_CHANGES else OpenChanges(),
+        spent=ledger.spent(since=day_start(now)),
+        rejections=tuple(ledger.rejections(run.id)) if run else (),
+        withheld=TombstoneStore(connection).withheld(),
+        forgetting_unfinished=is_unfinished(connection),
+        no_help=_no_help(connection) if schema >= _WITH_CHANGES else "",
+    )
+
+
+def _no_help(connection: sqlite3.Connection) -> str:
+    last = connection.execute(_ANSWERED, (_NO_HELP,)).fetchall()
+    models = {row["model"] for row in last}
+    is_no_help = len(last) == _NO_HELP and len(models) == 1 and not any(row["helped"] for row in last)
+    return str(models.pop()) if is_no_help else ""
 
 
 def _pending(workspace: Workspace) -> PendingCount:
@@ -194,22 +304,8 @@ def _pending(workspace: Workspace) -> PendingCount:
         raise explained(error, workspace.database) from error
 
 
-def _text(workspace: Workspace) -> str:
-    return (workspace.disk().read_optional(workspace.document) or b"").decode(errors="replace")
-
-
-def _tried(wrong: list[Problem], read: Callable[[], Read], otherwise: Read) -> Read:
-    """Return what is read, or `otherwise` with one more problem."""
-    try:
-        return read()
-    except DreamdError as error:
-        wrong.append(Problem.of(error))
-        return otherwise
-
-
 def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream | None, now: datetime) -> Spending:
-    limits = config.limits
-    breaker = ""
+    limits, breaker = config.limits, ""
     if spent.calls and spent.usd >= limits.usd_per_day:
         breaker = "limits.usd_per_day is reached; it opens again at midnight UTC"
     elif spent.calls and spent.tokens >= limits.tokens_per_day:
@@ -224,26 +320,8 @@ def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream
     )
 
 
-def _has_interrupted_commit(workspace: Workspace) -> bool:
-    """Tell whether a commit was cut off while it wrote MEMORY.md; False when that cannot be read."""
-    try:
-        return bool(displaced_files(workspace))
-    except DreamdError:
-        return False
-
-
-def _long(seconds: float) -> str:
-    """Write a time of more than a day in hours or days."""
-    return f"{seconds / 3600:.0f} hours" if seconds < 72 * 3600 else f"{seconds / 86_400:.0f} days"
-
-
-def _is_forgetting(owner: Holder | None, service: ServiceStatus | None) -> bool:
-    """Tell whether a forgetting may be running now; if the daemon does it, the lock names the daemon."""
-    return (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
-
-
 def _problems(
-    workspace: Workspace, facts: DatabaseFacts, pending: Pending, owner: Holder | None, *, forgetting: bool
+    workspace: Workspace, facts: _Facts, pending: Pending, owner: Holder | None, *, forgets: bool
 ) -> Iterator[Problem]:
     with storage_errors(workspace.state):
         is_open = bool(workspace.state.stat().st_mode & 0o077)
@@ -258,11 +336,16 @@ def _problems(
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
         yield Problem(f"dream {facts.last_dream.id} was interrupted", advice, "dream")
     if facts.no_help:
-        what = f"no answer of {facts.no_help} could be used in the last {NO_HELP} dreams that asked it"
+        what = f"no answer of {facts.no_help} could be used in the last {_NO_HELP} dreams that asked it"
         yield Problem(what, "set model.name to a larger model, or leave it empty to keep notes in their own words")
-    if facts.forgetting_unfinished and not forgetting:
+    if facts.forgetting_unfinished and not forgets:
         yield Problem(f"a {UNFINISHED}", ADVICE, "forget")
-    if owner is None and _has_interrupted_commit(workspace):
+    is_cut_off = False
+    with suppress(DreamdError):
+        is_cut_off = owner is None and bool(displaced_files(workspace))
+    if is_cut_off:
         yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it", "doctor")
     if pending.oldest_seconds > LONGEST_WAIT.total_seconds():
-        yield Problem(f"a note has waited for {_long(pending.oldest_seconds)}", "run 'dreamd dream'", "dream")
+        hours = pending.oldest_seconds / 3600
+        waited = f"{hours:.0f} hours" if hours < 72 else f"{hours / 24:.0f} days"
+        yield Problem(f"a note has waited for {waited}", "run 'dreamd dream'", "dream")

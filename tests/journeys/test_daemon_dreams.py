@@ -240,11 +240,9 @@ def said(speaker: str, text: str, number: int) -> str:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("polling", ["0", "1"], ids=["events", "polling"])
-def test_what_is_appended_to_a_transcript_is_found_soon(home: Home, polling: str) -> None:
+def test_what_is_appended_to_a_transcript_is_found_soon(home: Home) -> None:
     workspace = home.workspace()
-    environment = {"WATCHFILES_FORCE_POLLING": polling} if polling == "1" else {}
-    with home.serving(**environment) as daemon:
+    with home.serving() as daemon:
         daemon.until(lambda: daemon.events("workspace_adopted"))  # what was written before it waits for a dream
         (workspace.root / "transcripts" / "deep").mkdir(parents=True)
         path = workspace.root / "transcripts" / "deep" / "session.jsonl"

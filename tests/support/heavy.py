@@ -15,7 +15,7 @@ _MODULES = (
     " daemon.mcp.alone daemon.process.run daemon.dream.checkpoints daemon.api.operations.table daemon.http.app"
     " graphs.dream state.stores.vectors.chroma chromadb.api.rust uvicorn langgraph.checkpoint.sqlite langgraph.graph"
     " daemon.dream.process re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"
-    " daemon.mcp.server daemon.mcp.http mcp.server watchfiles anyio._backends._asyncio langgraph.pregel"
+    " daemon.mcp.server daemon.mcp.http mcp.server anyio._backends._asyncio langgraph.pregel"
     " langchain_core.tracers.stdout langchain_core.tracers.run_collector langchain_core.tracers.context"
     " chromadb.telemetry.product.posthog tests.chaos.lives"
 ).split()

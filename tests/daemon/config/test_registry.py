@@ -167,11 +167,11 @@ def test_what_is_gone_is_a_problem_and_the_others_count(registry: Path, tmp_path
         f"{gone}: no such folder; bring it back, or take its line out of {registry}",
         f"{registry}: 'relative/path' is no absolute path; mend or remove the line",
         f"{registry}: '/no\\x00path' is no absolute path; mend or remove the line",
-        "daemon.workspaces: '~/none' names no folder by an absolute path; mend or remove it",
+        "~/none: no such folder; bring it back, or take it out of daemon.workspaces",
         "daemon.workspaces: '~/none/*' names no workspace; mend or remove it",
-        "daemon.workspaces: 'relative' names no folder by an absolute path; mend or remove it",
-        "daemon.workspaces: '~ada/x' names no folder by an absolute path; mend or remove it",
-        "daemon.workspaces: '/a\\x00b' names no folder by an absolute path; mend or remove it",
+        "daemon.workspaces: 'relative' is no absolute path; mend or remove it",
+        "daemon.workspaces: '~ada/x' is no absolute path; mend or remove it",
+        "daemon.workspaces: '/a\\x00b' is no absolute path; mend or remove it",
     )
     assert gone in known(registry)
 

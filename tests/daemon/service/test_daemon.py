@@ -27,9 +27,9 @@ from daemon.service import scheduler as scheduler_module
 from daemon.service.daemon import Daemon
 from daemon.service.jobs import MOST_UNREAD, unread_problems
 from daemon.service.roster import ManagedWorkspace
-from daemon.service.watcher import Change
 from daemon.upkeep.examine import Finding
 from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.scan import Change
 from daemon.workspace.status import Problem, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
@@ -378,7 +378,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: 
     monkeypatch.setattr(scheduler_module, "TICK_SECONDS", 1.0)
     monkeypatch.setattr(roster_module, "_HANGS_SECONDS", 0.2)
     service, folder = house.service, house.folder
-    service._scheduler._looks._patience = 0.5
+    service._scheduler._openings._patience = 0.5
     hung = [init_workspace(folder / "hung" / str(number)) for number in range(6)]  # more than there are slots
     fine = init_workspace(folder / "zebra")
     for workspace in (*hung, fine):

@@ -11,7 +11,6 @@ from daemon.workspace.adoption import (
     init_workspace,
     require_project,
     shared_folder,
-    shared_workspace,
 )
 from state.errors import UsageError
 from tests.stores.disk.test_worktree import git, repository
@@ -45,15 +44,16 @@ def test_a_worktree_has_the_workspace_of_the_corresponding_folder(tmp_path: Path
         find_workspace(tree)
     assert shared_folder(tree / "part") == main / "part"
     whole = init_workspace(main)
-    assert find_workspace(tree / "part") == shared_workspace(tree / "part") == whole
+    assert find_workspace(tree / "part") == whole
+    assert shared_folder(tree / "part") == main
     part = init_workspace(main / "part")
     assert find_workspace(tree / "part" / "deep") == part
     assert find_workspace(tree) == whole
     assert shared_folder(tree / "only here") == main
     own = init_workspace(tree)
     assert find_workspace(tree / "part" / "deep") == own
-    assert shared_workspace(tree / "part") is None
-    assert shared_workspace(main / "part" / "deep") is None
+    assert shared_folder(tree / "part") is None
+    assert shared_folder(main / "part" / "deep") is None
 
 
 def test_a_worktree_has_also_what_is_above_the_main_checkout(tmp_path: Path) -> None:
@@ -77,7 +77,6 @@ def test_a_worktree_shares_nothing_that_this_user_has_not_adopted(tmp_path: Path
     main, tree = repository(tmp_path / "main"), tmp_path / "tree"
     git(main, "worktree", "add", "--detach", tree)
     shutil.copytree(init_workspace(tmp_path / "elsewhere").state, main / ".dreamd")
-    assert shared_workspace(tree) is None
     with pytest.raises(UsageError, match=str(tree)):
         find_workspace(tree)
     shutil.rmtree(main / ".dreamd")
